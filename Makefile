@@ -1,0 +1,37 @@
+# Two commands do everything on a machine with Python 3.11 or later, make and gcc:
+#   make demo   lint, trace and report the segmentation sample
+#   make test   ruff, mypy and the tests
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test check docs bench clean
+
+demo: $(VENV)/ready
+	$(BIN)/python samples/demo.py
+
+test: check
+	$(BIN)/python -m pytest -n 2 $(PYTEST)
+
+check: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/ready
+	$(BIN)/syncscope explain --all > docs/rules.md
+
+bench: $(VENV)/ready
+	for b in benchmarks/*.py; do $(BIN)/python $$b || exit 1; done
+
+# torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries.
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet "$(TORCH)"
+	$(BIN)/pip install --quiet --editable ".[trace,opencl,tensorboard,dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

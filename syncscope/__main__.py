@@ -1,0 +1,5 @@
+"""`python -m syncscope` is `syncscope`."""
+
+from syncscope.cli import main
+
+main()

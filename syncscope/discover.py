@@ -1,0 +1,44 @@
+"""The folder is the registry: a plug-in is found by being there."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from types import ModuleType
+
+from syncscope.errors import UserError
+
+
+def slug(module: str) -> str:
+    """The name users type for a module: `boolean_mask_index` is `boolean-mask-index`."""
+    return module.rpartition(".")[2].replace("_", "-")
+
+
+def names(package: ModuleType) -> list[str]:
+    """Slugs of the modules in a package, in order, without importing them; a name that begins with `_` is private."""
+    return sorted(slug(m.name) for m in pkgutil.iter_modules(package.__path__) if not m.name.startswith("_"))
+
+
+def load(package: ModuleType, name: str) -> ModuleType:
+    """The module behind a slug.
+
+    Raises:
+        UserError: no such module; the hint is the nearest name, else all of them.
+    """
+    known = names(package)
+    if name not in known:
+        kind = package.__name__.rpartition(".")[2].removesuffix("s")
+        raise UserError(f"no {kind} is called {name!r}", did_you_mean(name, known))
+    return importlib.import_module(f"{package.__name__}.{name.replace('-', '_')}")
+
+
+def discover(package: ModuleType) -> dict[str, ModuleType]:
+    """Every module of a package by its slug, imported."""
+    return {name: load(package, name) for name in names(package)}
+
+
+def did_you_mean(word: str, choices: list[str]) -> str:
+    """A hint for a word that is none of the choices."""
+    near = difflib.get_close_matches(word, choices, 1)
+    return f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(choices)}"

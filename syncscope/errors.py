@@ -1,0 +1,18 @@
+"""The one error a user should ever meet."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something the user can mend: what happened, and what to do about it.
+
+    The command line prints it as two lines and exits with 2. Anything else that escapes is our bug and keeps its traceback.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n hint: {self.hint}" if self.hint else self.message

@@ -1,0 +1,1 @@
+"""Bytes to findings to fixed bytes."""

@@ -1,0 +1,1 @@
+"""The nouns of the project: imports the standard library and numpy only."""

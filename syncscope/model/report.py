@@ -1,0 +1,91 @@
+"""What was concluded from a recording and from the source: all that an exporter ever gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from syncscope.model.finding import Finding
+from syncscope.model.source import Place
+from syncscope.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One training step: host start and end, and how long the device worked in it, ns."""
+
+    index: int
+    start: int
+    end: int
+    busy: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One logical wait of the host: the several driver calls of one `.item()` merged into one. Times are ns.
+
+    `waited_for` is the row of the device event whose end it needed (-1: none was found, the queue was empty), `ahead` how
+    much device work was still queued when it began, `idle_after` how long the device then had nothing to do.
+    """
+
+    op: str
+    start: int
+    end: int
+    blocked: int
+    thread: int | str
+    place: Place | None = None
+    column: int = -1
+    module: str = ""
+    bytes: int = -1
+    step: int = -1
+    waited_for: int = -1
+    ahead: int = 0
+    idle_after: int = 0
+    fallback: bool = False
+    calls: tuple[int, ...] = ()  # rows of the trace
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What some reads cost a step, ns: saved if only they are fixed, saved if they are fixed last, Shapley share."""
+
+    alone: float
+    last: float
+    share: float
+    share_error: float  # one standard error of the sampled share
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """All reads of one op at one place. `count`, `blocked` and `idle_after` are per step, times in ns."""
+
+    op: str
+    place: Place | None
+    count: float
+    blocked: float
+    idle_after: float
+    module: str = ""
+    price: Price | None = None
+    rule: str = ""
+    finding: Finding | None = None
+    fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Findings, prices, and the trace if there is one.
+
+    `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which the replay
+    reproduces the recording; both None where they cannot be known. `saving` is the ns per step that removing all reads
+    would save. `notes` says in words what was lost, guessed or left out.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    steps: tuple[Step, ...] = ()
+    reads: tuple[Read, ...] = ()
+    lines: tuple[Line, ...] = ()
+    device_busy: float | None = None
+    fidelity: float | None = None
+    saving: float | None = None
+    verdict: str = ""
+    notes: tuple[str, ...] = ()
+    trace: Trace | None = field(default=None, repr=False)

@@ -1,0 +1,211 @@
+"""The events of one recording, as columns, in nanoseconds of one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from enum import IntEnum, IntFlag
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.model.source import Place
+
+T = TypeVar("T")
+
+
+class Kind(IntEnum):
+    """What an event is."""
+
+    STEP = 0  # one training step, on the host
+    OP = 1  # an operator: aten::mm, an autograd node
+    ANNOTATION = 2  # the user's record_function
+    PYTHON = 3  # the activation of a Python function
+    CALL = 4  # a call into the driver or the runtime
+    READ = 5  # a Python expression that needs a value of the device
+    COMPILE = 6  # the driver builds a program: no wait of the user's
+    KERNEL = 7
+    COPY = 8
+    FILL = 9
+    SYNC = 10  # the driver's own record of which queue a wait waited for (CUPTI's cuda_sync)
+    OTHER = 11
+
+
+class Flag(IntFlag):
+    """What the recorder itself knew of an event."""
+
+    NONE = 0
+    BLOCKING = 1  # the call returns only when the device has done what it waits for
+    FALLBACK = 2  # an operator that the device does not have and the CPU ran
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Where events happen one after another: a host thread, or a queue of device number `device` (-1 on the host).
+
+    `thread` is the operating system's thread number, or the number or name of the queue (CUDA's stream).
+    """
+
+    process: int | str
+    thread: int | str
+    device: int = -1
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A row of a `Trace`. Times are ns; -1 and None mean not known."""
+
+    kind: Kind
+    name: str
+    lane: Lane
+    start: int
+    duration: int
+    correlation: int = -1  # joins a call with the device work it launched
+    external: int = -1  # joins an operator with the calls made in it
+    bytes: int = -1
+    place: Place | None = None
+    column: int = -1
+    flags: Flag = Flag.NONE
+    detail: str = ""  # further facts as a JSON object: module, wait_on_stream, collective, shapes, grid, ...
+
+    @property
+    def end(self) -> int:
+        """When it was over, ns."""
+        return self.start + self.duration
+
+
+_DTYPES = {
+    "kind": np.uint8,
+    "name": np.int32,
+    "lane": np.int32,
+    "start": np.int64,
+    "duration": np.int64,
+    "correlation": np.int64,
+    "external": np.int64,
+    "bytes": np.int64,
+    "place": np.int32,
+    "column": np.int32,
+    "flags": np.uint8,
+    "detail": np.int32,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Trace:
+    """The events of one recording as columns of equal length, ordered by start.
+
+    `name`, `lane`, `place` and `detail` hold indices into `names`, `lanes`, `places` and `details`; -1 is none. Times are ns
+    since the recording's origin, `meta["origin_ns"]` (Unix time). `meta` holds JSON values only: `devices` (a list, by
+    device number), `rank`, `world_size`, `notes` (what was lost or guessed while recording or reading, in words), ...
+    """
+
+    kind: NDArray[np.uint8]
+    name: NDArray[np.int32]
+    lane: NDArray[np.int32]
+    start: NDArray[np.int64]
+    duration: NDArray[np.int64]
+    correlation: NDArray[np.int64]
+    external: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    place: NDArray[np.int32]
+    column: NDArray[np.int32]
+    flags: NDArray[np.uint8]
+    detail: NDArray[np.int32]
+    names: tuple[str, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    places: tuple[Place, ...] = ()
+    details: tuple[str, ...] = ()
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Iterable[Event], **meta: Any) -> Trace:
+        """A trace of these events, ordered by start (longer first where they start together)."""
+        rows = sorted(events, key=lambda e: (e.start, -e.duration))
+        names, lanes, places, details = Table[str](), Table[Lane](), Table[Place](), Table[str]()
+        columns: dict[str, list[int]] = {
+            "kind": [int(e.kind) for e in rows],
+            "name": [names[e.name] for e in rows],
+            "lane": [lanes[e.lane] for e in rows],
+            "start": [e.start for e in rows],
+            "duration": [e.duration for e in rows],
+            "correlation": [e.correlation for e in rows],
+            "external": [e.external for e in rows],
+            "bytes": [e.bytes for e in rows],
+            "place": [-1 if e.place is None else places[e.place] for e in rows],
+            "column": [e.column for e in rows],
+            "flags": [int(e.flags) for e in rows],
+            "detail": [-1 if not e.detail else details[e.detail] for e in rows],
+        }
+        arrays: dict[str, Any] = {k: np.array(v, _DTYPES[k]) for k, v in columns.items()}
+        return cls(
+            **arrays,
+            names=tuple(names),
+            lanes=tuple(lanes),
+            places=tuple(places),
+            details=tuple(details),
+            meta=dict(meta),
+        )
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def __getitem__(self, row: int) -> Event:
+        place, detail = int(self.place[row]), int(self.detail[row])
+        return Event(
+            kind=Kind(int(self.kind[row])),
+            name=self.names[self.name[row]],
+            lane=self.lanes[self.lane[row]],
+            start=int(self.start[row]),
+            duration=int(self.duration[row]),
+            correlation=int(self.correlation[row]),
+            external=int(self.external[row]),
+            bytes=int(self.bytes[row]),
+            place=None if place < 0 else self.places[place],
+            column=int(self.column[row]),
+            flags=Flag(int(self.flags[row])),
+            detail="" if detail < 0 else self.details[detail],
+        )
+
+    def __iter__(self) -> Iterator[Event]:
+        return (self[row] for row in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same events and meta, however their tables are numbered."""
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return (
+            len(self) == len(other)
+            and self.meta == other.meta
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def end(self) -> NDArray[np.int64]:
+        """When each event was over, ns."""
+        return self.start + self.duration
+
+    def rows(self, *kinds: Kind) -> NDArray[np.intp]:
+        """Row numbers of the events of these kinds, by start."""
+        return np.flatnonzero(np.isin(self.kind, kinds))
+
+    def take(self, rows: NDArray[Any]) -> Trace:
+        """The trace of these rows only (indices or a mask); the tables are shared."""
+        kept: dict[str, Any] = {column: getattr(self, column)[rows] for column in _DTYPES}
+        tables = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _DTYPES}
+        return Trace(**kept, **tables)
+
+
+DEVICE = (Kind.KERNEL, Kind.COPY, Kind.FILL)
+"""The kinds of event that a device works on."""
+
+
+class Table(dict[T, int]):
+    """Values numbered in the order in which they are first asked for."""
+
+    def __missing__(self, value: T) -> int:
+        self[value] = number = len(self)
+        return number

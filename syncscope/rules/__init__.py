@@ -1,0 +1,1 @@
+"""One hazard, one file: prose, which sites it claims, examples, and the rewrite."""

@@ -1,0 +1,1 @@
+"""What can be known about a value without running the program: stdlib `ast` only."""

@@ -1,0 +1,1 @@
+"""One kind of recording, one file; all of them yield a `Trace`."""
