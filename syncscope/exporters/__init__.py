@@ -1,1 +1,14 @@
-"""One format, one file. A module here has `SUFFIX`, and `export(report)` that returns the text or the bytes of it."""
+"""One format, one file: a report in, text out. `--format sarif` and `-o out.sarif` work by its name and its suffix.
+
+A module here holds
+
+    SUFFIX = ".sarif"                                a path that ends so is written in this format
+    def export(report: Report) -> str | bytes: ...   the whole file
+
+or, where the format is a folder of files, in place of `export`
+
+    def write(report: Report, folder: Path) -> list[Path]: ...   what it wrote there
+
+Exporters compute no analysis: what is not in the `Report` is not shown. `report.sources` holds the text of the files that
+were at hand, by the path that places name; the exporter reads no files of its own.
+"""

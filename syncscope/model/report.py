@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncscope.model.finding import Finding
@@ -76,7 +77,8 @@ class Report:
 
     `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which the replay
     reproduces the recording; both None where they cannot be known. `saving` is the ns per step that removing all reads
-    would save. `notes` says in words what was lost, guessed or left out.
+    would save. `notes` says in words what was lost, guessed or left out. `sources` is the content of the source files that
+    were at hand, by the path that places name.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -89,3 +91,4 @@ class Report:
     verdict: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)
+    sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
