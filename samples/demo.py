@@ -1,0 +1,66 @@
+"""The whole story on real input: lint the segmentation sample, record it, read the report, rewrite it, compare.
+
+Everything runs on the OpenCL device that comes with the installation; a GPU is not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+HERE = Path(__file__).resolve().parent
+SAMPLE = HERE / "segmentation.py"
+RUNS = HERE.parent / "runs" / "demo"
+
+console = Console()
+
+
+def tell(title: str, text: str, *command: str, expect: tuple[int, ...] = (0,)) -> None:
+    """Print what comes next, run it, and stop the demonstration if it fails."""
+    console.rule(f"[bold]{title}")
+    console.print(text, style="dim")
+    shown = " ".join(
+        Path(word).name if word == sys.executable else word.removeprefix(f"{HERE.parent}/") for word in command
+    )
+    console.print(f"$ {shown.replace('python -m syncscope', 'syncscope')}\n", style="bold cyan", highlight=False)
+    code = subprocess.run(command, cwd=HERE.parent, check=False).returncode
+    if code not in expect:
+        sys.exit(f"that ended with exit code {code}")
+    console.print()
+
+
+def recording(name: str) -> str:
+    """The newest recording of that run."""
+    return str(max((RUNS / name).rglob("*.pt.trace.json.gz"), key=lambda path: path.stat().st_mtime))
+
+
+def main() -> None:
+    """Tell the story."""
+    python, syncscope = (sys.executable,), (sys.executable, "-m", "syncscope")
+    train = (*python, str(SAMPLE), "--device", "ocl", "--steps", "10")
+    tell("1  before running", "Where will the host wait, and what could stand there instead?",
+         *syncscope, "lint", "--diff", str(SAMPLE), expect=(0, 1))  # fmt: skip
+    tell("2  while running", "The same loop, recorded: every kernel, every copy, every wait with its line.",
+         *train, "--trace", str(RUNS / "written"))  # fmt: skip
+    tell("3  after", "What each line did to the step.",
+         *syncscope, "report", recording("written"))  # fmt: skip
+    tell("4  rewritten", "The loss in fixed shapes: the same values, and nothing to wait for.",
+         *train, "--fixed", "--trace", str(RUNS / "fixed"))  # fmt: skip
+    tell("5  what it was worth", "Both recordings side by side.",
+         *syncscope, "diff", recording("written"), recording("fixed"))  # fmt: skip
+    console.rule("[bold]what to open")
+    written = Path(recording("written")).relative_to(HERE.parent)
+    tools = os.path.relpath(Path(sys.executable).parent, HERE.parent)
+    console.print("The timeline in TensorBoard, without any outside host (the Profile tab, tool Trace Viewer):")
+    console.print(f"    {tools}/pip install 'xprof>=2.24.2'", style="cyan", highlight=False)
+    console.print(f"    {tools}/tensorboard --logdir {RUNS.relative_to(HERE.parent)}", style="cyan", highlight=False)
+    console.print('The same recording in Perfetto (ui.perfetto.dev, "Open trace file"):')
+    console.print(f"    {written}", style="cyan", highlight=False)
+
+
+if __name__ == "__main__":
+    main()
