@@ -78,7 +78,7 @@ class Report:
     `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which the replay
     reproduces the recording; both None where they cannot be known. `saving` is the ns per step that removing all reads
     would save. `notes` says in words what was lost, guessed or left out. `sources` is the content of the source files that
-    were at hand, by the path that places name.
+    were at hand, by the path that places name; `name` says what was recorded, as a title.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -92,3 +92,4 @@ class Report:
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)
     sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    name: str = ""

@@ -1,0 +1,41 @@
+"""Figures as the reports show them: nanoseconds in, milliseconds and per cent out."""
+
+from __future__ import annotations
+
+import statistics
+
+from syncscope.model.report import Report
+
+UNITS = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))
+
+
+def ms(ns: float | None) -> float | None:
+    """Milliseconds, exact to the nanosecond; None stays None."""
+    return None if ns is None else round(ns / 1e6, 6)
+
+
+def durations(report: Report) -> list[int]:
+    """How long each step took, ns."""
+    return [step.end - step.start for step in report.steps]
+
+
+def step(report: Report) -> float | None:
+    """The median step, ns; None where no step was marked."""
+    return statistics.median(durations(report)) if report.steps else None
+
+
+def time(ns: float) -> str:
+    """A duration in the unit that suits it, three figures: `873 ns`, `4.21 us`, `31.5 ms`, `12.0 s`."""
+    unit, scale = next(((u, s) for u, s in UNITS if abs(ns) < 999.5 * s), ("s", 1e9))
+    return f"{three(ns / scale)} {unit}"
+
+
+def three(value: float) -> str:
+    """A number with three figures, as many decimals as that leaves, and no more than two."""
+    size = abs(value)
+    return f"{value:.0f}" if size >= 99.95 or size < 0.005 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+
+
+def percent(share: float | None) -> str:
+    """`7.3 %`, `0.04 %`; a dash for None."""
+    return "-" if share is None else f"{three(100 * share)} %"

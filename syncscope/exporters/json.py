@@ -1,0 +1,123 @@
+"""JSON for programs: docs/report-schema.json says what every field means. Times are milliseconds, per step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from syncscope.exporters import _figures as figures
+from syncscope.exporters._rewrite import diff
+from syncscope.model.finding import Finding
+from syncscope.model.report import Line, Report
+
+SUFFIX = ".json"
+
+
+def export(report: Report) -> str:
+    """The whole report as one JSON object."""
+    return json.dumps(as_object(report), indent=2, allow_nan=False) + "\n"
+
+
+def as_object(report: Report) -> dict[str, Any]:
+    """The report as JSON values. `reads` has an entry for each op at each place, `lines` one for each place."""
+    ran = {id(line.finding) for line in report.lines}
+    return {
+        "schema": 1,
+        "name": report.name,
+        "trace": recording(report),
+        "fidelity": report.fidelity,
+        "step_ms": figures.ms(figures.step(report)),
+        "steps": [
+            {
+                "index": step.index,
+                "start_ms": figures.ms(step.start),
+                "ms": figures.ms(step.end - step.start),
+                "busy_ms": figures.ms(step.busy),
+            }
+            for step in report.steps
+        ],
+        "device_busy": report.device_busy,
+        "verdict": report.verdict,
+        "total_saving_ms": figures.ms(report.saving),
+        "reads": [entry([line], report) for line in report.lines],
+        "lines": [entry(lines, report) for lines in by_place(report.lines)],
+        "findings": [{**finding(f, report), "ran": id(f) in ran} for f in report.findings],
+        "notes": list(report.notes),
+    }
+
+
+def recording(report: Report) -> dict[str, Any] | None:
+    """What was recorded, in figures."""
+    trace = report.trace
+    if trace is None:
+        return None
+    return {
+        "events": len(trace),
+        "span_ms": figures.ms(int(trace.end.max() - trace.start.min())) if len(trace) else 0.0,
+        "devices": trace.meta.get("devices", []),
+        "rank": trace.meta.get("rank"),
+        "world_size": trace.meta.get("world_size"),
+    }
+
+
+def by_place(lines: Iterable[Line]) -> list[list[Line]]:
+    """Lines at one place together, in the order of the first; those without a place stay apart."""
+    groups: dict[object, list[Line]] = {}
+    for line in lines:
+        groups.setdefault(line.place or id(line), []).append(line)
+    return list(groups.values())
+
+
+def entry(lines: list[Line], report: Report) -> dict[str, Any]:
+    """One place: sums of counts and times. Savings of several ops do not add up, so only their shares are summed."""
+    first, prices = lines[0], [line.price for line in lines]
+    single = prices[0] if len(lines) == 1 else None
+    known = [price.share for price in prices if price is not None]
+    found = next((line.finding for line in lines if line.finding), None)
+    return {
+        "path": first.place.path if first.place else None,
+        "line": first.place.line if first.place else None,
+        "op": ", ".join(dict.fromkeys(line.op for line in lines)),
+        "module": first.module,
+        "count": round(sum(line.count for line in lines), 6),
+        "blocked_ms": figures.ms(sum(line.blocked for line in lines)),
+        "idle_after_ms": figures.ms(sum(line.idle_after for line in lines)),
+        "saved_alone_ms": figures.ms(single.alone) if single else None,
+        "saved_last_ms": figures.ms(single.last) if single else None,
+        "share_ms": figures.ms(sum(known)) if known else None,
+        "share_error_ms": figures.ms(single.share_error) if single else None,
+        "fallback": any(line.fallback for line in lines),
+        "rule": next((line.rule for line in lines if line.rule), None),
+        "fix": fix(found, report) if found else None,
+    }
+
+
+def finding(found: Finding, report: Report) -> dict[str, Any]:
+    """A finding of the linter, with its fix."""
+    return {
+        "rule": found.rule,
+        "path": found.place.path,
+        "line": found.place.line,
+        "column": found.column,
+        "end_line": found.end_line,
+        "end_column": found.end_column,
+        "function": found.function,
+        "message": found.message,
+        "confidence": found.confidence,
+        "hot": found.hot,
+        "fix": fix(found, report),
+    }
+
+
+def fix(found: Finding, report: Report) -> dict[str, Any] | None:
+    """The rewrite that a finding offers; its diff is null where the source is not at hand."""
+    if found.fix is None:
+        return None
+    source = report.sources.get(found.place.path)
+    return {
+        "title": found.fix.title,
+        "safety": found.fix.safety.value,
+        "changes": found.fix.changes,
+        "diff": None if source is None else diff(found.fix, found.place.path, source),
+    }

@@ -1,0 +1,184 @@
+"""The report for a person at a terminal: what was recorded, where the host waits, what that costs, what to do."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.text import Text
+
+from syncscope.exporters import _figures as figures
+from syncscope.exporters._rewrite import line_of
+from syncscope.model.report import Line, Report
+from syncscope.model.trace import Trace
+
+SUFFIX = ".txt"
+WIDTH = 100
+NARROW = 92  # columns; below it only the figures that matter most are shown
+MOST_LINES = 30
+MUCH, NOTHING = 0.05, 0.005  # shares of a step
+LABEL = 9  # width of the labels at the left of the summary
+
+# (heading, width, whether a narrow terminal shows it)
+MEASURED = (("reads", 7, True), ("blocked", 10, True), ("idle after", 12, False))
+PRICED = (("alone", 9, False), ("last", 8, False), ("share", 8, True), ("of step", 9, True))
+
+
+def export(report: Report) -> str:
+    """The report as plain text, 100 columns wide."""
+    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, legacy_windows=False)
+    console.print(render(report, WIDTH))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def render(report: Report, width: int = WIDTH) -> RenderableType:
+    """The report as rich prints it on a terminal of that many columns."""
+    parts: list[RenderableType] = [Rule(Text(report.name or "syncscope", "bold"), align="left", style="dim")]
+    parts += summary(report, width)
+    if report.lines:
+        parts += [Text(), *table(report, width)]
+    elif report.steps or report.trace is not None:
+        parts += [Text(), Text("The host waited for the device nowhere in this recording.", "green")]
+    if report.verdict:
+        parts += [Text(), Text(report.verdict, "bold")]
+    parts += [Text(), *footnotes(report)]
+    return Group(*parts)
+
+
+def summary(report: Report, width: int) -> Iterator[Text]:
+    """What was recorded, the steps, how busy the device was, how far the replay can be trusted."""
+    if report.trace is not None:
+        yield labelled("recorded", recorded(report.trace))
+    if report.steps:
+        times = figures.durations(report)
+        middle = figures.time(figures.step(report) or 0)
+        yield labelled(
+            "steps",
+            Text.assemble(
+                f"{len(times)}   median ",
+                (middle, "bold"),
+                f"   from {figures.time(min(times))} to {figures.time(max(times))}   ",
+                (sparkline(times, max(8, width - 64)), "cyan"),
+            ),
+        )
+    if report.device_busy is not None:
+        busy = min(max(report.device_busy, 0.0), 1.0)
+        cells = round(busy * 32)
+        bar = Text.assemble(("█" * cells, "green"), ("░" * (32 - cells), "bright_black"))
+        yield labelled("device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar))
+    if report.fidelity is not None:
+        good = report.fidelity <= 0.05
+        text = "a replay of the recording ends within " + figures.percent(report.fidelity) + " of what was measured"
+        yield labelled("fidelity", Text(text if good else text + ": too far to give prices", "" if good else "yellow"))
+
+
+def labelled(label: str, value: Text | str) -> Text:
+    """A line of the summary."""
+    return Text.assemble((label.ljust(LABEL), "dim"), value, no_wrap=True, overflow="ellipsis")
+
+
+def recorded(trace: Trace) -> str:
+    """The devices by name, the rank, the number of events and the time they span."""
+    devices = [d.get("name", "") for d in trace.meta.get("devices", []) if isinstance(d, dict)]
+    names = dict.fromkeys(name for name in devices if name)
+    parts = [name if devices.count(name) == 1 else f"{devices.count(name)} x {name}" for name in names]
+    if trace.meta.get("world_size", 1) not in (None, 0, 1):
+        parts.append(f"rank {trace.meta.get('rank')} of {trace.meta['world_size']}")
+    parts.append(f"{len(trace):,} events")
+    if len(trace):
+        parts.append(figures.time(int(trace.end.max() - trace.start.min())))
+    return " · ".join(parts)
+
+
+def sparkline(values: list[int], width: int) -> str:
+    """A bar for each value, from nothing to the largest; empty where they do not fit."""
+    if len(values) > width or len(values) < 2:
+        return ""
+    top = max(values) or 1
+    return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value / top))] for value in values)
+
+
+def table(report: Report, width: int) -> Iterator[Text]:
+    """An entry for each line: figures beside the place, below them the source and the rewrite."""
+    priced = any(line.price for line in report.lines)
+    columns = [c for c in MEASURED + (PRICED if priced else ()) if c[2] or width >= NARROW]
+    room = max(20, width - sum(size for _, size, _ in columns))
+    step = figures.step(report)
+    unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
+    title = f"Where the host waits, {unit} per step"
+    over = "saved if fixed" if priced and width >= NARROW else ""
+    yield Text.assemble((title, "bold"), (over.rjust(width - len(title) - 1 - PRICED[-1][1]), "dim"), no_wrap=True)
+    yield Text(" " * room + "".join(name.rjust(size) for name, size, _ in columns), "dim", no_wrap=True)
+    for line in report.lines[:MOST_LINES]:
+        share = line.price.share / step if line.price and step else None
+        cells = {
+            "reads": f"{line.count:.3g}",
+            "blocked": f"{line.blocked / scale:.2f}",
+            "idle after": f"{line.idle_after / scale:.2f}",
+            "alone": f"{line.price.alone / scale:.2f}" if line.price else "-",
+            "last": f"{line.price.last / scale:.2f}" if line.price else "-",
+            "share": f"{line.price.share / scale:.2f}" if line.price else "-",
+            "of step": figures.percent(share),
+        }
+        yield Text()
+        yield head(
+            line, share, [(cells[name].rjust(size), name in ("share", "of step")) for name, size, _ in columns], room
+        )
+        if line.place and (code := line_of(report.sources.get(line.place.path), line.place.line)):
+            yield Text(f"    {code}", no_wrap=True, overflow="ellipsis")
+        yield Text.assemble("    ", about(line), no_wrap=True, overflow="ellipsis")
+    if (more := len(report.lines) - MOST_LINES) > 0:
+        yield Text(f"\n  and {more} more: --format json has them all", "dim")
+
+
+def head(line: Line, share: float | None, cells: list[tuple[str, bool]], room: int) -> Text:
+    """The place, the op and the figures of a line; what costs the step much stands out, what costs it nothing recedes."""
+    weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
+    op = f"  {line.op}"
+    place = str(line.place) if line.place else f"in {line.module}" if line.module else "no line known"
+    space = room - len(op) - 1
+    place = place if len(place) <= space else "…" + place[len(place) - space + 1 :]
+    text = Text.assemble((place, weight), (op, "cyan"), no_wrap=True)
+    text.pad_right(room - text.cell_len)
+    for cell, priced in cells:
+        text.append(cell, weight if priced else "")
+    return text
+
+
+def about(line: Line) -> Text:
+    """The rule that knows the line, and the rewrite it offers."""
+    text = Text()
+    if line.fallback:
+        text.append("the device has no such operator: the CPU ran it", "yellow")
+    elif line.rule:
+        text.append(line.rule, "magenta")
+    else:
+        text.append("no rule knows this line", "dim")
+    fix = line.finding.fix if line.finding else None
+    if fix:
+        text.append(f"  rewrite: {fix.title} ")
+        text.append(f"({fix.safety.value})", {"safe": "green", "unsafe": "yellow"}.get(fix.safety.value, "dim"))
+    return text
+
+
+def footnotes(report: Report) -> Iterator[Text]:
+    """How the figures are to be read, the findings that never ran, and what was lost."""
+    if report.lines:
+        yield Text("blocked   how long the call held the host: neither what it costs nor what fixing it saves", "dim")
+        yield Text("idle      how long the device then had nothing to do", "dim")
+    if any(line.price for line in report.lines):
+        yield Text("alone     if only this line is fixed;  last  if all others were fixed before it", "dim")
+        yield Text("share     its fair part of what fixing all of them saves (Shapley)", "dim")
+    ran = {id(line.finding) for line in report.lines}
+    cold = [finding for finding in report.findings if id(finding) not in ran]
+    if cold:
+        yield Text(f"not seen  {len(cold)} of {len(report.findings)} findings of the linter did not wait here:", "dim")
+        for finding in cold[:6]:
+            yield Text(f"          {finding.place}  {finding.rule}", "dim", no_wrap=True, overflow="ellipsis")
+        if len(cold) > 6:
+            yield Text(f"          and {len(cold) - 6} more", "dim")
+    for note in report.notes:
+        yield Text.assemble(("note      ", "yellow"), (note, "dim"))

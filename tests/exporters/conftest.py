@@ -1,0 +1,144 @@
+"""One small report, as the segmentation sample gives it: three lines that wait, two of them known to a rule."""
+
+import pytest
+
+from syncscope.model.finding import Edit, Finding, Fix, Safety
+from syncscope.model.report import Line, Price, Read, Report, Step
+from syncscope.model.source import Place, Span
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+MS = 1_000_000  # ns
+PATH = "train.py"
+SOURCE = b"""\
+import torch
+
+def loss(logits, target):
+    target = target.clone()
+    background = torch.nonzero(target == 9, as_tuple=True)
+    target[background] = -1
+    if torch.unique(target).numel() < 2:
+        return logits.sum() * 0.0
+    keep = target != -1
+    return cross_entropy(logits[keep], target[keep])
+"""
+HOST = Lane(4242, 4242, label="python")
+QUEUE = Lane(4242, 7, 0, "queue 7")
+STEPS = 4
+
+
+def span(text: bytes) -> Span:
+    start = SOURCE.index(text)
+    return Span(start, start + len(text))
+
+
+def finding(rule: str, line: int, message: str, fix: Fix | None = None) -> Finding:
+    return Finding(rule, Place(PATH, line), 5, line, 10, Span(0, 0), message, 3, True, fix=fix, function="loss")
+
+
+def events():
+    """Steps of 10 ms: a kernel of 6 ms, a read of 4 bytes that waits for it, 2 ms of host work with the device idle."""
+    for index in range(STEPS):
+        start, number = 10 * MS * index, 10 * index
+        yield Event(Kind.STEP, f"ProfilerStep#{index}", HOST, start, 9 * MS)
+        yield Event(Kind.OP, "aten::conv2d", HOST, start + MS, MS // 2, external=number)
+        yield Event(Kind.CALL, "clEnqueueNDRangeKernel", HOST, start + MS, 9_000, number, number)
+        yield Event(
+            Kind.KERNEL,
+            "conv2d",
+            QUEUE,
+            start + MS + 20_000,
+            6 * MS,
+            number,
+            number,
+            detail='{"grid":[64,1,1],"block":[64,1,1]}',
+        )
+        at = start + 2 * MS
+        place = Place(PATH, 5)
+        yield Event(Kind.OP, "aten::nonzero", HOST, at, 6 * MS, external=number + 1)
+        yield Event(Kind.READ, "nonzero", HOST, at, 6 * MS, place=place, column=18)
+        yield Event(
+            Kind.CALL, "clEnqueueReadBuffer", HOST, at + 1000, 5 * MS, number + 1, number + 1, 4, flags=Flag.BLOCKING
+        )
+        yield Event(Kind.COPY, "Memcpy DtoH", QUEUE, start + 7 * MS + 30_000, 4_000, number + 1, number + 1, 4)
+
+
+@pytest.fixture
+def trace() -> Trace:
+    return Trace.of(events(), devices=[{"id": 0, "name": "Example GPU", "totalGlobalMem": 8 << 30}], origin_ns=0)
+
+
+@pytest.fixture
+def report(trace: Trace) -> Report:
+    rewrite = Fix(
+        "torch.where instead of index assignment",
+        (
+            Edit(
+                span(b"background = torch.nonzero(target == 9, as_tuple=True)"),
+                "target = torch.where(target == 9, -1, target)",
+            ),
+            Edit(span(b"    target[background] = -1\n"), ""),
+        ),
+        Safety.SAFE,
+    )
+    nonzero = finding("nonzero", 5, "the number of `background` pixels must reach the host", rewrite)
+    unique = finding("unique", 7, "how many labels there are must reach the host")
+    cold = finding("boolean-mask-index", 10, "`logits[keep]` has a shape that depends on data")
+    steps = tuple(Step(i, 10 * MS * i, 10 * MS * i + 9 * MS, 6 * MS) for i in range(STEPS))
+    reads = tuple(
+        Read(
+            "nonzero",
+            s.start + 2 * MS,
+            s.start + 8 * MS,
+            5 * MS,
+            4242,
+            Place(PATH, 5),
+            18,
+            "",
+            4,
+            s.index,
+            -1,
+            5 * MS,
+            MS,
+        )
+        for s in steps
+    )
+    lines = (
+        Line(
+            "nonzero",
+            nonzero.place,
+            1.0,
+            5.0 * MS,
+            1.2 * MS,
+            "loss",
+            Price(0.1 * MS, 2 * MS, 1.1 * MS, 1e4),
+            "nonzero",
+            nonzero,
+        ),
+        Line(
+            "unique",
+            unique.place,
+            1.0,
+            0.2 * MS,
+            0.9 * MS,
+            "loss",
+            Price(0.02 * MS, 0.5 * MS, 0.2 * MS, 1e4),
+            "unique",
+            unique,
+        ),
+        Line("item", None, 2.0, 0.1 * MS, 0.0, "Optimizer.step", Price(0.0, 900.0, 400.0, 100.0)),
+        Line("item", Place("/home/someone/a/very/long/path/to/a/project/metrics.py", 310), 0.25, 31_000.0, 2_000.0),
+    )
+    return Report(
+        findings=(nonzero, unique, cold),
+        steps=steps,
+        reads=reads,
+        lines=lines,
+        device_busy=0.667,
+        fidelity=0.0021,
+        saving=1.4 * MS,
+        verdict="Fixing train.py:5 gives 1.10 of the 1.40 ms (16 % of a step) that all reads cost.",
+        notes=("12 events were cut off at the end of the file and are missing",),
+        trace=trace,
+        sources={PATH: SOURCE},
+        name="train.pt.trace.json.gz",
+    )
