@@ -1,0 +1,289 @@
+"""The function around a site, as a rewrite sees it: who encloses whom, what a name holds, what a call calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncscope.model.fact import Site
+
+if TYPE_CHECKING:
+    from syncscope.rules._draft import Draft
+    from syncscope.rules._view import View
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+FREE_OF_EFFECTS = (
+    ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List,
+    ast.Compare, ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Starred,
+    ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
+)  # fmt: skip
+RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
+
+
+class Op(NamedTuple):
+    """A call of a torch function or a tensor method, both written alike: `torch.sum(x, 0)` and `x.sum(0)` are the same."""
+
+    name: str  # sum
+    base: ast.expr  # x
+    args: list[ast.expr]  # the others, by position
+    keywords: dict[str, ast.expr]
+
+    def argument(self, position: int, keyword: str) -> ast.expr | None:
+        """An argument that may be given by position (the base is not counted) or by name."""
+        return self.args[position] if position < len(self.args) else self.keywords.get(keyword)
+
+
+class Function:
+    """A function of the user, or a module where code stands in none. Nodes are those of the file's `ast`."""
+
+    def __init__(self, view: View, scope: ast.AST) -> None:
+        self.view = view
+        self.scope = scope
+
+    def draft(self) -> Draft:
+        """A new set of edits; only here is the function parsed with libcst."""
+        from syncscope.rules._draft import Draft
+
+        return Draft(self)
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """All sites of this function, in order."""
+        own = self.scope if not isinstance(self.scope, ast.Module) else None
+        return tuple(sorted((s for s in self.view.sites if s.function is own), key=lambda s: s.span))
+
+    # who encloses whom
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.scope) for child in ast.iter_child_nodes(node)}
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node directly around this one; None for the function itself and for nodes that are not in it."""
+        return self._parents.get(node)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around this one, from the inside out, the function itself last."""
+        at = self.parent(node)
+        while at is not None:
+            yield at
+            at = self.parent(at)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The innermost statement that holds this node."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next((n for n in self.around(node) if isinstance(n, ast.stmt)), None)
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements among which this one stands."""
+        parent = self.parent(statement)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        return []
+
+    def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
+        """The innermost loop whose body this node runs in."""
+        child = node
+        for n in self.around(node):
+            if isinstance(n, SCOPES):
+                return None
+            if isinstance(n, LOOPS) and child in n.body:
+                return n
+            child = n
+        return None
+
+    # what a name holds
+
+    def names(self, name: str) -> list[ast.Name]:
+        """Every use and binding of a name, nested functions included, in order."""
+        return self._names.get(name, [])
+
+    @cached_property
+    def _names(self) -> dict[str, list[ast.Name]]:
+        found: dict[str, list[ast.Name]] = {}
+        for node in ast.walk(self.scope):
+            if isinstance(node, ast.Name):
+                found.setdefault(node.id, []).append(node)
+        for nodes in found.values():
+            nodes.sort(key=lambda n: (n.lineno, n.col_offset))
+        return found
+
+    def reads(self, name: str) -> list[ast.Name]:
+        """Every use of a name."""
+        return [n for n in self.names(name) if isinstance(n.ctx, ast.Load)]
+
+    def binds(self, name: str) -> list[ast.Name]:
+        """Every place where a name is bound or deleted."""
+        return [n for n in self.names(name) if not isinstance(n.ctx, ast.Load)]
+
+    @cached_property
+    def parameters(self) -> set[str]:
+        """The names of the function's own parameters."""
+        if not isinstance(self.scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return set()
+        a = self.scope.args
+        every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+        return {p.arg for p in every}
+
+    @cached_property
+    def _shared(self) -> set[str]:
+        """Names that other scopes may bind."""
+        words = (n.names for n in ast.walk(self.scope) if isinstance(n, (ast.Global, ast.Nonlocal)))
+        return {name for names in words for name in names}
+
+    def fresh(self, wish: str) -> str:
+        """A name that nothing in the file has yet."""
+        name, number = wish, 1
+        while name.encode() in self.view.code:
+            number += 1
+            name = f"{wish}_{number}"
+        return name
+
+    def definition(self, use: ast.expr) -> ast.Assign | None:
+        """The assignment `name = value` whose value this use of the name surely sees: straight-line code only."""
+        if not isinstance(use, ast.Name) or use.id in self._shared:
+            return None
+        before = [n for n in self.binds(use.id) if (n.lineno, n.col_offset) < (use.lineno, use.col_offset)]
+        if not before:
+            return None
+        last = self.parent(before[-1])
+        if not isinstance(last, ast.Assign) or len(last.targets) != 1 or last.targets[0] is not before[-1]:
+            return None
+        around = [use, *self.around(use)]
+        if last in around:  # x = f(x): the use is older than the assignment
+            before.pop()
+            if not before:
+                return None
+            last = self.parent(before[-1])
+            if not isinstance(last, ast.Assign) or len(last.targets) != 1 or last.targets[0] is not before[-1]:
+                return None
+        if self.parent(last) not in around or not any(n in self.block(last) for n in around):
+            return None
+        outer = self.parent(last)
+        for node in around:  # in a loop that began after the assignment, a later binding comes round again
+            if node is outer:
+                break
+            if isinstance(node, SCOPES):
+                return None
+            if isinstance(node, LOOPS) and any(n in ast.walk(node) for n in self.binds(use.id)):
+                return None
+        return last
+
+    def value(self, use: ast.expr) -> ast.expr:
+        """What a name surely holds, as the expression that was assigned to it; else the expression itself."""
+        found = self.definition(use)
+        return found.value if found is not None else use
+
+    def disturbed(self, name: str, start: ast.AST, end: ast.AST) -> bool:
+        """Whether a tensor may be rebound or written between two nodes, in the order of the text.
+
+        Seen as writes: bindings, index assignment, augmented assignment, methods whose name ends in `_`, `out=`, and being
+        handed to a function that is not torch's.
+        """
+        first, last = self.view.span(_located(start)).end, self.view.span(_located(end)).start
+        return any(first <= self.view.span(use).start < last and self.writes(use) for use in self.names(name))
+
+    def writes(self, use: ast.Name) -> bool:
+        """Whether this use of a name may bind it or write what it holds."""
+        if not isinstance(use.ctx, ast.Load):
+            return True
+        parent = self.parent(use)
+        if isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is use:
+            if not isinstance(parent.ctx, ast.Load):
+                return True
+            call = self.parent(parent)
+            if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
+                return parent.attr.endswith("_") and not parent.attr.endswith("__")
+            return isinstance(parent, ast.Attribute) and parent.attr == "data"
+        if isinstance(parent, ast.keyword):
+            return parent.arg == "out" or self.foreign(self.parent(parent))
+        return self.foreign(parent)
+
+    def foreign(self, node: ast.AST | None) -> bool:
+        """Whether a call runs code that may do anything to its arguments."""
+        if not isinstance(node, ast.Call):
+            return False
+        dotted = self.dotted(node.func)
+        if dotted is None:
+            return not isinstance(node.func, ast.Attribute) or isinstance(node.func.value, ast.Name)
+        known = dotted.startswith("torch.") or dotted in {"len", "print", "float", "int", "isinstance", "range"}
+        return not known or dotted.endswith("_")
+
+    def pure(self, node: ast.AST) -> bool:
+        """Whether an expression can be evaluated twice, or not at all, without anybody noticing."""
+        for n in ast.walk(node):
+            if not isinstance(n, FREE_OF_EFFECTS):
+                return False
+            if isinstance(n, ast.Call):
+                op = self.op(n)
+                if op is None or op.name.endswith("_") or op.name in RANDOM or "out" in op.keywords:
+                    return False
+        return True
+
+    # what a call calls
+
+    @cached_property
+    def imported(self) -> dict[str, str]:
+        """What the names stand for that imports bind in this file: `F` is `torch.nn.functional`."""
+        found = {}
+        for node in ast.walk(self.view.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    found[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        return found
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """The full name of a function or module: `F.mse_loss` is `torch.nn.functional.mse_loss`, `len` is `len`."""
+        if isinstance(node, ast.Attribute):
+            base = self.dotted(node.value)
+            known = base is not None and ("." in base or base in self.imported.values())
+            return f"{base}.{node.attr}" if known else None
+        if not isinstance(node, ast.Name) or node.id in self.parameters or self.binds(node.id):
+            return None
+        return self.imported.get(node.id, node.id)
+
+    def op(self, node: ast.AST | None) -> Op | None:
+        """A call as an operation on a tensor; None where it is neither a torch function nor a method."""
+        if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
+            return None
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            return None
+        keywords = {k.arg: k.value for k in node.keywords if k.arg is not None}
+        dotted = self.dotted(node.func)
+        if dotted is not None and dotted.startswith("torch."):
+            args = list(node.args)
+            base = args.pop(0) if args else keywords.pop("input", None)
+            return None if base is None else Op(dotted.rpartition(".")[2], base, args, keywords)
+        if isinstance(node.func, ast.Attribute) and dotted is None:
+            return Op(node.func.attr, node.func.value, list(node.args), keywords)
+        return None
+
+    def same(self, a: ast.AST, b: ast.AST) -> bool:
+        """Whether two expressions are written alike."""
+        return ast.dump(a) == ast.dump(b)
+
+
+def _located(node: ast.AST) -> ast.expr | ast.stmt:
+    assert isinstance(node, (ast.expr, ast.stmt))
+    return node
+
+
+def number(node: ast.AST | None) -> int | float | None:
+    """The value of a number that is written out; None for anything else (booleans too)."""
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node, sign = node.operand, -1
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return sign * node.value
+    return None

@@ -1,0 +1,63 @@
+"""A file as its rules see it: its code, its sites, and the text and span of any node."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from functools import cached_property
+
+from syncscope.model.fact import Site
+from syncscope.model.source import Span
+from syncscope.rules._function import Function
+
+NEWLINE = re.compile(rb"\r\n|\n")  # what `ast` counts, in code without lone carriage returns
+LONGEST = 60  # characters of the user's code quoted in a message
+
+
+class View:
+    """One file: `code` is UTF-8 without a byte order mark, `sites` all that were found in it.
+
+    `tree` is the parsed module, if the caller has it: the one whose nodes the sites hold.
+    """
+
+    def __init__(self, code: bytes, sites: Sequence[Site] = (), tree: ast.Module | None = None) -> None:
+        self.code = code
+        self.sites = tuple(sites)
+        self._tree = tree
+        self._functions: dict[int, Function] = {}
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed module."""
+        return self._tree if self._tree is not None else ast.parse(self.code)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset at which each line begins."""
+        return [0, *(m.end() for m in NEWLINE.finditer(self.code))]
+
+    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.ExceptHandler) -> Span:
+        """The bytes of a node, without parentheses around it."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return Span(
+            self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+        )
+
+    def text(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
+        """A node as the user wrote it."""
+        span = self.span(node)
+        return self.code[span.start : span.end].decode()
+
+    def quote(self, node: ast.AST | None) -> str:
+        """An expression on one line, in backticks, cut where it is long: for messages."""
+        if not isinstance(node, ast.expr):
+            return "this"
+        text = " ".join(self.text(node).split())
+        return f"`{text}`" if len(text) <= LONGEST else f"`{text[: LONGEST - 3]}...`"
+
+    def function(self, site: Site) -> Function:
+        """The function around a site, or the module where there is none."""
+        scope = site.function if site.function is not None else self.tree
+        return self._functions.setdefault(id(scope), Function(self, scope))
