@@ -51,8 +51,10 @@ class Hazard:
 class Finding:
     """A hazard seen in source.
 
-    Lines and columns begin at 1, columns count characters, the end is exclusive. `confidence` is 0 to 3. A finding that is
-    not `hot` lies in code that runs rarely or on the host.
+    Lines and columns begin at 1, columns count characters, the end is exclusive; in a notebook they count within `cell` (from
+    1; 0 is a plain file). `span` and edits are bytes of the code that was analysed. `confidence` is 0 to 3. A finding that is
+    not `hot` lies in code that runs rarely or on the host. `severity` is "error", "warning" or "note". `fingerprint` stays
+    when lines move: a hash of the rule and of the text of the statement.
     """
 
     rule: str
@@ -68,3 +70,11 @@ class Finding:
     why: tuple[str, ...] = ()
     fix: Fix | None = None
     function: str = ""  # dotted name of the enclosing function, "" at module level
+    severity: str = "warning"
+    cell: int = 0
+    fingerprint: str = ""
+
+    @property
+    def source_name(self) -> str:
+        """The key of `Report.sources` under which the lines stand that the finding speaks of."""
+        return f"{self.place.path}:cell {self.cell}" if self.cell else self.place.path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from syncscope.model.finding import Finding
+from syncscope.model.finding import Finding, Hazard
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 
@@ -78,7 +78,8 @@ class Report:
     `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which the replay
     reproduces the recording; both None where they cannot be known. `saving` is the ns per step that removing all reads
     would save. `notes` says in words what was lost, guessed or left out. `sources` is the content of the source files that
-    were at hand, by the path that places name; `name` says what was recorded, as a title.
+    were at hand, by the path that places name (a notebook's cells by `Finding.source_name`); `name` says what was recorded,
+    as a title; `hazards` are what the linter looked for.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -93,3 +94,4 @@ class Report:
     trace: Trace | None = field(default=None, repr=False)
     sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     name: str = ""
+    hazards: tuple[Hazard, ...] = ()
