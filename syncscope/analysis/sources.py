@@ -1,0 +1,65 @@
+"""Which file here is the one that a trace names: paths of another machine, found by what their ends have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+SKIPPED = {"__pycache__", "node_modules", "site-packages"}
+
+
+def at_hand(paths: Iterable[str], root: Path | None = None) -> dict[str, Path]:
+    """The files at hand of these paths; those that are not are left out.
+
+    With `root`, the file below it that shares the most trailing parts of the path; where two share as many, neither is
+    taken. Without it, the path as it stands. Paths of this machine are given relative to the working folder where they
+    lie below it.
+    """
+    if root is None:
+        found = {path: Path(path) for path in paths if _is_file(path)}
+    else:
+        by_name: dict[str, list[Path]] = {}
+        for file in python_files(root):
+            by_name.setdefault(file.name, []).append(file)
+        found = {}
+        for path in paths:
+            ends = parts(path)
+            ranked = sorted(((_common(ends, parts(str(f))), f) for f in by_name.get(ends[-1], ())), reverse=True)
+            if ranked and (len(ranked) == 1 or ranked[0][0] > ranked[1][0]):
+                found[path] = ranked[0][1]
+    return {path: nearest(file) for path, file in found.items()}
+
+
+def python_files(root: Path) -> Iterator[Path]:
+    """The Python files below a folder, or the file itself; hidden folders and installed packages are skipped."""
+    if root.is_file():
+        yield root
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED)
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
+
+
+def parts(path: str) -> tuple[str, ...]:
+    """The parts of a path of any system."""
+    return (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).parts or ("",)
+
+
+def nearest(file: Path) -> Path:
+    """The file as a person in the working folder would name it."""
+    absolute = file.absolute()
+    here = Path.cwd()
+    return absolute.relative_to(here) if absolute.is_relative_to(here) else absolute
+
+
+def _common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many parts at the end are the same."""
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return os.path.isfile(path)
+    except ValueError:  # a path that no system allows
+        return False
