@@ -1,0 +1,174 @@
+"""A folder for TensorBoard: each recording in the two formats that its profiler tabs read, the waits as spans with names.
+
+    FOLDER/<run>/<host>_<pid>.<digits>.pt.trace.json.gz         the tab "PyTorch Profiler"; Perfetto opens it too
+    FOLDER/plugins/profile/<run>/<host>.xplane.pb               the tab "Profile" of XProf, which works offline
+
+A viewer reads a run once and keeps what it has read, so every export has a run name of its own, and a file appears under its
+name only when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from syncscope import kineto
+from syncscope.exporters import _figures as figures
+from syncscope.exporters._xplane import xspace
+from syncscope.model.report import Line, Read, Report
+from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
+
+SUFFIX = ""  # a folder, not a file
+
+MOST_EVENTS = 900_000
+"""About 200 MB of JSON. The viewers that read JSON hold it as one string of JavaScript, which ends near 500 MB."""
+
+WAITS = "host waits (syncscope)"
+ROW = (
+    1_000_000_000  # thread number of the row of waits: above any the system gives, and a number, as the viewers demand
+)
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write the report's recording below `folder`; the files written.
+
+    Raises:
+        ValueError: the report holds no recording.
+    """
+    if report.trace is None:
+        raise ValueError("only a report of a recording can be opened in TensorBoard")
+    return save(report.trace, folder, Path(report.name).name.split(".")[0] or "syncscope", waits(report))
+
+
+def save(
+    trace: Trace, folder: Path, run: str = "syncscope", spans: Iterable[Event] = (), most: int = MOST_EVENTS
+) -> list[Path]:
+    """Write a recording and further named spans as a run that is not there yet; the files written.
+
+    Where there are more than `most` events, the short operators and Python calls are left out first; steps, waits and
+    `spans` never are.
+    """
+    trace = fit(without_waits(trace), most)
+    trace = merged(trace, spans)
+    run = fresh(folder, run)
+    host = re.sub(r"[^A-Za-z0-9-]+", "-", str(trace.meta.get("host") or platform.node())) or "host"
+    process = next((lane.process for lane in trace.lanes if lane.device < 0 and isinstance(lane.process, int)), 0)
+    digits = int(trace.meta.get("origin_ns", 0)) // 1_000_000
+    json_file = folder / run / f"{host}_{process}.{digits}.pt.trace.json.gz"
+    xplane_file = folder / "plugins" / "profile" / run / f"{host}.xplane.pb"
+    json_file.parent.mkdir(parents=True)
+    kineto.save(trace, json_file)
+    xplane_file.parent.mkdir(parents=True)
+    first = int(trace.start.min(initial=0))
+    write_whole(xplane_file, xspace(replace(trace, start=trace.start - first), host))
+    return [json_file, xplane_file]
+
+
+def waits(report: Report) -> Iterator[Event]:
+    """A span for each read, by the name `host waits 3.1 ms: train.py:57 item`, on a row of its own for each thread."""
+    lines = {(line.place, line.op): line for line in report.lines}
+    rows: dict[int | str, int] = {}
+    process = next((lane.process for lane in report.trace.lanes if lane.device < 0), 0) if report.trace else 0
+    for read in report.reads:
+        row = rows.setdefault(read.thread, ROW + len(rows))
+        label = WAITS if row == ROW else f"{WAITS}, thread {read.thread}"
+        yield Event(
+            Kind.ANNOTATION,
+            f"host waits {figures.time(read.blocked)}: {where(read)} {read.op}",
+            Lane(process, row, label=label),
+            read.start,
+            read.end - read.start,
+            place=read.place,
+            detail=json.dumps({"about": about(read, lines.get((read.place, read.op)))}),
+        )
+
+
+def where(read: Read) -> str:
+    """The place, without the folders above the file."""
+    if read.place is None:
+        return read.module or "no line known,"
+    return f"{read.place.path.rpartition('/')[2]}:{read.place.line}"
+
+
+def about(read: Read, line: Line | None) -> str:
+    """What is known of a wait, in a sentence for the viewers."""
+    parts = [str(read.place)] if read.place else []
+    parts.append(f"the device then had nothing to do for {figures.time(read.idle_after)}")
+    if line and line.price:
+        saved = (line.price.alone, line.price.last)
+        parts.append(
+            f"a step is {figures.time(min(saved))} to {figures.time(max(saved))} shorter without this line's reads"
+        )
+    if line and line.rule:
+        parts.append(f"rule {line.rule}")
+    if line and line.finding and line.finding.fix:
+        parts.append(f"rewrite: {line.finding.fix.title} ({line.finding.fix.safety.value})")
+    return "; ".join(parts)
+
+
+def without_waits(trace: Trace) -> Trace:
+    """The trace without the row of waits of an earlier export."""
+    ours = [i for i, lane in enumerate(trace.lanes) if lane.label.startswith(WAITS)]
+    return trace.take(~np.isin(trace.lane, ours)) if ours else trace
+
+
+def merged(trace: Trace, spans: Iterable[Event]) -> Trace:
+    """The trace with further events."""
+    more = Trace.of(spans)
+    if not len(more):
+        return trace
+    columns: dict[str, Any] = {}
+    for column, table in (("name", "names"), ("lane", "lanes"), ("place", "places"), ("detail", "details")):
+        first = len(getattr(trace, table))
+        added = getattr(more, column)
+        columns[column] = np.concatenate([getattr(trace, column), np.where(added < 0, added, added + first)])
+        columns[table] = getattr(trace, table) + getattr(more, table)
+    for column in ("kind", "start", "duration", "correlation", "external", "bytes", "column", "flags"):
+        columns[column] = np.concatenate([getattr(trace, column), getattr(more, column)])
+    order = np.lexsort((-columns["duration"], columns["start"]))
+    return replace(trace, **columns).take(order)
+
+
+def fit(trace: Trace, most: int) -> Trace:
+    """At most so many events, and those that matter: what waits first, then the device's work and its launches, then the rest
+    by its length."""
+    if len(trace) <= most:
+        return trace
+    waits = np.isin(trace.kind, (Kind.STEP, Kind.READ, Kind.SYNC)) | (trace.flags & Flag.BLOCKING > 0)
+    work = np.isin(trace.kind, DEVICE)
+    launches = (trace.kind == Kind.CALL) & np.isin(trace.correlation, trace.correlation[work])
+    tier = np.select([waits, work | launches, trace.kind == Kind.ANNOTATION], [0, 1, 2], 3)
+    order = np.lexsort((-trace.duration, tier))
+    kept = np.sort(order[: max(most, int(waits.sum()))])
+    left_out = f"{len(trace) - len(kept):,} of {len(trace):,} events"
+    note = f"{left_out} left out, the shortest first; --steps A:B has part of it in full"
+    return replace(trace.take(kept), meta={**trace.meta, "notes": [*trace.meta.get("notes", []), note]})
+
+
+def fresh(folder: Path, run: str) -> str:
+    """A run name that is not taken below the folder."""
+    taken = [folder, folder / "plugins" / "profile"]
+    names = (run if n == 1 else f"{run}-{n}" for n in range(1, 1 << 30))
+    return next(name for name in names if not any((place / name).exists() for place in taken))
+
+
+def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file that is there only when it is whole."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.writelines(pieces)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
