@@ -1,0 +1,420 @@
+"""Typed events -> columns, batch by batch: a batch is gone before the next one comes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.kineto.scan import NOTHING, Args, Event, times
+from syncscope.model.source import Place
+from syncscope.model.trace import Kind, Lane, Table, Trace
+
+DROPPED = 255
+CATEGORIES = {
+    "cpu_op": Kind.OP,
+    "operator": Kind.OP,
+    "user_annotation": Kind.ANNOTATION,
+    "python_function": Kind.PYTHON,
+    "runtime": Kind.CALL,  # and all that end so: cuda_runtime, hip_runtime, xpu_runtime, privateuse1_runtime
+    "driver": Kind.CALL,
+    "read": Kind.READ,
+    "compile": Kind.COMPILE,
+    "kernel": Kind.KERNEL,
+    "concurrent_kernel": Kind.KERNEL,
+    "gpu_memcpy": Kind.COPY,
+    "memcpy": Kind.COPY,
+    "gpu_memset": Kind.FILL,
+    "memset": Kind.FILL,
+    "cuda_sync": Kind.SYNC,
+    "trace": DROPPED,  # the whole recording as one event
+}
+DETAILS = {  # our name of each raw argument
+    "modules": "module",
+    "dims": "Input Dims",
+    "types": "Input type",
+    "collective": "collective",
+    "group": "process_group",
+    "group_size": "group_size",
+    "elements": "elements",
+    "sync_kind": "sync_kind",
+    "wait_on_stream": "wait_on_stream",
+    "wait_on_record": "wait_on_record",
+}
+EXACT = 2.0**43  # microseconds: up to here a double still tells nanoseconds apart
+LIMIT = 2**62
+FRAME = re.compile(r"(?P<path>.+?)\((?P<line>\d+)\): ")
+LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torchvision|lib/python3[.\d]*)/|^<")
+_COLUMNS = (
+    "kind",
+    "name",
+    "lane",
+    "start",
+    "duration",
+    "correlation",
+    "external",
+    "bytes",
+    "place",
+    "column",
+    "flags",
+    "detail",
+)
+_NO_ARGS = Args()
+Column = NDArray[Any]
+
+
+class _Kinds(dict[Any, int]):
+    def __missing__(self, category: Any) -> int:
+        name = str(category).lower()
+        kind = CATEGORIES.get(name)
+        if kind is None:
+            kind = Kind.CALL if name.endswith(("_runtime", "_driver")) else Kind.OTHER
+        self[category] = kind
+        return kind
+
+
+class Columns:
+    """Collects the events of one file; `trace` is the end of it."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self._parts: dict[str, list[Column]] = {column: [] for column in _COLUMNS}
+        self._kinds = _Kinds()
+        self._names = Table[Any]()
+        self._lanes = Table[tuple[Any, ...]]()
+        self._places = Table[Any]()
+        self._details = Table[Any]()
+        self._labels: dict[tuple[Any, Any], str] = {}
+        self._open: dict[tuple[Any, Any], list[tuple[Event, int]]] = {}
+
+    def add(self, events: list[Event], text: bytes) -> None:
+        """Take up a batch; `text` is the JSON list it was decoded from."""
+        phases = [e.ph for e in events]
+        whole = [e for e in events if e.ph == "X"]
+        exact: list[int] | None = None
+        if len(whole) < len(events):
+            for event in events:
+                if event.ph == "M":
+                    self._label(event)
+            if "B" in phases or "E" in phases:
+                self._pair(events)
+        if not whole:
+            return
+        start, rough = _nanoseconds([e.ts for e in whole])
+        duration, rough_too = _nanoseconds([e.dur for e in whole])
+        if rough or rough_too:
+            exact = [i for i, e in enumerate(events) if e.ph == "X"]
+            all_times = times(text)
+            start = np.array([_exact(all_times[i].ts) for i in exact], np.int64)
+            duration = np.array([_exact(all_times[i].dur or 0) for i in exact], np.int64)
+        self._rows(whole, start, duration)
+
+    def _rows(self, events: list[Event], start: Column, duration: Column) -> None:
+        try:
+            kind = np.array([self._kinds[e.cat] for e in events], np.uint8)
+        except TypeError:  # a category that is a list or an object
+            kind = np.array([self._kinds[str(e.cat)] for e in events], np.uint8)
+        kept = (kind != DROPPED) & (start > -LIMIT) & (duration > -LIMIT)
+        if not kept.all():
+            self.lost += int((~kept & (kind != DROPPED)).sum())
+            events = [e for e, k in zip(events, kept.tolist(), strict=True) if k]
+            kind, start, duration = kind[kept], start[kept], duration[kept]
+        args = [e.args or _NO_ARGS for e in events]
+        external = _integers([a.external for a in args])
+        if (external < 0).any():
+            external = np.where(external < 0, _integers([a.external_2021 for a in args]), external)
+        add = {k: v.append for k, v in self._parts.items()}
+        add["kind"](kind)
+        add["start"](start)
+        add["duration"](duration)
+        add["external"](external)
+        add["correlation"](_integers([a.correlation for a in args]))
+        add["bytes"](_integers([a.bytes for a in args]))
+        add["name"](_codes(self._names, [e.name for e in events]))
+        add["lane"](self._lane_codes(kind, events, args))
+        if any(a.kind != -1 or a.column != -1 or a.flags for a in args):
+            own = _integers([a.kind for a in args])
+            kind[own >= 0] = own[own >= 0]
+            add["column"](_integers([a.column for a in args]).astype(np.int32))
+            add["flags"](_integers([a.flags for a in args]).astype(np.uint8))
+        else:
+            add["column"](np.full(len(kind), -1, np.int32))
+            add["flags"](np.zeros(len(kind), np.uint8))
+        self._placed(args)
+        self._detailed(kind, args)
+
+    def _lane_codes(self, kind: Column, events: list[Event], args: list[Args]) -> Column:
+        codes = _codes(self._lanes, [(e.pid, e.tid) for e in events])
+        for row in np.flatnonzero((kind >= Kind.KERNEL) & (kind != Kind.SYNC)).tolist():
+            event, arg = events[row], args[row]
+            if kind[row] != Kind.OTHER or arg.device != -1:
+                codes[row] = _code(self._lanes, (event.pid, event.tid, arg.device, arg.stream))
+        return codes
+
+    def _placed(self, args: list[Args]) -> None:
+        places, table = [], self._places
+        for a in args:
+            if a.place:
+                places.append(_code(table, (0, a.place)))
+            elif a.stack:
+                places.append(_code(table, (1, a.stack)))
+            else:
+                places.append(-1)
+        self._parts["place"].append(np.array(places, np.int32))
+
+    def _detailed(self, kind: Column, args: list[Args]) -> None:
+        """Details by the text of their parts: each different one is turned into JSON once, at the end."""
+        table = self._details
+        codes = np.full(len(args), -1, np.int32)
+        for row, a in enumerate(args):
+            if a.dims is not NOTHING:
+                if a.modules is NOTHING and a.collective is NOTHING:
+                    codes[row] = table[bytes(a.dims), b"" if a.types is NOTHING else bytes(a.types)]
+                    continue
+            elif a.detail is not NOTHING:
+                codes[row] = table[bytes(a.detail)]
+                continue
+            elif (
+                a.collective is NOTHING
+                and a.sync_kind is NOTHING
+                and a.modules is NOTHING
+                and a.wait_on_stream is NOTHING
+            ):
+                continue
+            key = tuple((k, bytes(v)) for k in DETAILS if (v := getattr(a, k)) is not NOTHING)
+            codes[row] = table[key]
+        self._parts["detail"].append(codes)
+
+    def _label(self, event: Event) -> None:
+        if event.args is not None and isinstance(event.name, str):
+            text = event.args.labels if event.name.endswith("labels") else event.args.name
+            if isinstance(text, str) and event.name in ("thread_name", "process_name", "process_labels"):
+                where = (str(event.pid), str(event.tid) if event.name == "thread_name" else None)
+                self._labels.setdefault(where, text)
+
+    def _pair(self, events: Iterable[Event]) -> None:
+        """Begin and end of one event, written apart."""
+        for event in events:
+            if event.ph not in ("B", "E"):
+                continue
+            start, _ = _nanoseconds([event.ts])
+            stack = self._open.setdefault((str(event.pid), str(event.tid)), [])
+            if event.ph == "B":
+                stack.append((event, int(start[0])))
+            elif stack:
+                first, begin = stack.pop()
+                self._rows([first], np.array([begin]), np.array([start[0] - begin]))
+            else:
+                self.lost += 1
+
+    def trace(self, head: dict[str, Any], notes: list[str]) -> Trace:
+        """The events as a trace ordered by start; `head` is what stood beside `traceEvents`."""
+        self.lost += sum(len(stack) for stack in self._open.values())
+        columns = {}
+        for column, parts in self._parts.items():
+            columns[column] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+            parts.clear()
+        start, duration = columns["start"], columns["duration"]
+        if (
+            len(start)
+            and not ((start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (duration[1:] <= duration[:-1]))).all()
+        ):
+            order = np.lexsort((-duration, start))
+            for column in _COLUMNS:
+                columns[column] = columns[column][order]
+        own = head.get("syncscope")
+        names = tuple(n if isinstance(n, str) else str(n) for n in self._names)
+        details: list[Any] = [_detail(key) for key in self._details]
+        if isinstance(own, dict) and isinstance(own.get("lanes"), list):
+            lanes = _own_lanes(list(self._lanes), own["lanes"])
+            places: list[Place | None] = [_place(text) for _, text in self._places]
+            meta = own.get("meta") or {}
+            meta["notes"] = [*meta.get("notes", ()), *notes] if notes else meta.get("notes")
+            meta = {k: v for k, v in meta.items() if v is not None or k != "notes"}
+        else:
+            lanes = [_lane(key, self._labels) for key in self._lanes]
+            places = [_place(t) if how == 0 else innermost(t) for how, t in self._places]
+            _name_kinds(columns, names, places)
+            meta = _meta(head, columns["start"], notes)
+        columns["lane"], lanes = _merged(columns["lane"], lanes)
+        columns["detail"], details = _merged(columns["detail"], details)
+        columns["place"], known = _merged(columns["place"], places)
+        return Trace(
+            kind=columns["kind"].astype(np.uint8, copy=False),
+            name=columns["name"].astype(np.int32, copy=False),
+            lane=columns["lane"],
+            start=columns["start"],
+            duration=columns["duration"],
+            correlation=columns["correlation"],
+            external=columns["external"],
+            bytes=columns["bytes"],
+            place=columns["place"],
+            column=columns["column"].astype(np.int32, copy=False),
+            flags=columns["flags"].astype(np.uint8, copy=False),
+            detail=columns["detail"],
+            names=names,
+            lanes=tuple(lanes),
+            places=tuple(known),
+            details=tuple(details),
+            meta=meta,
+        )
+
+
+def innermost(stack: str) -> Place | None:
+    """The user's line in Kineto's `Call stack` (innermost frame first): the first frame outside of torch and packages."""
+    frames = [Place(m["path"], int(m["line"])) for part in stack.split(";") if (m := FRAME.match(part.strip()))]
+    return next((f for f in frames if not LIBRARY.search(f.path)), frames[0] if frames else None)
+
+
+def _nanoseconds(values: list[Any]) -> tuple[Column, bool]:
+    """Microseconds as written -> ns, and whether doubles were too coarse for them; -LIMIT is unreadable."""
+    try:
+        numbers = np.array(values)
+    except (ValueError, OverflowError):
+        numbers = np.array([str(v) for v in values])
+    if numbers.dtype.kind in "iu" and len(values) and abs(numbers).max() < LIMIT // 1000:
+        return numbers.astype(np.int64) * 1000, False
+    try:
+        floats = numbers.astype(np.float64)
+    except (ValueError, TypeError):
+        floats = np.array([_float(v) for v in values])
+    good = np.abs(floats) < LIMIT / 1000
+    floats = np.where(good, floats, 0.0)
+    whole = np.floor(floats)
+    ns = whole.astype(np.int64) * 1000 + np.rint((floats - whole) * 1000).astype(np.int64)
+    return np.where(good, ns, -LIMIT), bool((np.abs(floats) >= EXACT).any())
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except (ValueError, TypeError):
+        return float("nan")
+
+
+def _exact(value: Any) -> int:
+    if value is None or (value != 0 and not abs(value) < LIMIT // 1000):
+        return -LIMIT
+    return int((value * 1000).to_integral_value()) if value else 0
+
+
+def _integers(values: list[Any]) -> Column:
+    """Integers, also where they are written as text; -1 is what cannot be read as one."""
+    try:
+        found = np.array(values, np.int64)
+    except (ValueError, TypeError, OverflowError):
+        return np.array([_integer(v) for v in values], np.int64)
+    return found
+
+
+def _integer(value: Any) -> int:
+    try:
+        number = int(value)
+    except (ValueError, TypeError, OverflowError):
+        return -1
+    return number if -(2**63) <= number < 2**63 else -1
+
+
+def _code(table: Table[Any], value: Any) -> int:
+    try:
+        return table[value]
+    except TypeError:  # a list or an object where a name was expected
+        return table[str(value)]
+
+
+def _codes(table: Table[Any], values: list[Any]) -> Column:
+    try:
+        return np.array([table[v] for v in values], np.int32)
+    except TypeError:
+        return np.array([_code(table, v) for v in values], np.int32)
+
+
+def _merged(codes: Column, values: list[Any]) -> tuple[Any, list[Any]]:
+    """Codes into a table in which no value stands twice; None is no value."""
+    table = Table[Any]()
+    new = np.array([-1 if v is None else table[v] for v in values] + [-1], np.int32)
+    return new[codes], list(table)  # code -1 picks the last
+
+
+def _detail(key: Any) -> str | None:
+    """The JSON object of raw parts; our own text as it was written."""
+    if isinstance(key, bytes):
+        return str(msgspec.json.decode(key)) if key[:1] == b'"' else key.decode()
+    parts = {"dims": key[0], "types": key[1]} if isinstance(key[0], bytes) else dict(key)
+    found = {DETAILS[k]: msgspec.json.decode(v) for k, v in parts.items() if v}
+    found = {k: v for k, v in found.items() if v not in ("", None)}
+    return msgspec.json.encode(found).decode() if found else None
+
+
+def _place(text: Any) -> Place | None:
+    path, _, line = str(text).rpartition(":")
+    return Place(path, int(line)) if line.removeprefix("-").isdigit() else None
+
+
+def _own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:
+    known = {(pid, tid): Lane(process, thread, device, label) for pid, tid, process, thread, device, label in table}
+    return [known.get(tuple(key[:2])) or _lane(key, {}) for key in keys]
+
+
+def _lane(key: Any, labels: dict[tuple[Any, Any], str]) -> Lane:
+    if not isinstance(key, tuple):
+        return Lane(key, 0)
+    pid, tid = key[0], key[1]
+    label = labels.get((str(pid), str(tid)), "")
+    if len(key) == 2:
+        return Lane(_number(pid), _number(tid), -1, label)
+    device = _integer(key[2])
+    if device < 0:
+        device = max(0, _integer(pid))
+    stream = _number(key[3] if key[3] is not None and key[3] != "" else tid)
+    return Lane(_number(pid), stream, device, label)
+
+
+def _number(text: Any) -> int | str:
+    """A number written as text, `stream 7` too, as the number."""
+    if isinstance(text, int):
+        return int(text)
+    found = re.fullmatch(r"(?:stream )?(-?\d{1,18})", str(text))
+    return int(found[1]) if found else str(text)
+
+
+def _name_kinds(columns: dict[str, Column], names: tuple[str, ...], places: list[Place | None]) -> None:
+    """What only the name tells: steps, and where a Python function begins."""
+    kind, name, place = columns["kind"], columns["name"], columns["place"]
+    is_step = _by_name(names, lambda n: n.startswith("ProfilerStep#"))
+    kind[is_step[name] & ((kind == Kind.OP) | (kind == Kind.ANNOTATION))] = Kind.STEP
+    rows = np.flatnonzero((kind == Kind.PYTHON) & (place < 0))
+    of_name = np.full(len(names), -1, np.int32)
+    for code in np.unique(name[rows]).tolist():
+        found = FRAME.match(names[code])
+        if found:
+            of_name[code] = len(places)
+            places.append(Place(found["path"], int(found["line"])))
+    place[rows] = of_name[name[rows]]
+
+
+def _by_name(names: tuple[str, ...], test: Callable[[str], bool]) -> NDArray[np.bool_]:
+    return np.array([test(n) for n in names], bool)
+
+
+def _meta(head: dict[str, Any], start: Column, notes: list[str]) -> dict[str, Any]:
+    """What the file says of the recording; its first event begins at 0 from now on."""
+    base = _integer(head.get("baseTimeNanoseconds", 0))
+    first = int(start.min()) if len(start) else 0
+    start -= first
+    meta: dict[str, Any] = {"origin_ns": max(base, 0) + first}
+    if isinstance(head.get("deviceProperties"), list):
+        meta["devices"] = head["deviceProperties"]
+    job = head.get("distributedInfo")
+    if isinstance(job, dict):
+        meta |= {k: job[k] for k in ("rank", "world_size", "backend") if k in job}
+    for key in ("record_shapes", "with_stack"):
+        if head.get(key):
+            meta[key] = True
+    if notes:
+        meta["notes"] = notes
+    return meta

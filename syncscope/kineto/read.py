@@ -1,0 +1,35 @@
+"""The JSON of torch.profiler, of any age and maker -> a `Trace`."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+from syncscope.errors import UserError
+from syncscope.kineto import source as files
+from syncscope.kineto.columns import Columns
+from syncscope.kineto.scan import Scan
+from syncscope.model.trace import Trace
+
+
+def read(source: str | os.PathLike[str] | bytes | BinaryIO) -> Trace:
+    """The trace in a file: a path, an fsspec URL, its bytes or an open binary file; plain or gzip.
+
+    A file that is truncated or damaged is used as far as it is whole; `meta["notes"]` says what was lost. Memory stays at
+    about 60 bytes an event, whatever the size of the file.
+
+    Raises:
+        UserError: it cannot be opened, or there is no list of events in it.
+    """
+    scan, columns = Scan(), Columns()
+    with files.opened(source) as (name, file):
+        for events, text in scan.batches(files.pieces(file, scan.notes), name):
+            columns.add(events, text)
+    lost = scan.lost + columns.lost
+    if lost:
+        where = f", the first at byte {scan.first_lost:,} of the JSON" if scan.first_lost >= 0 else ""
+        scan.notes.append(f"{lost:,} broken event{'s' * (lost > 1)} left out{where}")
+    trace = columns.trace(scan.head, scan.notes)
+    if not len(trace) and lost:
+        raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", "record or copy the trace again")
+    return trace

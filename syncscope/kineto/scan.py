@@ -1,0 +1,278 @@
+"""JSON text in pieces -> batches of typed events, and everything beside them; what is broken is left out and counted.
+
+`traceEvents` is cut between two events at a place that a pattern guesses, and msgspec decodes what lies before it. A guess
+that was wrong, or damage in the file, shows as a decoding error: then the events of this batch are taken one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from syncscope.errors import UserError
+
+BATCH = 4 << 20  # bytes of JSON decoded at once
+LARGEST = 64 << 20  # bytes in which at least one whole event must lie
+WRONG_CUTS = 8  # how many cuts inside of one event are looked past
+NOTHING = msgspec.Raw()
+
+START = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
+BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid|tid|id|bp|s|args|dur|tts|cname)"\s*:)')
+CLOSE = re.compile(rb"\}\s*,?\s*\]")
+AFTER = re.compile(rb'\s*(?:,\s*"|\}\s*\Z|\Z)')  # the list of events
+NOT_A_NUMBER = re.compile(rb"([:,\[]\s*)[+-]?(?:nan|inf|infinity)(?=\s*[,\]}])", re.IGNORECASE)
+BAD_ESCAPE = re.compile(rb'\\(\\|["/bfnrt]|u[0-9a-fA-F]{4})|\\')
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments that are used, under whatever name a version gave them; all others are skipped without being built."""
+
+    external: Any = msgspec.field(default=-1, name="External id")
+    external_2021: Any = msgspec.field(default=-1, name="external id")
+    correlation: Any = -1
+    device: Any = -1
+    stream: Any = None
+    bytes: Any = -1
+    name: Any = None  # of a process or thread
+    labels: Any = None
+    stack: Any = msgspec.field(default="", name="Call stack")
+    # Raw: kept as text, built only once for each different one
+    modules: msgspec.Raw = msgspec.field(default=NOTHING, name="Module Hierarchy")
+    dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
+    collective: msgspec.Raw = msgspec.field(default=NOTHING, name="Collective name")
+    group: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Name")
+    group_size: msgspec.Raw = msgspec.field(default=NOTHING, name="Group size")
+    elements: msgspec.Raw = msgspec.field(default=NOTHING, name="In msg nelems")
+    sync_kind: msgspec.Raw = msgspec.field(default=NOTHING, name="cuda_sync_kind")
+    wait_on_stream: msgspec.Raw = NOTHING
+    wait_on_record: msgspec.Raw = msgspec.field(default=NOTHING, name="wait_on_cuda_event_record_corr_id")
+    # our own
+    kind: Any = msgspec.field(default=-1, name="as")
+    place: Any = ""
+    column: Any = -1
+    flags: Any = 0
+    detail: msgspec.Raw = NOTHING
+
+
+class Event(msgspec.Struct, gc=False):
+    """One entry of `traceEvents`."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: Any = None
+    dur: Any = 0
+    args: Args | None = None
+
+
+class Times(msgspec.Struct, gc=False):
+    """The times of an event to the last digit, where a float would round them."""
+
+    ph: Any = None
+    ts: Decimal | None = None
+    dur: Decimal | None = None
+
+
+_EVENTS = msgspec.json.Decoder(list[Event])
+_EVENT = msgspec.json.Decoder(Event)
+_TIMES = msgspec.json.Decoder(list[Times])
+
+
+@dataclass
+class Scan:
+    """What is found while the text goes by; `head` is the object without its events, `lost` counts broken ones."""
+
+    head: dict[str, Any] = field(default_factory=dict)
+    lost: int = 0
+    first_lost: int = -1  # byte offset in the JSON text
+    notes: list[str] = field(default_factory=list)
+    _offset: int = 0
+
+    def batches(self, pieces: Iterator[bytes], name: str) -> Iterator[tuple[list[Event], bytes]]:
+        """Events as they come, each batch with its text (a JSON list, for `times`).
+
+        Raises:
+            UserError: there is no list of events in it.
+        """
+        rest = yield from self._body(*self._before(pieces, name), pieces)
+        if rest is None:
+            self.notes.append("the file ends inside the list of events; what came before is used")
+            return
+        tail = b"".join([rest, *pieces]).strip()
+        self._keys(b"{" + tail.lstrip(b", \r\n\t") if tail not in (b"", b"]") else b"{}", "after")
+
+    def _before(self, pieces: Iterator[bytes], name: str) -> tuple[bytes, bool]:
+        """The text from the first event on, and whether the file is a bare list."""
+        text, searched = b"", 0
+        for piece in pieces:
+            text += piece
+            if not searched:
+                text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
+            if text[:1] == b"[":
+                self._offset = 1
+                return text[1:], True
+            found = START.search(text, max(0, searched - 64))
+            if found:
+                self._offset = found.end()
+                self._keys(text[: found.start()].rstrip().rstrip(b",") + b"}", "before")
+                return text[found.end() :], False
+            searched = len(text)
+            if text and text[:1] != b"{":
+                break
+        kind = "is empty" if not text else "has no list of traceEvents"
+        hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope?"
+        raise UserError(f"{name} {kind} (looked at {len(text):,} bytes)", hint)
+
+    def _keys(self, text: bytes, where: str) -> None:
+        try:
+            found = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            try:
+                found = msgspec.json.decode(repaired(text))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                self.notes.append(f"the keys {where} the events cannot be read: {error}")
+                return
+        if isinstance(found, dict):
+            self.head.update(found)
+
+    def _body(
+        self, text: bytes, bare: bool, pieces: Iterator[bytes]
+    ) -> Generator[tuple[list[Event], bytes], None, bytes | None]:
+        """Returns what follows the list, None if the file ended before."""
+        held, size, done = [text], len(text), False
+        while not done:
+            while size < BATCH:
+                piece = next(pieces, None)
+                if piece is None:
+                    done = True
+                    break
+                held.append(piece)
+                size += len(piece)
+            text = b"".join(held)
+            cuts = [(len(text), len(text))] if done else _boundaries(text)
+            found = None
+            for cut, after in cuts:  # noqa: B007  both are used when one has been found
+                found = self._decode(text[:cut])
+                if found is not None:
+                    break
+            if found is None:
+                if not done and len(text) < LARGEST:  # an event larger than a batch, or cuts inside of one
+                    held, size = [text], 0
+                    continue
+                cut, after = cuts[0] if cuts else (len(text), len(text))
+                found = self._one_by_one(text[:cut])
+            events, rest, body = found
+            if events:
+                yield events, body
+            if rest is not None:
+                return rest + text[cut:]
+            self._offset += after
+            held, size = [text[after:]], len(text) - after
+        return b"" if bare else None
+
+    def _decode(self, body: bytes) -> tuple[list[Event], bytes | None, bytes] | None:
+        """The events of this text, what follows the list if it ends here, and the text (a list) that was decoded.
+
+        None if the text ends inside of an event.
+        """
+        whole = b"[" + body + b"]"
+        try:
+            return _EVENTS.decode(whole), None, whole
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = str(error)
+        if "truncated" in reason:
+            return None
+        if "trailing characters" in reason:
+            end = body.rfind(b"]", 0, int(reason.rpartition("byte ")[2].rstrip(")")) - 1)
+            whole = b"[" + body[: end + 1]
+            try:
+                return _EVENTS.decode(whole), body[end + 1 :], whole
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                pass
+        return self._one_by_one(body)
+
+    def _one_by_one(self, body: bytes) -> tuple[list[Event], bytes | None, bytes]:
+        found: list[tuple[Event, bytes]] = []
+        cuts = [*((m.start() + 1, m.end()) for m in BETWEEN.finditer(body)), (len(body), len(body))]
+        start, number, rest = 0, 0, None
+        while number < len(cuts) and rest is None:
+            event, used = None, number
+            for used in range(number, min(number + WRONG_CUTS, len(cuts))):  # a cut may lie inside of an event
+                event, rest = _event_and_rest(body[start : cuts[used][0]], body[cuts[used][0] :])
+                if event is not None or rest is not None:
+                    break
+            else:
+                used = number
+            if event is not None:
+                found.append(event)
+            elif rest is None and body[start : cuts[used][0]].strip():
+                self.lost += 1
+                if self.first_lost < 0:
+                    self.first_lost = self._offset + start
+            number, start = used + 1, cuts[used][1]
+        return [event for event, _ in found], rest, b"[" + b",".join(text for _, text in found) + b"]"
+
+
+def times(text: bytes) -> list[Times]:
+    """The exact times of the events of a batch, in their order."""
+    return _TIMES.decode(text)
+
+
+def repaired(text: bytes) -> bytes:
+    """The text as strict JSON where Kineto is known to write other: nan and inf, lone backslashes, broken UTF-8."""
+    text = NOT_A_NUMBER.sub(rb"\1null", text)
+    text = BAD_ESCAPE.sub(lambda m: m[0] if m[1] else rb"\\", text)
+    return text.decode("utf-8", "replace").encode()
+
+
+def _event_and_rest(text: bytes, more: bytes) -> tuple[tuple[Event, bytes] | None, bytes | None]:
+    """The event that a text is, and what follows the list if it ends in this text; None for what is not there."""
+    event = _mended(text)
+    if event is not None:
+        return event, None
+    for close in CLOSE.finditer(text):
+        rest = text[close.end() :] + more
+        if AFTER.match(rest):
+            event = _mended(text[: close.start() + 1])
+            if event is not None:
+                return event, rest
+    rest = text.lstrip()
+    if rest[:1] == b"]" and AFTER.match(rest[1:] + more):
+        return None, rest[1:] + more
+    return None, None
+
+
+def _mended(text: bytes) -> tuple[Event, bytes] | None:
+    """One event and the text it was decoded from; None if it is none."""
+    for attempt in (text, repaired(text)):
+        try:
+            return _EVENT.decode(attempt), attempt
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    try:
+        event = msgspec.json.decode(repaired(text))
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(event, dict):
+        return None
+    event.pop("args", None)  # it was no object
+    attempt = msgspec.json.encode(event)
+    return _EVENT.decode(attempt), attempt
+
+
+def _boundaries(text: bytes) -> list[tuple[int, int]]:
+    """End of an event and begin of the next, the last few of them, last first."""
+    window = 1 << 16
+    while True:
+        found = [(m.start() + 1, m.end()) for m in BETWEEN.finditer(text, max(0, len(text) - window))]
+        if found or window >= len(text):
+            return found[: -1 - WRONG_CUTS : -1]
+        window *= 16

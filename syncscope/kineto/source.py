@@ -1,0 +1,108 @@
+"""The bytes of a trace file in pieces, wherever they lie and however they are packed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from syncscope.errors import UserError
+
+PIECE = 1 << 18  # bytes read from the file at once; unpacked they are about 4 MB of JSON
+GZIP = b"\x1f\x8b"
+
+
+@contextlib.contextmanager
+def opened(source: str | os.PathLike[str] | bytes | BinaryIO) -> Iterator[tuple[str, BinaryIO]]:
+    """A name for messages and an open binary file: of a path, an fsspec URL, the bytes themselves or a file.
+
+    Raises:
+        UserError: it cannot be opened.
+    """
+    if isinstance(source, bytes):
+        yield "the trace", io.BytesIO(source)
+        return
+    if not isinstance(source, (str, os.PathLike)):
+        yield str(getattr(source, "name", "the trace")), source
+        return
+    name = os.fspath(source)
+    try:
+        file = _remote(name) if "://" in name else open(name, "rb")  # noqa: SIM115  closed below
+    except FileNotFoundError:
+        raise UserError(f"{name}: no such file", "give the .json or .json.gz that torch.profiler wrote") from None
+    except IsADirectoryError:
+        raise UserError(
+            f"{name} is a directory", "give one trace, or `syncscope ranks` for all ranks of a job"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{name}: {error.strerror or error}", "check the path and the permissions") from None
+    with file:
+        yield name, file
+
+
+def _remote(url: str) -> BinaryIO:
+    try:
+        import fsspec
+    except ImportError:
+        raise UserError(f"{url} needs fsspec to be read", "pip install fsspec, or copy the file here first") from None
+    try:
+        return cast(BinaryIO, fsspec.open(url, "rb").open())
+    except (ValueError, ImportError) as error:  # an unknown protocol, or one whose package is not installed
+        raise UserError(f"{url}: {error}", "install the package that fsspec asks for, or copy the file here") from None
+
+
+def pieces(file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
+    """The text of the file, unpacked where it is gzip; what cannot be unpacked is left out and said in `notes`."""
+    first = file.read(PIECE)
+    if first[:2] == GZIP:
+        yield from _unpacked(first, file, notes)
+        return
+    while first:
+        yield first
+        first = file.read(16 * PIECE)
+
+
+def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
+    inflate = zlib.decompressobj(31)
+    while packed:
+        before = inflate.copy()
+        try:
+            text = inflate.decompress(packed)
+        except zlib.error as error:
+            yield _last_words(before, packed)
+            notes.append(f"the gzip data is damaged ({error}); what came before is used")
+            return
+        if text:
+            yield text
+        if inflate.eof:  # a file may hold several gzip members, and padding after the last
+            packed = inflate.unused_data.lstrip(b"\0")
+            packed = packed or file.read(PIECE)
+            if not packed:
+                return
+            if packed[:2] != GZIP:
+                notes.append("what follows the gzip data is not gzip and was left out")
+                return
+            inflate = zlib.decompressobj(31)
+        else:
+            packed = file.read(PIECE)
+    yield inflate.flush()
+    notes.append("the gzip data ends too early; what came before is used")
+
+
+def _last_words(inflate: zlib._Decompress, packed: bytes) -> bytes:
+    """What can still be unpacked before the damage: smaller and smaller pieces up to the first that fails."""
+    out = []
+    for size in (4096, 64, 1):
+        while packed:
+            before = inflate.copy()
+            try:
+                out.append(inflate.decompress(packed[:size]))
+            except zlib.error:
+                inflate = before
+                break
+            packed = packed[size:]
+        packed = packed[:size] if size > 1 else b""
+    return b"".join(out)

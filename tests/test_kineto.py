@@ -1,0 +1,224 @@
+import gzip
+import io
+import json
+import zlib
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from syncscope import kineto
+from syncscope.errors import UserError
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+INT64 = st.integers(-(2**60), 2**60)
+LANES = st.builds(
+    Lane,
+    process=st.integers(0, 2**31) | st.text(max_size=5),
+    thread=st.integers(-1, 2**40) | st.text(max_size=5),
+    device=st.integers(-1, 3),
+    label=st.text(max_size=5),
+)
+EVENTS = st.builds(
+    Event,
+    kind=st.sampled_from(Kind),
+    name=st.text(max_size=8) | st.sampled_from(["ProfilerStep#3", "a.py(12): f", "}, {", "]"]),
+    lane=LANES,
+    start=INT64 | st.integers(0, 10**9),
+    duration=st.integers(0, 2**60),
+    correlation=st.integers(-1, 2**62),
+    external=st.integers(-1, 2**62),
+    bytes=st.integers(-1, 2**62),
+    place=st.none() | st.builds(Place, path=st.text(max_size=8), line=st.integers(1, 10**6)),
+    column=st.integers(-1, 2**31 - 1),
+    flags=st.sampled_from([Flag.NONE, Flag.BLOCKING, Flag.FALLBACK, Flag.BLOCKING | Flag.FALLBACK]),
+    detail=st.just("") | st.text(min_size=1, max_size=8) | st.just('{"module": "é", "n": [1, {"ph": 2}, {"ph": 3}]}'),
+)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(EVENTS, max_size=12), st.dictionaries(st.text(max_size=6), JSON, max_size=3))
+def test_what_is_written_is_read_back(events, meta):
+    trace = Trace.of(events, **{"origin_ns": 7, "notes": ["a clock was guessed"], **meta})
+    text = kineto.write(trace)
+    assert kineto.read(text) == trace
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no strict JSON"))
+
+
+def test_every_real_trace_survives_a_round_trip(shared):
+    files = sorted((shared / "traces").rglob("*.json.gz"))
+    assert len(files) == 29
+    for file in files:
+        trace = kineto.read(file)
+        assert "notes" not in trace.meta, file.name
+        again = kineto.read(kineto.write(trace))
+        for column in ("kind", "start", "duration", "correlation", "external", "bytes", "column", "flags"):
+            assert (getattr(trace, column) == getattr(again, column)).all(), (file.name, column)
+        assert again.meta == trace.meta
+        some = slice(0, len(trace), max(1, len(trace) // 500))
+        assert trace.take(some) == again.take(some)
+
+
+def kineto_json(*events, **head) -> bytes:
+    return json.dumps({"schemaVersion": 1, **head, "traceEvents": list(events)}).encode()
+
+
+def call(ts, dur=5, name="cudaLaunchKernel", **more):
+    return {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur} | more
+
+
+def test_old_and_new_words_mean_the_same():
+    old = kineto_json(
+        {"ph": "X", "cat": "Operator", "name": "aten::mm", "pid": 9, "tid": "9", "ts": 100, "dur": 5},
+        {"ph": "X", "cat": "Operator", "name": "ProfilerStep#4", "pid": 9, "tid": "9", "ts": 100, "dur": 4},
+        call(101, cat="Runtime", pid=9, tid="9", args={"correlation": 3, "external id": 12}),
+        {
+            "ph": "X",
+            "cat": "Kernel",
+            "name": "gemm",
+            "pid": 0,
+            "tid": "stream 7",
+            "ts": "103",
+            "dur": "2.5",
+            "args": {"device": 0, "stream": 7, "correlation": 3, "external id": 12},
+        },
+    )
+    trace = kineto.read(old)
+    op, step, launch, kernel = trace
+    assert [e.kind for e in trace] == [Kind.OP, Kind.STEP, Kind.CALL, Kind.KERNEL]
+    assert op.lane == step.lane == launch.lane == Lane(9, 9)
+    assert kernel.lane == Lane(0, 7, 0)
+    assert (launch.external, kernel.correlation) == (12, 3)
+    assert (kernel.start, kernel.duration) == (3000, 2500)
+    assert trace.meta["origin_ns"] == 100_000
+
+
+def test_nanoseconds_of_epoch_times_are_not_rounded():
+    text = kineto_json(call(0), call(1)).replace(b'"ts": 0', b'"ts": 1712195495502094.565')
+    text = text.replace(b'"ts": 1,', b'"ts": 1712195495502094.568,')
+    trace = kineto.read(text)
+    assert trace.start.tolist() == [0, 3]
+    assert trace.meta["origin_ns"] == 1712195495502094565
+
+
+@pytest.mark.parametrize("layout", [{"indent": 2}, {"separators": (",", ":")}, {}])
+def test_layout_and_order_of_keys_do_not_matter(layout):
+    events = [{k: e[k] for k in reversed(e)} for e in (call(1), call(20, args={"list": [{"id": 1}, {"id": 2}]}))]
+    text = json.dumps({"traceEvents": events, "list": [{"id": 1}, {"id": 2}], "baseTimeNanoseconds": 5}, **layout)
+    trace = kineto.read(text.encode())
+    assert trace.start.tolist() == [0, 19_000]
+    assert trace.meta["origin_ns"] == 1005
+
+
+def test_a_bare_list_and_begin_end_pairs():
+    begin, end = call(1, ph="B"), {"ph": "E", "pid": 1, "tid": 1, "ts": 4}
+    trace = kineto.read(json.dumps([begin, end]).encode())
+    assert trace.duration.tolist() == [3000]
+
+
+def test_large_files_are_cut_into_batches(monkeypatch):
+    monkeypatch.setattr("syncscope.kineto.scan.BATCH", 300)
+    monkeypatch.setattr("syncscope.kineto.source.PIECE", 10)
+    events = [call(i, args={"Input Dims": [[i, 2], []], "odd": [{"ph": 1}, {"ph": 2}]}) for i in range(200)]
+    trace = kineto.read(kineto_json(*events))
+    assert len(trace) == 200
+    assert "notes" not in trace.meta
+    assert json.loads(trace[150].detail) == {"Input Dims": [[150, 2], []]}
+
+
+def test_a_truncated_file_gives_what_is_whole(tmp_path):
+    text = kineto_json(*(call(i) for i in range(1000)))
+    trace = kineto.read(text[: len(text) // 2])
+    assert 450 < len(trace) < 550
+    assert any("ends inside" in note for note in trace.meta["notes"])
+    packed = gzip.compress(text)
+    short = kineto.read(io.BytesIO(packed[: len(packed) // 2]))
+    assert 100 < len(short) < 1000
+    assert any("gzip data ends too early" in note for note in short.meta["notes"])
+    flipped = bytearray(gzip.compress(zlib.compress(text) + text[:0], 1) and packed)
+    flipped[len(packed) // 2] ^= 0xFF
+    damaged = kineto.read(bytes(flipped))
+    assert damaged.meta["notes"]
+
+
+def test_damage_costs_only_the_event_it_hits():
+    text = kineto_json(*(call(i) for i in range(100))).replace(b'"ts": 50,', b'"ts": 5@#,')
+    trace = kineto.read(text)
+    assert len(trace) == 99
+    assert "1 broken event left out" in trace.meta["notes"][-1]
+    assert "byte" in trace.meta["notes"][-1]
+
+
+def test_what_kineto_is_known_to_write_wrong_is_mended():
+    text = kineto_json(call(1, args={"correlation": 4, "occupancy": 0}), call(2), call(3, args=["odd"]), call(4))
+    text = text.replace(b'"occupancy": 0', b'"occupancy": -nan').replace(b'"cudaLaunchKernel"', b'"C:\\Users\\x"', 1)
+    text = text.replace(b'"cudaLaunchKernel"', b'"caf\xe9"', 1)
+    trace = kineto.read(text)
+    assert [e.name for e in trace] == ["C:\\Users\\x", "caf�", "cudaLaunchKernel", "cudaLaunchKernel"]
+    assert trace[0].correlation == 4
+    assert "notes" not in trace.meta
+
+
+@pytest.mark.parametrize("text", [b"", b"not a trace", b'{"hello": 1}', b"\x00" * 100, b"[1, 2, 3"])
+def test_hopeless_input_is_the_users_error_with_the_name(tmp_path, text):
+    path = tmp_path / "odd.json"
+    path.write_bytes(text)
+    with pytest.raises(UserError, match=r"odd\.json"):
+        kineto.read(path)
+
+
+def test_missing_files_and_unknown_protocols_are_named(tmp_path):
+    with pytest.raises(UserError, match="no such file"):
+        kineto.read(tmp_path / "none.json")
+    pytest.importorskip("fsspec")
+    with pytest.raises(UserError, match="nosuch://"):
+        kineto.read("nosuch://host/run.json")
+
+
+def test_urls_are_read_through_fsspec():
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://run.json.gz", "wb") as file:
+        file.write(gzip.compress(kineto_json(call(1))))
+    assert len(kineto.read("memory://run.json.gz")) == 1
+
+
+def test_lines_come_from_stacks():
+    stack = "/x/site-packages/torch/optim/sgd.py(66): step;/home/me/train.py(49): main;run.py(3): <module>"
+    trace = kineto.read(
+        kineto_json(
+            {
+                "ph": "X",
+                "cat": "cpu_op",
+                "name": "aten::mm",
+                "pid": 1,
+                "tid": 1,
+                "ts": 1,
+                "dur": 1,
+                "args": {"Call stack": stack},
+            },
+            {"ph": "X", "cat": "python_function", "name": "train.py(12): step", "pid": 1, "tid": 1, "ts": 2, "dur": 1},
+            {"ph": "X", "cat": "python_function", "name": "<built-in method f>", "pid": 1, "tid": 1, "ts": 3, "dur": 1},
+        )
+    )
+    assert [e.place for e in trace] == [Place("/home/me/train.py", 49), Place("train.py", 12), None]
+
+
+def test_save_packs_by_suffix_and_leaves_no_half_written_file(tmp_path):
+    trace = kineto.read(kineto_json(call(1), call(9)))
+    for name in ("run.pt.trace.json", "run.pt.trace.json.gz"):
+        kineto.save(trace, tmp_path / "new" / name)
+        assert kineto.read(tmp_path / "new" / name) == trace
+    assert (tmp_path / "new" / name).read_bytes()[:2] == b"\x1f\x8b"
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["run.pt.trace.json", "run.pt.trace.json.gz"]
+    with pytest.raises(UserError, match="cannot be written"):
+        kineto.save(trace, tmp_path / "new" / name / "inside-a-file.json")
