@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
+from typing import Any
 
 from syncscope.model.report import Report
+from syncscope.model.trace import Trace
 
 UNITS = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))
 
@@ -39,3 +41,11 @@ def three(value: float) -> str:
 def percent(share: float | None) -> str:
     """`7.3 %`, `0.04 %`; a dash for None."""
     return "-" if share is None else f"{three(100 * share)} %"
+
+
+def devices(trace: Trace) -> list[dict[str, Any]]:
+    """What is known of each device that worked in the recording."""
+    known = [d for d in trace.meta.get("devices", []) if isinstance(d, dict)]
+    used = sorted({lane.device for lane in trace.lanes if lane.device >= 0})
+    by_id = {d["id"]: d for d in known if isinstance(d.get("id"), int)}
+    return [by_id.get(n) or (known[n] if n < len(known) else {"id": n}) for n in used]

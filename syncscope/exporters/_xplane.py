@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.exporters import _figures as figures
 from syncscope.exporters._protobuf import messages, number, numbers, text, varint, written
 from syncscope.model.trace import DEVICE, Kind, Lane, Table, Trace
 
@@ -133,7 +134,7 @@ def device_plane(trace: Trace, device: int) -> Plane:
     operators = trace.rows(Kind.OP)
     operator_of = dict(zip(trace.external[operators].tolist(), trace.name[operators].tolist(), strict=True)) | {-1: -1}
     full_names = [f"{name}:{name.rpartition('::')[2]}" for name in trace.names]
-    launches = [_launch(detail) for detail in trace.details]
+    launches = [*map(_launch, trace.details), _launch("{}")]  # the last is that of a kernel without details
     taken: set[int] = set()
     for index, lane in _lanes(trace, device):
         rows = np.flatnonzero((trace.lane == index) & np.isin(trace.kind, DEVICE))
@@ -142,7 +143,8 @@ def device_plane(trace: Trace, device: int) -> Plane:
             identity += 1
         taken.add(identity)
         owner = np.array([operator_of.get(e, -1) for e in trace.external[rows].tolist()], np.int64)
-        launch = np.where(trace.kind[rows] == Kind.KERNEL, trace.detail[rows], -1)
+        launch = np.where(trace.detail[rows] < 0, len(trace.details), trace.detail[rows])
+        launch = np.where(trace.kind[rows] == Kind.KERNEL, launch, -1)
         copies = Table[str]()
         copy = np.array([copies[_copy(trace, row)] for row in rows.tolist()], np.int64)
         plane.line(
@@ -160,8 +162,8 @@ def device_plane(trace: Trace, device: int) -> Plane:
 
 
 def _lanes(trace: Trace, device: int) -> Iterator[tuple[int, Lane]]:
-    """The lanes of a device (-1 is the host) on which something happened."""
-    present = set(np.unique(trace.lane).tolist())
+    """The lanes of a device (-1 is the host) on which something happened that the reader of the trace understood."""
+    present = set(np.unique(trace.lane[trace.kind != Kind.OTHER]).tolist())
     return ((i, lane) for i, lane in enumerate(trace.lanes) if lane.device == device and i in present)
 
 
@@ -176,15 +178,12 @@ def _about(detail: str) -> str:
 
 
 def _launch(detail: str) -> str:
-    """The shape of a launch as XProf's kernel table reads it; empty where the trace has none."""
-    facts = json.loads(detail)
-    grid, block = facts.get("grid"), facts.get("block")
-    if not grid or not block:
-        return ""
+    """The shape of a launch as XProf's table of kernels reads it, which leaves a kernel out that has none: 0 is not known."""
+    facts = json.loads(detail) if detail.startswith("{") else {}
+    grid, block = (",".join(map(str, facts.get(key, (0, 0, 0)))) for key in ("grid", "block"))
     return (
         f"regs:{facts.get('registers per thread', 0)} static_shared:0 dynamic_shared:{facts.get('shared memory', 0)} "
-        f"grid:{','.join(map(str, grid))} block:{','.join(map(str, block))} "
-        f"occ_pct:{facts.get('est. achieved occupancy %', 0)}"
+        f"grid:{grid} block:{block} occ_pct:{facts.get('est. achieved occupancy %', 0)}"
     )
 
 
@@ -206,8 +205,8 @@ def _work(trace: Trace, rows: NDArray[np.intp]) -> str:
 
 def _capabilities(trace: Trace, device: int) -> Iterator[tuple[str, int | str]]:
     """What the trace says of the device, under XProf's names."""
-    known = [d for d in trace.meta.get("devices", []) if isinstance(d, dict)]
-    facts = next((d for d in known if d.get("id") == device), known[device] if device < len(known) else {})
+    lanes = tuple(lane for lane in trace.lanes if lane.device == device)
+    (facts,) = figures.devices(replace(trace, lanes=lanes))
     for name, key in (
         ("device_type_string", "name"),
         ("memory_size", "totalGlobalMem"),

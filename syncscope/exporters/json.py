@@ -55,7 +55,7 @@ def recording(report: Report) -> dict[str, Any] | None:
     return {
         "events": len(trace),
         "span_ms": figures.ms(int(trace.end.max() - trace.start.min())) if len(trace) else 0.0,
-        "devices": trace.meta.get("devices", []),
+        "devices": figures.devices(trace),
         "rank": trace.meta.get("rank"),
         "world_size": trace.meta.get("world_size"),
     }

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ import numpy as np
 
 from syncscope import kineto
 from syncscope.exporters import _figures as figures
+from syncscope.exporters._owners import with_owners
 from syncscope.exporters._xplane import xspace
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
@@ -57,10 +57,9 @@ def save(
     Where there are more than `most` events, the short operators and Python calls are left out first; steps, waits and
     `spans` never are.
     """
-    trace = fit(without_waits(trace), most)
-    trace = merged(trace, spans)
+    trace = merged(with_owners(fit(without_waits(trace), most)), spans)
     run = fresh(folder, run)
-    host = re.sub(r"[^A-Za-z0-9-]+", "-", str(trace.meta.get("host") or platform.node())) or "host"
+    host = re.sub(r"[^A-Za-z0-9-]+", "-", str(trace.meta.get("host", "host"))) or "host"
     process = next((lane.process for lane in trace.lanes if lane.device < 0 and isinstance(lane.process, int)), 0)
     digits = int(trace.meta.get("origin_ns", 0)) // 1_000_000
     json_file = folder / run / f"{host}_{process}.{digits}.pt.trace.json.gz"

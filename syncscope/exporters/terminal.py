@@ -82,9 +82,8 @@ def labelled(label: str, value: Text | str) -> Text:
 
 def recorded(trace: Trace) -> str:
     """The devices by name, the rank, the number of events and the time they span."""
-    devices = [d.get("name", "") for d in trace.meta.get("devices", []) if isinstance(d, dict)]
-    names = dict.fromkeys(name for name in devices if name)
-    parts = [name if devices.count(name) == 1 else f"{devices.count(name)} x {name}" for name in names]
+    devices = [str(device.get("name") or f"device {device['id']}") for device in figures.devices(trace)]
+    parts = [name if (n := devices.count(name)) == 1 else f"{n} x {name}" for name in dict.fromkeys(devices)]
     if trace.meta.get("world_size", 1) not in (None, 0, 1):
         parts.append(f"rank {trace.meta.get('rank')} of {trace.meta['world_size']}")
     parts.append(f"{len(trace):,} events")

@@ -9,6 +9,7 @@ import pytest
 
 from syncscope import kineto
 from syncscope.exporters import tensorboard
+from syncscope.exporters._owners import with_owners
 from syncscope.exporters._protobuf import messages, number, numbers, text, varint, varints, written
 from syncscope.exporters._xplane import xspace
 from syncscope.model.report import Report
@@ -189,3 +190,33 @@ def test_xprof_has_timeline_kernels_and_named_waits(files):
     (kernel,) = [[cell["v"] for cell in row["c"]] for row in ask("kernel_stats")["rows"]]
     assert kernel[1] == "conv2d"
     assert kernel[9:12] == ["aten::conv2d:conv2d", STEPS, 6000.0 * STEPS]
+
+
+def test_calls_belong_to_the_operator_in_which_they_were_made():
+    host, other, queue = Lane(1, 1), Lane(1, 2), Lane(1, 7, 0)
+    trace = with_owners(
+        Trace.of(
+            [
+                Event(Kind.OP, "outer", host, 0, 100, external=1),
+                Event(Kind.OP, "inner", host, 10, 20),
+                Event(Kind.OP, "elsewhere", other, 0, 100, external=3),
+                Event(Kind.CALL, "in inner", host, 15, 5, 501, 501),
+                Event(Kind.CALL, "in outer", host, 30, 5, 502, 502),
+                Event(Kind.CALL, "in none", host, 100, 5, 503, 503),
+                Event(Kind.CALL, "knows its own", other, 120, 5, 504, 1),
+                Event(Kind.KERNEL, "of inner", queue, 16, 5, 501, 501),
+                Event(Kind.KERNEL, "of none", queue, 101, 5, 503, 503),
+                Event(Kind.KERNEL, "knows its own too", queue, 121, 5, 504, 1),
+            ]
+        )
+    )
+    names = {e.external: e.name for e in trace if e.kind is Kind.OP} | {-1: None}
+    assert {e.name: names[e.external] for e in trace if e.kind is not Kind.OP} == {
+        "in inner": "inner",
+        "in outer": "outer",
+        "in none": None,
+        "knows its own": "outer",
+        "of inner": "inner",
+        "of none": None,
+        "knows its own too": "outer",
+    }
