@@ -23,6 +23,8 @@ _HOMES = {
     "Price": "syncscope.model.report",
     "Report": "syncscope.model.report",
     "UserError": "syncscope.errors",
+    "trace": "syncscope.api",
+    "steps": "syncscope.api",
 }
 
 __all__ = sorted(_HOMES)

@@ -1,0 +1,641 @@
+/* Hooks for the vendors' ICD dispatch tables, and the spool that they write to.
+ *
+ * No Python, no OpenCL headers: cc -O2 -shared -fPIC -pthread.  Python stores the addresses of hooks[] into the tables
+ * (icd.py), gives us the originals, and reads the spool back (opencl.py).
+ *
+ * A record is 64 bytes in a shared mapping of the spool file: what was recorded survives any death of the process, and
+ * memory stays flat.  The type is stored last, so a record is there or it is not.  A call and the device's stamps of
+ * what it launched are two records joined by `corr`; so nothing waits, nothing is rewritten, and the number of live
+ * events is bounded by PENDING.
+ *
+ * Locks: `leaf` guards the spool, the maps and the tail of the pending ring, and no vendor function is called under it.
+ * `harvester` lets one thread at a time read stamps; the others go on without waiting.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef void *P;
+typedef int32_t I;
+typedef uint32_t U;
+typedef uint64_t L;
+typedef size_t Z;
+
+/* ---- the functions: id, slot in struct _cl_icd_dispatch (CL/cl_icd.h, append-only) ---- */
+#define FUNCTIONS(X) \
+  X(CreateCommandQueue, 9) X(ReleaseCommandQueue, 11) X(BuildProgram, 30) X(ReleaseKernel, 37) X(WaitForEvents, 41) \
+  X(Flush, 46) X(Finish, 47) X(EnqueueReadBuffer, 48) X(EnqueueWriteBuffer, 49) X(EnqueueCopyBuffer, 50) \
+  X(EnqueueReadImage, 51) X(EnqueueWriteImage, 52) X(EnqueueCopyImage, 53) X(EnqueueCopyImageToBuffer, 54) \
+  X(EnqueueCopyBufferToImage, 55) X(EnqueueMapBuffer, 56) X(EnqueueMapImage, 57) X(EnqueueUnmapMemObject, 58) \
+  X(EnqueueNDRangeKernel, 59) X(EnqueueTask, 60) X(EnqueueNativeKernel, 61) X(EnqueueMarker, 62) \
+  X(EnqueueWaitForEvents, 63) X(EnqueueBarrier, 64) X(SetUserEventStatus, 85) X(EnqueueReadBufferRect, 86) \
+  X(EnqueueWriteBufferRect, 87) X(EnqueueCopyBufferRect, 88) X(CompileProgram, 98) X(LinkProgram, 99) \
+  X(EnqueueFillBuffer, 102) X(EnqueueFillImage, 103) X(EnqueueMigrateMemObjects, 104) \
+  X(EnqueueMarkerWithWaitList, 105) X(EnqueueBarrierWithWaitList, 106) X(CreateCommandQueueWithProperties, 123) \
+  X(EnqueueSVMFree, 128) X(EnqueueSVMMemcpy, 129) X(EnqueueSVMMemFill, 130) X(EnqueueSVMMap, 131) \
+  X(EnqueueSVMUnmap, 132) X(EnqueueSVMMigrateMem, 139)
+#define ID(name, slot) F_##name,
+enum { FUNCTIONS(ID) NFN };
+enum { GetDeviceInfo = 3, GetCommandQueueInfo = 12, GetImageInfo = 21, GetKernelInfo = 39, GetEventInfo = 42,
+       RetainEvent = 43, ReleaseEvent = 44, GetEventProfilingInfo = 45, GetDeviceAndHostTimer = 141, SLOTS = 149 };
+enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE };
+enum { BLOCKING = 1, FAILED = 2, PROFILED = 4, FORCED = 8, OUT_OF_ORDER = 16 };
+
+typedef struct {
+  uint8_t type, fn, flags, pad;
+  uint32_t tid, queue, name;
+  uint64_t corr, size, t0, t1, a, b;
+} Rec;
+_Static_assert(sizeof(Rec) == 64, "opencl.py reads 64 bytes");
+
+/* ---- state ---- */
+#define TABLES 16
+#define PENDING (1u << 16)
+#define CHUNK (1u << 20)
+#define MAP (1u << 13)
+typedef struct { P at; P vendor[SLOTS]; } Table;
+static Table tables[TABLES];
+static atomic_int ntables, on, armed;
+static pthread_mutex_t leaf = PTHREAD_MUTEX_INITIALIZER, harvester = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int deep;
+static _Thread_local uint32_t tid;
+
+static int fd = -1;
+static char *chunk;
+static uint64_t file_end, used, written;
+/* what was lost: 0 records without room on the disk, 1 stamps of a full ring, 2 stamps the driver refused, 3 maps full */
+static uint64_t lost[4];
+
+typedef struct { P event, queue; Table *t; uint64_t corr; uint32_t number; } Pending;
+static Pending pending[PENDING];
+static _Atomic uint32_t head, tail;
+static uint64_t next_corr;
+static uint32_t names, queues, devices;
+
+static inline uint64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+static inline uint32_t me(void) { return tid ? tid : (tid = syscall(SYS_gettid)); }
+
+/* ---- the spool (under leaf) ---- */
+static int roll(void) {
+  if (chunk) munmap(chunk, CHUNK);
+  chunk = 0;
+  if (fd < 0 || posix_fallocate(fd, file_end, CHUNK)) return 0; /* a hole on a full disk would be SIGBUS */
+  P m = mmap(0, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, file_end);
+  if (m == MAP_FAILED) return 0;
+  chunk = m;
+  used = 0;
+  file_end += CHUNK;
+  return 1;
+}
+static void put(const Rec *r) {
+  if ((!chunk || used == CHUNK) && !roll()) { lost[0]++; return; }
+  Rec *to = (Rec *)(chunk + used);
+  Rec c = *r;
+  c.type = 0;
+  *to = c;
+  atomic_signal_fence(memory_order_release);
+  to->type = r->type;
+  used += sizeof(Rec);
+  written++;
+}
+static uint32_t put_name(const char *text, Z n) {
+  uint32_t id = ++names;
+  do {
+    Rec r = {.type = NAME, .name = id};
+    Z part = n < 48 ? n : 48;
+    r.flags = part;
+    memcpy(&r.corr, text, part);
+    put(&r);
+    text += part;
+    n -= part;
+  } while (n);
+  return id;
+}
+
+/* ---- handles -> numbers; readers take no lock ---- */
+typedef struct { _Atomic(P) key; _Atomic uint64_t value; } Entry;
+typedef Entry Map[MAP];
+static Map kernel_names, queue_numbers, device_numbers;
+#define DEAD ((P)1)
+static inline uint32_t hash(P k) { return (uint32_t)(((uint64_t)k * 0x9E3779B97F4A7C15ull) >> 51); }
+static inline uint64_t map_get(Entry *m, P k) {
+  for (uint32_t i = hash(k), n = 0; n < 256; i = (i + 1) & (MAP - 1), n++) {
+    P at = atomic_load_explicit(&m[i].key, memory_order_acquire);
+    if (at == k) return atomic_load_explicit(&m[i].value, memory_order_relaxed);
+    if (!at) break;
+  }
+  return 0;
+}
+static void map_put(Entry *m, P k, uint64_t v) { /* under leaf */
+  Entry *free = 0;
+  for (uint32_t i = hash(k), n = 0; n < 256; i = (i + 1) & (MAP - 1), n++) {
+    P at = m[i].key;
+    if (at == k) { m[i].value = v; return; }
+    if (!free && (!at || at == DEAD)) free = &m[i];
+    if (!at) break;
+  }
+  if (!free) { lost[3]++; return; }
+  free->value = v;
+  atomic_store_explicit(&free->key, k, memory_order_release);
+}
+static void map_del(Entry *m, P k) {
+  for (uint32_t i = hash(k), n = 0; n < 256; i = (i + 1) & (MAP - 1), n++) {
+    P at = m[i].key;
+    if (at == k) { m[i].value = 0; m[i].key = DEAD; return; }
+    if (!at) return;
+  }
+}
+
+/* ---- vendors ---- */
+#define ICD2_TAG 0x4F50454E434C3331ull /* cl_khr_icd 2.0: the loader dispatches through the object's second word */
+static inline Table *table(P object) {
+  P at = *(P *)object;
+  if (*(uint64_t *)at == ICD2_TAG) at = ((P *)object)[1];
+  int n = atomic_load_explicit(&ntables, memory_order_acquire);
+  for (int i = 0; i < n; i++)
+    if (tables[i].at == at) return &tables[i];
+  return &tables[0];
+}
+#define V(t, slot, type) ((type)(t)->vendor[slot])
+typedef I (*Info)(P, U, Z, P, Z *);
+typedef I (*One)(P);
+
+static uint32_t device_number(Table *t, P device) {
+  uint64_t n = map_get(device_numbers, device);
+  if (n) return n;
+  char text[256] = "";
+  uint64_t mem = 0, d = 0, h = 0;
+  V(t, GetDeviceInfo, Info)(device, 0x102B, sizeof text, text, 0);
+  V(t, GetDeviceInfo, Info)(device, 0x101F, 8, &mem, 0);
+  I (*timer)(P, P, P) = V(t, GetDeviceAndHostTimer, I(*)(P, P, P));
+  int timed = timer && timer(device, &d, &h) == 0;
+  text[255] = 0;
+  pthread_mutex_lock(&leaf);
+  n = map_get(device_numbers, device);
+  if (!n) {
+    n = ++devices;
+    Rec r = {.type = DEVICE, .queue = n, .size = mem, .flags = timed, .a = (L)device, .b = (L)t->at};
+    r.name = put_name(text, strlen(text));
+    put(&r);
+    map_put(device_numbers, device, n);
+  }
+  pthread_mutex_unlock(&leaf);
+  return n;
+}
+static void read_clock(Table *t, P device, uint32_t number) {
+  uint64_t d = 0, h = 0, t0, t1;
+  I (*timer)(P, P, P) = V(t, GetDeviceAndHostTimer, I(*)(P, P, P));
+  if (!timer) return;
+  t0 = now();
+  if (timer(device, &d, &h)) return;
+  t1 = now();
+  Rec r = {.type = CLOCK, .queue = number, .t0 = t0, .t1 = t1, .a = d, .b = h};
+  pthread_mutex_lock(&leaf);
+  put(&r);
+  pthread_mutex_unlock(&leaf);
+}
+/* number << 1 | profiled */
+static uint64_t queue_number(Table *t, P queue, int forced) {
+  uint64_t v = map_get(queue_numbers, queue);
+  if (v) return v;
+  L props = 0;
+  P device = 0;
+  V(t, GetCommandQueueInfo, Info)(queue, 0x1093, 8, &props, 0);
+  V(t, GetCommandQueueInfo, Info)(queue, 0x1091, 8, &device, 0);
+  uint32_t d = device_number(t, device);
+  read_clock(t, device, d);
+  int profiled = (props & 2) != 0;
+  pthread_mutex_lock(&leaf);
+  v = map_get(queue_numbers, queue);
+  if (!v) {
+    uint32_t n = ++queues;
+    v = (uint64_t)n << 1 | profiled;
+    Rec r = {.type = QUEUE, .queue = n, .name = d, .a = (L)queue, .b = (L)t->at,
+             .flags = (profiled ? PROFILED : 0) | (forced ? FORCED : 0) | (props & 1 ? OUT_OF_ORDER : 0)};
+    put(&r);
+    map_put(queue_numbers, queue, v);
+  }
+  pthread_mutex_unlock(&leaf);
+  return v;
+}
+static uint32_t kernel_name(Table *t, P kernel) {
+  uint64_t id = map_get(kernel_names, kernel);
+  if (id) return id;
+  char text[512] = "";
+  V(t, GetKernelInfo, Info)(kernel, 0x1190, sizeof text, text, 0);
+  text[511] = 0;
+  pthread_mutex_lock(&leaf);
+  id = put_name(text, strlen(text));
+  map_put(kernel_names, kernel, id);
+  pthread_mutex_unlock(&leaf);
+  return id;
+}
+
+/* ---- stamps of finished events; gives up after `unfinished` that still run; returns events taken ---- */
+static int harvest(int most, int unfinished) {
+  if (head == tail || pthread_mutex_trylock(&harvester)) return 0;
+  Rec batch[16];
+  int n = 0, taken = 0;
+  for (uint32_t i = head, end = tail; i != end && taken < most; i++) {
+    Pending *p = &pending[i & (PENDING - 1)];
+    if (p->event) {
+      I status = 1;
+      L s[4] = {0, 0, 0, 0};
+      V(p->t, GetEventInfo, Info)(p->event, 0x11D3, 4, &status, 0);
+      if (status > 0) {
+        if (--unfinished < 0) break;
+        continue;
+      }
+      I bad = status;
+      for (int k = 0; k < 4; k++) bad |= V(p->t, GetEventProfilingInfo, Info)(p->event, 0x1280 + k, 8, &s[k], 0);
+      V(p->t, ReleaseEvent, One)(p->event);
+      p->event = 0;
+      taken++;
+      if (bad) lost[2]++;
+      else batch[n++] = (Rec){.type = STAMP, .queue = p->number, .corr = p->corr, .t0 = s[2], .t1 = s[3], .a = s[0], .b = s[1]};
+    }
+    if (i == head) head = i + 1;
+    if (n == 16) {
+      pthread_mutex_lock(&leaf);
+      for (int k = 0; k < n; k++) put(&batch[k]);
+      pthread_mutex_unlock(&leaf);
+      n = 0;
+    }
+  }
+  while (head != tail && !pending[head & (PENDING - 1)].event) head = head + 1;
+  if (n) {
+    pthread_mutex_lock(&leaf);
+    for (int k = 0; k < n; k++) put(&batch[k]);
+    pthread_mutex_unlock(&leaf);
+  }
+  pthread_mutex_unlock(&harvester);
+  return taken;
+}
+
+/* ---- one call ---- */
+typedef struct { Table *t; P queue; P mine; P *event; uint64_t number, t0; int own; } Call;
+static inline int begin(Call *c, P object) {
+  c->t = table(object);
+  return atomic_load_explicit(&on, memory_order_relaxed) && !deep;
+}
+static inline P *open_call(Call *c, P queue, P *event) { /* where the vendor is to store the event */
+  deep = 1;
+  c->queue = queue;
+  c->number = queue_number(c->t, queue, 0);
+  c->mine = 0;
+  c->own = !event && c->number & 1;
+  c->event = c->own ? &c->mine : event;
+  c->t0 = now();
+  return c->event;
+}
+static inline void close_call(Call *c, int fn, I failed, uint32_t name, uint64_t size, int blocking) {
+  uint64_t t1 = now();
+  P event = 0;
+  if (!failed && c->event && c->number & 1 && (event = *c->event) && !c->own) V(c->t, RetainEvent, One)(event);
+  Rec r = {.type = CALL, .fn = fn, .flags = (blocking ? BLOCKING : 0) | (failed ? FAILED : 0), .tid = me(),
+           .queue = c->number >> 1, .name = name, .size = size, .t0 = c->t0, .t1 = t1};
+  P drop = 0;
+  pthread_mutex_lock(&leaf);
+  uint64_t corr = r.corr = ++next_corr;
+  put(&r);
+  if (event) {
+    uint32_t at = tail;
+    if (at - head < PENDING) {
+      pending[at & (PENDING - 1)] = (Pending){event, c->queue, c->t, corr, (uint32_t)(c->number >> 1)};
+      atomic_store_explicit(&tail, at + 1, memory_order_release);
+    } else {
+      lost[1]++;
+      drop = event;
+    }
+  }
+  pthread_mutex_unlock(&leaf);
+  if (drop) V(c->t, ReleaseEvent, One)(drop);
+  /* a quarter of the live events unfinished means a device far behind: look rarely */
+  if (blocking) harvest(20, 4);
+  else if ((corr & 7) == 0) harvest(16, 2);
+  deep = 0;
+}
+static void host_call(Call *c, int fn, P queue, uint64_t t0, uint32_t name, uint64_t size, int blocking, I failed) {
+  Rec r = {.type = CALL, .fn = fn, .flags = (blocking ? BLOCKING : 0) | (failed ? FAILED : 0), .tid = me(),
+           .queue = queue ? queue_number(c->t, queue, 0) >> 1 : 0, .name = name, .size = size, .t0 = t0, .t1 = now()};
+  pthread_mutex_lock(&leaf);
+  r.corr = ++next_corr;
+  put(&r);
+  pthread_mutex_unlock(&leaf);
+  if (blocking) harvest(20, 4);
+}
+static uint64_t volume(const Z *r) { return r ? (uint64_t)r[0] * r[1] * r[2] : 0; }
+static uint64_t image_bytes(Table *t, P image, const Z *region) {
+  Z element = 0;
+  V(t, GetImageInfo, Info)(image, 0x1111, sizeof element, &element, 0);
+  return element * volume(region);
+}
+
+/* PARAMS and ARGS are what comes between the queue and (number of waits, waits, event). */
+#define UNWRAP(...) __VA_ARGS__
+#define ENQUEUE(FN, SLOT, PARAMS, ARGS, NAME_, SIZE, BLOCKING_)                                           \
+  static I h_##FN(P q, UNWRAP PARAMS, U n, const P *w, P *ev) {                                            \
+    typedef I (*T)(P, UNWRAP PARAMS, U, const P *, P *);                                                   \
+    Call c;                                                                                                \
+    if (!begin(&c, q)) return V(c.t, SLOT, T)(q, UNWRAP ARGS, n, w, ev);                                   \
+    uint32_t name = NAME_;                                                                                 \
+    uint64_t size = SIZE;                                                                                  \
+    P *event = open_call(&c, q, ev);                                                                       \
+    I r = V(c.t, SLOT, T)(q, UNWRAP ARGS, n, w, event);                                                    \
+    close_call(&c, F_##FN, r, name, size, BLOCKING_);                                                      \
+    return r;                                                                                              \
+  }
+static uint64_t work_items(U d, const Z *g) {
+  uint64_t s = g ? 1 : 0;
+  for (U i = 0; g && i < d; i++) s *= g[i];
+  return s;
+}
+ENQUEUE(EnqueueNDRangeKernel, 59, (P k, U d, const Z *o, const Z *g, const Z *l), (k, d, o, g, l), kernel_name(c.t, k), work_items(d, g), 0)
+ENQUEUE(EnqueueTask, 60, (P k), (k), kernel_name(c.t, k), 1, 0)
+ENQUEUE(EnqueueNativeKernel, 61, (P f, P a, Z cb, U m, P mems, P locs), (f, a, cb, m, mems, locs), 0, 0, 0)
+ENQUEUE(EnqueueReadBuffer, 48, (P b, U blk, Z off, Z sz, P p), (b, blk, off, sz, p), 0, sz, blk)
+ENQUEUE(EnqueueWriteBuffer, 49, (P b, U blk, Z off, Z sz, P p), (b, blk, off, sz, p), 0, sz, blk)
+ENQUEUE(EnqueueCopyBuffer, 50, (P s, P d, Z so, Z dof, Z sz), (s, d, so, dof, sz), 0, sz, 0)
+ENQUEUE(EnqueueReadImage, 51, (P i, U blk, Z *o, Z *g, Z rp, Z sp, P p), (i, blk, o, g, rp, sp, p), 0, image_bytes(c.t, i, g), blk)
+ENQUEUE(EnqueueWriteImage, 52, (P i, U blk, Z *o, Z *g, Z rp, Z sp, P p), (i, blk, o, g, rp, sp, p), 0, image_bytes(c.t, i, g), blk)
+ENQUEUE(EnqueueCopyImage, 53, (P s, P d, Z *so, Z *dof, Z *g), (s, d, so, dof, g), 0, image_bytes(c.t, s, g), 0)
+ENQUEUE(EnqueueCopyImageToBuffer, 54, (P s, P d, Z *so, Z *g, Z dof), (s, d, so, g, dof), 0, image_bytes(c.t, s, g), 0)
+ENQUEUE(EnqueueCopyBufferToImage, 55, (P s, P d, Z so, Z *dof, Z *g), (s, d, so, dof, g), 0, image_bytes(c.t, d, g), 0)
+ENQUEUE(EnqueueUnmapMemObject, 58, (P b, P p), (b, p), 0, 0, 0)
+ENQUEUE(EnqueueReadBufferRect, 86, (P b, U blk, Z *bo, Z *ho, Z *g, Z brp, Z bsp, Z hrp, Z hsp, P p), (b, blk, bo, ho, g, brp, bsp, hrp, hsp, p), 0, volume(g), blk)
+ENQUEUE(EnqueueWriteBufferRect, 87, (P b, U blk, Z *bo, Z *ho, Z *g, Z brp, Z bsp, Z hrp, Z hsp, P p), (b, blk, bo, ho, g, brp, bsp, hrp, hsp, p), 0, volume(g), blk)
+ENQUEUE(EnqueueCopyBufferRect, 88, (P s, P d, Z *so, Z *dof, Z *g, Z srp, Z ssp, Z drp, Z dsp), (s, d, so, dof, g, srp, ssp, drp, dsp), 0, volume(g), 0)
+ENQUEUE(EnqueueFillBuffer, 102, (P b, P pat, Z ps, Z off, Z sz), (b, pat, ps, off, sz), 0, sz, 0)
+ENQUEUE(EnqueueFillImage, 103, (P i, P color, Z *o, Z *g), (i, color, o, g), 0, image_bytes(c.t, i, g), 0)
+ENQUEUE(EnqueueMigrateMemObjects, 104, (U m, P mems, L flags), (m, mems, flags), 0, 0, 0)
+ENQUEUE(EnqueueSVMMemcpy, 129, (U blk, P d, P s, Z sz), (blk, d, s, sz), 0, sz, blk)
+ENQUEUE(EnqueueSVMMemFill, 130, (P p, P pat, Z ps, Z sz), (p, pat, ps, sz), 0, sz, 0)
+ENQUEUE(EnqueueSVMMap, 131, (U blk, L flags, P p, Z sz), (blk, flags, p, sz), 0, sz, blk)
+ENQUEUE(EnqueueSVMUnmap, 132, (P p), (p), 0, 0, 0)
+ENQUEUE(EnqueueSVMMigrateMem, 139, (U m, P ptrs, P sizes, L flags), (m, ptrs, sizes, flags), 0, 0, 0)
+
+static P h_EnqueueMapBuffer(P q, P b, U blk, L flags, Z off, Z sz, U n, const P *w, P *ev, I *err) {
+  typedef P (*T)(P, P, U, L, Z, Z, U, const P *, P *, I *);
+  Call c;
+  if (!begin(&c, q)) return V(c.t, 56, T)(q, b, blk, flags, off, sz, n, w, ev, err);
+  P *event = open_call(&c, q, ev);
+  P r = V(c.t, 56, T)(q, b, blk, flags, off, sz, n, w, event, err);
+  close_call(&c, F_EnqueueMapBuffer, !r, 0, sz, blk);
+  return r;
+}
+static P h_EnqueueMapImage(P q, P i, U blk, L flags, Z *o, Z *g, P rp, P sp, U n, const P *w, P *ev, I *err) {
+  typedef P (*T)(P, P, U, L, Z *, Z *, P, P, U, const P *, P *, I *);
+  Call c;
+  if (!begin(&c, q)) return V(c.t, 57, T)(q, i, blk, flags, o, g, rp, sp, n, w, ev, err);
+  uint64_t size = image_bytes(c.t, i, g);
+  P *event = open_call(&c, q, ev);
+  P r = V(c.t, 57, T)(q, i, blk, flags, o, g, rp, sp, n, w, event, err);
+  close_call(&c, F_EnqueueMapImage, !r, 0, size, blk);
+  return r;
+}
+
+/* Calls that launch no work of the device: host times only. */
+#define HOST(FN, SLOT, PARAMS, ARGS, OBJECT, QUEUE_, SIZE, WAITS)                                          \
+  static I h_##FN PARAMS {                                                                                 \
+    typedef I (*T) PARAMS;                                                                                 \
+    Call c;                                                                                                \
+    if (!begin(&c, OBJECT)) return V(c.t, SLOT, T) ARGS;                                                   \
+    deep = 1;                                                                                              \
+    int waits = WAITS;                                                                                     \
+    P queue = QUEUE_;                                                                                      \
+    uint64_t t0 = now();                                                                                   \
+    I r = V(c.t, SLOT, T) ARGS;                                                                            \
+    host_call(&c, F_##FN, queue, t0, 0, SIZE, waits, r);                                                   \
+    deep = 0;                                                                                              \
+    return r;                                                                                              \
+  }
+/* An event that has finished already is not waited for: pyopencl asks in every destructor. */
+static int unfinished(Table *t, U n, const P *list, P *queue) {
+  for (U i = 0; i < n; i++) {
+    I status = 1;
+    V(t, GetEventInfo, Info)(list[i], 0x11D3, 4, &status, 0);
+    if (status > 0) {
+      V(t, GetEventInfo, Info)(list[i], 0x11D0, sizeof *queue, queue, 0); /* NULL for a user event */
+      return 1;
+    }
+  }
+  return 0;
+}
+static I h_WaitForEvents(U n, const P *list) {
+  typedef I (*T)(U, const P *);
+  if (!n || !list || !list[0]) return V(&tables[0], 41, T)(n, list);
+  Call c;
+  if (!begin(&c, list[0])) return V(c.t, 41, T)(n, list);
+  deep = 1;
+  P queue = 0;
+  int waits = unfinished(c.t, n, list, &queue);
+  uint64_t t0 = now();
+  I r = V(c.t, 41, T)(n, list);
+  host_call(&c, F_WaitForEvents, queue, t0, 0, 0, waits, r);
+  deep = 0;
+  return r;
+}
+HOST(Flush, 46, (P q), (q), q, q, 0, 0)
+HOST(Finish, 47, (P q), (q), q, q, 0, 1)
+HOST(EnqueueMarker, 62, (P q, P *ev), (q, ev), q, q, 0, 0)
+HOST(EnqueueWaitForEvents, 63, (P q, U n, const P *w), (q, n, w), q, q, 0, 0)
+HOST(EnqueueBarrier, 64, (P q), (q), q, q, 0, 0)
+HOST(EnqueueMarkerWithWaitList, 105, (P q, U n, const P *w, P *ev), (q, n, w, ev), q, q, 0, 0)
+HOST(EnqueueBarrierWithWaitList, 106, (P q, U n, const P *w, P *ev), (q, n, w, ev), q, q, 0, 0)
+HOST(EnqueueSVMFree, 128, (P q, U m, P ptrs, P f, P data, U n, const P *w, P *ev), (q, m, ptrs, f, data, n, w, ev), q, q, 0, 0)
+HOST(SetUserEventStatus, 85, (P e, I status), (e, status), e, 0, 0, 0)
+HOST(BuildProgram, 30, (P p, U nd, const P *d, const char *o, P f, P data), (p, nd, d, o, f, data), p, 0, 0, 0)
+HOST(CompileProgram, 98, (P p, U nd, const P *d, const char *o, U nh, const P *h, const char **hn, P f, P data), (p, nd, d, o, nh, h, hn, f, data), p, 0, 0, 0)
+
+static P h_LinkProgram(P ctx, U nd, const P *d, const char *o, U np, const P *ps, P f, P data, I *err) {
+  typedef P (*T)(P, U, const P *, const char *, U, const P *, P, P, I *);
+  Call c;
+  if (!begin(&c, ctx)) return V(c.t, 99, T)(ctx, nd, d, o, np, ps, f, data, err);
+  deep = 1;
+  uint64_t t0 = now();
+  P r = V(c.t, 99, T)(ctx, nd, d, o, np, ps, f, data, err);
+  host_call(&c, F_LinkProgram, 0, t0, 0, 0, 0, !r);
+  deep = 0;
+  return r;
+}
+
+/* A handle is used again after its release: forget what it was called. */
+static I h_ReleaseKernel(P k) {
+  Table *t = table(k);
+  if (map_get(kernel_names, k)) {
+    pthread_mutex_lock(&leaf);
+    map_del(kernel_names, k);
+    pthread_mutex_unlock(&leaf);
+  }
+  return V(t, 37, One)(k);
+}
+static I h_ReleaseCommandQueue(P q) {
+  Table *t = table(q);
+  U references = 0;
+  V(t, GetCommandQueueInfo, Info)(q, 0x1092, sizeof references, &references, 0);
+  if (!deep && on) { /* our events hold their queue: give back what can be given */
+    deep = 1;
+    harvest(1 << 30, 4);
+    V(t, GetCommandQueueInfo, Info)(q, 0x1092, sizeof references, &references, 0);
+    deep = 0;
+  }
+  if (references <= 1) {
+    pthread_mutex_lock(&leaf);
+    map_del(queue_numbers, q);
+    pthread_mutex_unlock(&leaf);
+  }
+  return V(t, 11, One)(q);
+}
+static void new_queue(Table *t, P q, int forced) {
+  if (!q) return;
+  pthread_mutex_lock(&leaf);
+  map_del(queue_numbers, q);
+  pthread_mutex_unlock(&leaf);
+  if (on) queue_number(t, q, forced);
+}
+/* A queue made before the first recorded step is to have stamps as well. */
+static int begin_queue(Call *c, P context) { return begin(c, context) || (armed && !deep); }
+static P h_CreateCommandQueue(P ctx, P device, L props, I *err) {
+  typedef P (*T)(P, P, L, I *);
+  Call c;
+  if (!begin_queue(&c, ctx)) return V(c.t, 9, T)(ctx, device, props, err);
+  deep = 1;
+  P q = V(c.t, 9, T)(ctx, device, props | 2, err);
+  new_queue(c.t, q, !(props & 2));
+  deep = 0;
+  return q;
+}
+static P h_CreateCommandQueueWithProperties(P ctx, P device, const L *props, I *err) {
+  typedef P (*T)(P, P, const L *, I *);
+  Call c;
+  if (!begin_queue(&c, ctx)) return V(c.t, 123, T)(ctx, device, props, err);
+  L all[64], had = 0, on_device = 0;
+  int n = 0;
+  for (const L *p = props; p && *p && n < 58; p += 2) {
+    if (p[0] == 0x1093) { had = p[1]; on_device = had & 4; continue; }
+    all[n++] = p[0];
+    all[n++] = p[1];
+  }
+  all[n++] = 0x1093;
+  all[n++] = had | 2;
+  all[n] = 0;
+  deep = 1;
+  P q = V(c.t, 123, T)(ctx, device, all, err);
+  if (!q) q = V(c.t, 123, T)(ctx, device, props, err); /* the driver may know better than we */
+  if (q && !on_device) new_queue(c.t, q, !(had & 2));
+  deep = 0;
+  return q;
+}
+
+/* ---- what Python calls ---- */
+#define HOOK(name, slot) {#name, slot, (P)h_##name},
+#define ABI 1 /* native.py knows it: raise both when a record or a function changes */
+int abi(void) { return ABI; }
+typedef struct { const char *name; int64_t slot; P hook; } Hook;
+const Hook hooks[] = {FUNCTIONS(HOOK)};
+int number_of_hooks(void) { return NFN; }
+const Hook *hook_list(void) { return hooks; }
+
+/* Gives us a table and the vendor's functions; again after a restore is harmless. Returns 0 where there is no room. */
+int add_table(P at, P *vendor) {
+  pthread_mutex_lock(&leaf);
+  int n = ntables, i;
+  for (i = 0; i < n && tables[i].at != at; i++) {}
+  if (i < TABLES) {
+    tables[i].at = at;
+    memcpy(tables[i].vendor, vendor, sizeof tables[i].vendor);
+    if (i == n) atomic_store_explicit(&ntables, n + 1, memory_order_release);
+  }
+  pthread_mutex_unlock(&leaf);
+  return i < TABLES;
+}
+static void in_child(void) { /* the mapping is shared with the parent: a child records nothing */
+  on = armed = 0;
+  fd = -1;
+  chunk = 0;
+  head = tail;
+  tid = 0;
+  deep = 0;
+  leaf = harvester = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+/* Records into `file` from `offset` on. Queues, kernels and devices are described anew in every spool. */
+void start(int file, uint64_t offset) {
+  static int once;
+  if (!once++) pthread_atfork(0, 0, in_child);
+  pthread_mutex_lock(&leaf);
+  if (chunk) munmap(chunk, CHUNK);
+  chunk = 0;
+  fd = file;
+  file_end = offset;
+  used = written = 0;
+  memset(lost, 0, sizeof lost);
+  memset(kernel_names, 0, sizeof kernel_names);
+  memset(queue_numbers, 0, sizeof queue_numbers);
+  memset(device_numbers, 0, sizeof device_numbers);
+  names = queues = devices = 0;
+  pthread_mutex_unlock(&leaf);
+  on = 1;
+}
+/* Stops recording, waits for what the device still works on, at most `patience` ns; returns events given up. */
+uint64_t stop(uint64_t patience) {
+  uint64_t until = now() + patience, left;
+  on = 0;
+  deep = 1;
+  P flushed = 0;
+  for (uint32_t i = head; i != tail; i++) { /* some drivers begin only when flushed */
+    Pending *p = &pending[i & (PENDING - 1)];
+    if (p->event && p->queue != flushed) V(p->t, 46, One)(flushed = p->queue);
+  }
+  while (head != tail && now() < until)
+    if (!harvest(1 << 30, 64)) {
+      struct timespec nap = {0, 200000};
+      nanosleep(&nap, 0);
+    }
+  for (left = 0; head != tail; head++) {
+    Pending *p = &pending[head & (PENDING - 1)];
+    if (p->event) { V(p->t, ReleaseEvent, One)(p->event); p->event = 0; left++; }
+  }
+  deep = 0;
+  for (uint32_t i = 0; i < MAP; i++) {
+    P d = device_numbers[i].key;
+    if (d && d != DEAD) read_clock(table(d), d, device_numbers[i].value);
+  }
+  pthread_mutex_lock(&leaf);
+  if (chunk) munmap(chunk, CHUNK);
+  chunk = 0;
+  fd = -1;
+  pthread_mutex_unlock(&leaf);
+  return left;
+}
+void counts(uint64_t *out) { /* records, live events, then what was lost */
+  out[0] = written;
+  out[1] = tail - head;
+  memcpy(out + 2, lost, sizeof lost);
+}
+static int count_loads(struct dl_phdr_info *i, Z size, void *out) {
+  (void)size;
+  *(uint64_t *)out = i->dlpi_adds;
+  return 1;
+}
+/* How many libraries were ever loaded: changes when a driver or a loader may have come. */
+uint64_t loads(void) {
+  uint64_t n = 0;
+  dl_iterate_phdr(count_loads, &n);
+  return n;
+}
+/* New queues get profiling although nothing is recorded yet. */
+void arm(int yes) { armed = yes; }

@@ -1,0 +1,142 @@
+"""Finds the dispatch tables of the OpenCL vendors in this process, and puts our functions into them and takes them out.
+
+Every object of a vendor begins with the address of the vendor's table, and every loader calls through it: one store into
+the table is seen by all users of the process, whichever loader they came with. With `cl_khr_icd` 2.0 the loader keeps a
+table of its own, which the object's second word points to.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes as c
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncscope.tracers import native
+
+ICD2_TAG = 0x4F50454E434C3331  # "OPENCL1" in the first slot: the loader manages the dispatch
+SLOTS = 149  # of the OpenCL 3.0 table; the list is append-only
+PAGE = 4096
+
+_libc = c.CDLL(None, use_errno=True)
+_libc.mprotect.argtypes = [c.c_void_p, c.c_size_t, c.c_int]
+
+
+def maps() -> Iterator[tuple[int, int, str, str]]:
+    """The mappings of this process: first address, end, permissions, file."""
+    with open("/proc/self/maps") as lines:
+        for line in lines:
+            part = line.split(None, 5)
+            low, high = (int(x, 16) for x in part[0].split("-"))
+            yield low, high, part[1], part[5].strip() if len(part) > 5 else ""
+
+
+def loaders() -> list[str]:
+    """Every ICD loader mapped into this process (wheels bring their own), in order."""
+    return sorted({path for *_, path in maps() if re.search(r"/libOpenCL[^/]*\.so[^/]*$", path)})
+
+
+def platforms(loader: str) -> list[int]:
+    """The platform handles that a loader offers."""
+    library = c.CDLL(loader)
+    count = c.c_uint32()
+    library.clGetPlatformIDs(0, None, c.byref(count))
+    found = (c.c_void_p * max(1, count.value))()
+    library.clGetPlatformIDs(count.value, found, None)
+    return [handle for handle in found[: count.value] if handle]
+
+
+def table_of(handle: int) -> int:
+    """Address of the dispatch table that calls on this OpenCL object go through."""
+    table = c.c_uint64.from_address(handle).value
+    tagged = c.c_uint64.from_address(table).value == ICD2_TAG
+    return c.c_uint64.from_address(handle + 8).value if tagged else table
+
+
+def poke(address: int, value: int) -> None:
+    """Stores eight aligned bytes at once, so that a concurrent caller sees the old function or the new; opens the page
+    for it where the vendor protects its table."""
+    permissions = next(perm for low, high, perm, _ in maps() if low <= address < high)
+    page = address & -PAGE
+    closed = "w" not in permissions
+    if closed and _libc.mprotect(page, PAGE, 3):
+        raise OSError(c.get_errno(), "the driver's dispatch table cannot be written")
+    c.c_uint64.from_address(address).value = value
+    if closed:
+        _libc.mprotect(page, PAGE, 1)
+
+
+class Patches:
+    """The hooks in the tables of this process: one object for all traces, counted, out again with the last of them."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.tables: dict[int, str] = {}  # address -> the loader that led to it
+        self._before: dict[int, tuple[int, int]] = {}  # slot's address -> vendor's function, ours
+        self._lock = threading.RLock()
+        self._loads = -1
+
+    def install(self) -> None:
+        """Hooks every vendor that is there; `rescan` takes in those that come later."""
+        with self._lock:
+            self.users += 1
+            if self.users == 1:
+                atexit.register(self.restore)  # a hook that outlives the interpreter is a crash
+                self._loads = -1
+            self.rescan()
+
+    def uninstall(self) -> None:
+        """Gives the tables back when the last user has gone."""
+        with self._lock:
+            self.users -= 1
+            if self.users == 0:
+                self.restore()
+
+    def rescan(self) -> bool:
+        """Hooks vendors that were loaded since; True if there were any. Costs a microsecond where nothing was loaded."""
+        library = native.library()
+        if not self.users or library is None or library.loads() == self._loads:
+            return False
+        with self._lock:
+            new = False
+            for loader in loaders():
+                for handle in platforms(loader):
+                    table = table_of(handle)
+                    if table not in self.tables:
+                        self.tables[table] = loader
+                        self._hook(library, table)
+                        new = True
+            self._loads = library.loads()
+            return new
+
+    def _hook(self, library: c.CDLL, table: int) -> None:
+        vendor = (c.c_void_p * SLOTS).from_address(table)
+        copy = (c.c_void_p * SLOTS)(*vendor)
+        if not library.add_table(table, copy):
+            return
+        for hook in library.hook_list()[: library.number_of_hooks()]:
+            if vendor[hook.slot]:  # a vendor may leave a slot empty
+                address = table + 8 * hook.slot
+                self._before[address] = (vendor[hook.slot] or 0, hook.address)
+                poke(address, hook.address)
+
+    def restore(self) -> None:
+        """Puts the vendors' own functions back, except where somebody hooked over us: there ours stay and pass on."""
+        with self._lock:
+            for address, (vendor, ours) in self._before.items():
+                if c.c_uint64.from_address(address).value == ours:
+                    poke(address, vendor)
+            self._before.clear()
+            self.tables.clear()
+            self._loads = -1
+            atexit.unregister(self.restore)
+
+
+patches = Patches()
+
+
+def describe(loader: str) -> str:
+    """A loader's file name, for people."""
+    return Path(loader).name

@@ -1,0 +1,86 @@
+"""The compiled body of the OpenCL hook: built with the package where there was a compiler, else on first use and cached."""
+
+from __future__ import annotations
+
+import ctypes as c
+import hashlib
+import os
+import subprocess
+import sysconfig
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+SOURCE = Path(__file__).with_name("icd.c")
+ABI = 1  # as in icd.c
+
+
+class Hook(c.Structure):
+    """One replaceable function: its name without `cl`, its slot in the dispatch table, the address of our own."""
+
+    _fields_ = (("name", c.c_char_p), ("slot", c.c_int64), ("address", c.c_void_p))
+
+
+@cache
+def library() -> c.CDLL | None:
+    """The compiled hook, or None where it cannot be had; `why_not()` then says why."""
+    for path in sorted(SOURCE.parent.glob("_icd*.so")):
+        found = _open(path)
+        if found is not None:
+            return found
+    try:
+        return _open(_build())
+    except (OSError, subprocess.CalledProcessError) as error:
+        detail = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
+        _reasons.append(f"no native hook: {detail or error}")
+        return None
+
+
+_reasons: list[str] = []
+
+
+def why_not() -> str:
+    """Why there is no compiled hook, in words; "" where there is one."""
+    return "" if library() else "; ".join(_reasons) or "no native hook"
+
+
+def _build() -> Path:
+    """Compiles icd.c into the user's cache, under a name that is the source's own hash."""
+    digest = hashlib.sha256(SOURCE.read_bytes() + sysconfig.get_platform().encode()).hexdigest()[:16]
+    folder = Path(os.environ.get("SYNCSCOPE_CACHE", platformdirs.user_cache_dir("syncscope"))) / "native"
+    target = folder / f"icd-{digest}.so"
+    if not target.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".so")
+        os.close(handle)
+        try:
+            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", str(SOURCE), "-o", temporary]
+            subprocess.run(command, check=True, capture_output=True, text=True)
+            os.replace(temporary, target)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    return target
+
+
+def _open(path: Path) -> c.CDLL | None:
+    try:
+        found = c.CDLL(str(path))
+        if found.abi() != ABI:  # an extension built from older sources: an editable install does not rebuild it
+            return None
+    except (OSError, AttributeError):
+        return None
+    u64 = c.c_uint64
+    found.hook_list.restype = c.POINTER(Hook)
+    found.add_table.argtypes = [c.c_void_p, c.c_void_p]
+    found.start.argtypes = [c.c_int, u64]
+    found.start.restype = None
+    found.stop.argtypes = [u64]
+    found.stop.restype = u64
+    found.counts.argtypes = [c.POINTER(u64 * 6)]
+    found.counts.restype = None
+    found.loads.restype = u64
+    found.arm.argtypes = [c.c_int]
+    found.arm.restype = None
+    return found

@@ -1,0 +1,246 @@
+"""Records every OpenCL command of this process, whoever enqueues it, by hooks in the vendors' dispatch tables."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.model.trace import Flag, Kind, Lane
+from syncscope.tracers import clocks, native, spool
+from syncscope.tracers.columns import Builder
+from syncscope.tracers.icd import patches
+
+PATIENCE = 10_000_000_000  # ns that the end of a recording waits for the device
+SLACK = 1_000_000  # ns by which a stamp may lie outside of what is possible before it is nonsense
+FIRST_USE = 5_000_000  # ns between submission and start on an idle queue that only a compilation explains
+
+# The device's side of a call, named as torch.profiler names it; other calls launch nothing that is timed.
+WORK = {
+    "EnqueueNDRangeKernel": (Kind.KERNEL, ""),
+    "EnqueueTask": (Kind.KERNEL, ""),
+    "EnqueueNativeKernel": (Kind.KERNEL, "native kernel"),
+    "EnqueueReadBuffer": (Kind.COPY, "Memcpy DtoH"),
+    "EnqueueReadBufferRect": (Kind.COPY, "Memcpy DtoH"),
+    "EnqueueReadImage": (Kind.COPY, "Memcpy DtoH"),
+    "EnqueueWriteBuffer": (Kind.COPY, "Memcpy HtoD"),
+    "EnqueueWriteBufferRect": (Kind.COPY, "Memcpy HtoD"),
+    "EnqueueWriteImage": (Kind.COPY, "Memcpy HtoD"),
+    "EnqueueCopyBuffer": (Kind.COPY, "Memcpy DtoD"),
+    "EnqueueCopyBufferRect": (Kind.COPY, "Memcpy DtoD"),
+    "EnqueueCopyImage": (Kind.COPY, "Memcpy DtoD"),
+    "EnqueueCopyImageToBuffer": (Kind.COPY, "Memcpy DtoD"),
+    "EnqueueCopyBufferToImage": (Kind.COPY, "Memcpy DtoD"),
+    "EnqueueMapBuffer": (Kind.COPY, "Memcpy DtoH (map)"),
+    "EnqueueMapImage": (Kind.COPY, "Memcpy DtoH (map)"),
+    "EnqueueUnmapMemObject": (Kind.COPY, "Memcpy HtoD (unmap)"),
+    "EnqueueMigrateMemObjects": (Kind.COPY, "Memcpy (migrate)"),
+    "EnqueueSVMMemcpy": (Kind.COPY, "Memcpy SVM"),
+    "EnqueueSVMMap": (Kind.COPY, "Memcpy DtoH (map)"),
+    "EnqueueSVMUnmap": (Kind.COPY, "Memcpy HtoD (unmap)"),
+    "EnqueueSVMMigrateMem": (Kind.COPY, "Memcpy (migrate)"),
+    "EnqueueFillBuffer": (Kind.FILL, "Memset (Device)"),
+    "EnqueueFillImage": (Kind.FILL, "Memset (Device)"),
+    "EnqueueSVMMemFill": (Kind.FILL, "Memset (Device)"),
+}
+BUILDS = ("BuildProgram", "CompileProgram", "LinkProgram")
+
+
+def functions() -> list[str]:
+    """The hooked functions without their `cl`, by the number that a record holds."""
+    library = native.library()
+    if library is None:
+        return []
+    return [hook.name.decode() for hook in library.hook_list()[: library.number_of_hooks()]]
+
+
+class Recording:
+    """From `start` to `stop` everything goes into a spool; `fill` then turns it into events."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.path: Path | None = None
+        self.notes: list[str] = []
+        self._folder = folder
+        self._handle = -1
+
+    def start(self) -> None:
+        """Hooks the vendors that are there and begins to record."""
+        library = native.library()
+        if library is None:
+            self.notes.append(native.why_not())
+            return
+        self._handle, self.path = spool.create(self._folder)
+        library.start(self._handle, spool.HEADER)
+        patches.install()
+
+    def stop(self) -> None:
+        """Waits for what the device still works on, and gives the tables back."""
+        library = native.library()
+        if library is None or self._handle < 0:
+            return
+        left = library.stop(PATIENCE)
+        patches.uninstall()
+        os.close(self._handle)
+        self._handle = -1
+        lost = (c.c_uint64 * 6)()
+        library.counts(c.byref(lost))
+        self.notes += lost_in_words(left, *lost[2:])
+
+    def fill(self, builder: Builder, labels: dict[int, str]) -> tuple[int, dict[str, Any]]:
+        """Adds the events to a builder; the origin on our clock, and what belongs into the trace's meta."""
+        if self.path is None:
+            return 0, {"notes": self.notes}
+        header, records = spool.read(self.path)
+        meta = add_records(builder, records, header["monotonic_ns"], header["pid"], labels)
+        meta["notes"] = [*self.notes, *meta["notes"]]
+        meta["origin_ns"] = header["origin_ns"]
+        return header["monotonic_ns"], meta
+
+    def discard(self) -> None:
+        """Removes the spool: its events live on in a trace."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def lost_in_words(left: int, disk: int, ring: int, refused: int, full: int) -> list[str]:
+    """What was lost, for people."""
+    said = {
+        f"{left} commands had not ended when the recording did: their device times are missing": left,
+        f"{disk} records were lost: no room on the disk of the spool": disk,
+        f"{ring} device times were lost: the device was more than 65,536 commands behind": ring,
+        f"{refused} device times were lost: the driver gave none for the command": refused,
+        f"{full} queues or kernels could not be remembered: more than 8,192 were alive": full,
+    }
+    return [words for words, count in said.items() if count]
+
+
+def add_records(
+    builder: Builder, records: NDArray[Any], origin: int, pid: int, labels: dict[int, str]
+) -> dict[str, Any]:
+    """Adds the events of a spool's records; what belongs into the trace's meta: devices, clocks, notes."""
+    names = spool.texts(records)
+    notes: list[str] = []
+    of_type = {kind: records[records["type"] == kind] for kind in range(spool.CALL, spool.DEVICE + 1)}
+    queues, calls, stamps = of_type[spool.QUEUE], of_type[spool.CALL], of_type[spool.STAMP]
+    known = functions()
+    _add_calls(builder, calls, known, origin, pid, labels)
+
+    device_of = np.zeros(int(queues["queue"].max(initial=0)) + 1, np.int64)
+    device_of[queues["queue"]] = queues["name"]
+    calls = calls[np.argsort(calls["corr"])]
+    launch = (
+        calls[np.searchsorted(calls["corr"], stamps["corr"]).clip(0, max(0, len(calls) - 1))] if len(calls) else calls
+    )
+    devices = []
+    device_clocks = {}
+    for row in of_type[spool.DEVICE]:
+        number = int(row["queue"]) - 1
+        devices.append({"name": names.get(int(row["name"]), "").strip(), "totalGlobalMem": int(row["size"])})
+        mine = device_of[stamps["queue"]] == number + 1
+        queued, submitted, started = stamps["a"], stamps["b"], stamps["t0"]
+        sane = (started > 0) & (stamps["t1"] >= started) & (queued <= submitted) & (submitted <= started)
+        ticks = of_type[spool.CLOCK][of_type[spool.CLOCK]["queue"] == number + 1]
+        use = mine & sane
+        clock = (
+            clocks.from_timer(ticks["a"], ticks["t0"], ticks["t1"])
+            if len(ticks)
+            else clocks.from_brackets(stamps["a"][use], launch["t0"][use], launch["t1"][use])
+        )
+        device_clocks[str(number)] = clock.facts()
+        start, end = clock.to_host(stamps["t0"]), clock.to_host(stamps["t1"])
+        slack = SLACK + clock.uncertainty
+        use &= (start >= launch["t0"] - slack) & (end - start < np.int64(24 * 3600 * 10**9))
+        if dropped := int((mine & ~use).sum()):
+            notes.append(f"{dropped} device times of device {number} were dropped: the driver's stamps make no sense")
+        _add_work(builder, stamps[use], launch[use], start[use] - origin, end[use] - origin, number, known, names)
+        _add_first_uses(builder, stamps[use], launch[use], clock, start[use], origin, number, names)
+    notes += [
+        f"queue {row['queue']} was made before the recording and without profiling: host times only"
+        for row in queues[(queues["flags"] & spool.PROFILED) == 0]
+    ]
+    return {"devices": devices, "clocks": device_clocks, "notes": notes}
+
+
+def _add_calls(
+    builder: Builder, calls: NDArray[Any], known: list[str], origin: int, pid: int, labels: dict[int, str]
+) -> None:
+    kinds = np.array([int(Kind.COMPILE if name in BUILDS else Kind.CALL) for name in known], np.int64)
+    name = builder.numbers("name", [f"cl{name}" for name in known])
+    threads, at = np.unique(calls["tid"], return_inverse=True)
+    lanes = builder.numbers("lane", [Lane(pid, int(t), label=labels.get(int(t), "")) for t in threads])
+    builder.add(
+        len(calls),
+        kind=kinds[calls["fn"]],
+        name=name[calls["fn"]],
+        lane=lanes[at],
+        start=calls["t0"] - origin,
+        duration=calls["t1"] - calls["t0"],
+        correlation=calls["corr"],
+        bytes=np.where((calls["name"] > 0) | (calls["size"] == 0), -1, calls["size"]),
+        flags=np.where(calls["flags"] & spool.BLOCKING, Flag.BLOCKING, Flag.NONE),
+    )
+
+
+def _add_work(
+    builder: Builder,
+    stamps: NDArray[Any],
+    launch: NDArray[Any],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    device: int,
+    known: list[str],
+    names: dict[int, str],
+) -> None:
+    work = [WORK.get(name, (Kind.OTHER, name)) for name in known]
+    kernel = np.full(max(names, default=0) + 1, -1)
+    for number, text in names.items():
+        kernel[number] = builder.tables["names"][text]
+    own = builder.numbers("name", [text or "kernel" for _, text in work])
+    queues, at = np.unique(stamps["queue"], return_inverse=True)
+    lanes = builder.numbers("lane", [Lane(device, int(queue), device) for queue in queues])
+    kind = np.array([int(k) for k, _ in work])[launch["fn"]]
+    builder.add(
+        len(stamps),
+        kind=kind,
+        name=np.where(launch["name"] > 0, kernel[launch["name"]], own[launch["fn"]]),
+        lane=lanes[at],
+        start=start,
+        duration=end - start,
+        correlation=stamps["corr"],
+        bytes=np.where(kind == Kind.KERNEL, -1, launch["size"]),
+    )
+
+
+def _add_first_uses(
+    builder: Builder,
+    stamps: NDArray[Any],
+    launch: NDArray[Any],
+    clock: clocks.Clock,
+    start: NDArray[np.int64],
+    origin: int,
+    device: int,
+    names: dict[int, str],
+) -> None:
+    """PoCL compiles a kernel for its work-group size when it first runs, inside the queue: seen as a late start."""
+    submit, end = clock.to_host(stamps["b"]), clock.to_host(stamps["t1"])
+    for queue in np.unique(stamps["queue"]):
+        rows = np.flatnonzero(stamps["queue"] == queue)
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        free = np.maximum.accumulate(np.concatenate([[0], end[rows][:-1]]))
+        begin = np.maximum(free, submit[rows])
+        late = np.flatnonzero((start[rows] - begin > FIRST_USE) & (launch["name"][rows] > 0))
+        if not len(late):
+            continue
+        text = [f"first use of {names[int(launch['name'][rows[i]])]}" for i in late]
+        builder.add(
+            len(late),
+            kind=int(Kind.COMPILE),
+            name=builder.numbers("name", text),
+            lane=builder.numbers("lane", [Lane(device, int(queue), device)])[0],
+            start=begin[late] - origin,
+            duration=start[rows][late] - begin[late],
+        )

@@ -1,0 +1,96 @@
+"""From a frame of the running program to the user's line: which frame is the user's, and where its expression stands."""
+
+from __future__ import annotations
+
+import linecache
+import sysconfig
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+import syncscope
+from syncscope.model.source import Place
+
+HERE = str(Path(syncscope.__file__).parent) + "/"
+_PATHS = sysconfig.get_paths()
+_STANDARD = tuple({_PATHS["stdlib"] + "/", _PATHS["platstdlib"] + "/"})
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+
+USER, LIBRARY, OURS = 0, 1, 2
+_kinds: dict[CodeType, int] = {}
+
+
+class Spot(NamedTuple):
+    """A point in running code, as cheap to take as can be: resolved to a line afterwards. `at` is the instruction's offset."""
+
+    code: CodeType
+    at: int
+
+
+class Seen(NamedTuple):
+    """Who reads: the user's frame (None on a thread that has none), and the library's frame that reads, if another does."""
+
+    user: Spot | None
+    library: Spot | None
+
+
+def kind_of(code: CodeType) -> int:
+    """USER, LIBRARY (installed packages and the standard library) or OURS, by the file the code comes from."""
+    kind = _kinds.get(code)
+    if kind is None:
+        path = code.co_filename
+        if path.startswith(HERE):
+            kind = OURS
+        elif any(part in path for part in _INSTALLED) or path.startswith(("<frozen ", *_STANDARD)):
+            kind = LIBRARY
+        else:
+            kind = USER
+        _kinds[code] = kind
+    return kind
+
+
+def seen_from(frame: FrameType | None) -> Seen:
+    """The user's and the library's frame among the callers of `frame`, itself included."""
+    library = None
+    while frame is not None:
+        code = frame.f_code
+        kind = _kinds.get(code)
+        if kind is None:
+            kind = kind_of(code)
+        if kind == USER:
+            return Seen(Spot(code, frame.f_lasti), library)
+        if kind == LIBRARY and library is None:
+            library = Spot(code, frame.f_lasti)
+        frame = frame.f_back
+    return Seen(None, library)
+
+
+@lru_cache(maxsize=65536)
+def resolve(spot: Spot) -> tuple[Place, int]:
+    """The place of the expression at this instruction, and its column: characters, the first is 1; -1 where unknown."""
+    line, _, column, _ = _positions(spot.code)[spot.at // 2]
+    line = line or spot.code.co_firstlineno
+    if column is None:
+        return Place(spot.code.co_filename, line), -1
+    if column:  # Python counts bytes
+        text = linecache.getline(spot.code.co_filename, line)
+        if not text.isascii():
+            column = len(text.encode()[:column].decode(errors="replace"))
+    return Place(spot.code.co_filename, line), column + 1
+
+
+@lru_cache(maxsize=4096)
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    return list(code.co_positions())
+
+
+def short(spot: Spot) -> str:
+    """A library's line without the folder it is installed in: `torch/nn/utils/clip_grad.py:43`."""
+    place, _ = resolve(spot)
+    path = place.path
+    for part in _INSTALLED:
+        path = path.rpartition(part)[2]
+    for folder in _STANDARD:
+        path = path.removeprefix(folder)
+    return f"{path}:{place.line}"

@@ -1,0 +1,426 @@
+"""The line recorder: which Python expression reads a tensor of a device, when, and for how long.
+
+Methods of Tensor and functions of torch that need a value, or a shape that depends on values, are replaced by functions that
+note the caller's code and instruction; the line is looked up afterwards. A tensor of the CPU costs one attribute. The
+outermost read counts: the `.item()` inside of `print(x)` is `print`'s.
+
+What has no such function (a fallback inside of our own device, a driver call of pyopencl) is noted where it waits.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any, NamedTuple
+
+from syncscope.tracers.places import Seen, Spot, seen_from
+
+
+class Record(NamedTuple):
+    """One read. Times are ns of CLOCK_MONOTONIC; `operator` is what fell back to the CPU, `module` the nn.Module's path."""
+
+    op: str
+    seen: Seen
+    thread: int
+    start: int
+    end: int
+    bytes: int = -1
+    operator: str = ""
+    module: str = ""
+
+
+Sink = Callable[[Record], None]
+Guard = Callable[[str, Seen], None]
+
+sinks: list[Sink] = []
+guards: list[Guard] = []
+"""Called before a read, on its thread; what they raise is what the user's line raises."""
+
+
+class _Local(threading.local):
+    inside = False  # a read is on its way on this thread: what it reads in turn is its own
+
+    def __init__(self) -> None:
+        self.thread = threading.get_native_id()
+
+
+local = _Local()
+# The thread that called backward, so that reads of the autograd threads, which have no frame of the user, get its line.
+backward: list[Seen] = []
+# Says whether a tensor of the CPU is to be treated as one of a device (dry mode); None: no.
+pretend: Callable[[Any], bool] | None = None
+
+
+def here(frame: Any) -> Seen:
+    """The user's frame among the callers, or the line that called backward."""
+    seen = seen_from(frame)
+    if seen.user is None and backward:
+        return Seen(backward[-1].user, seen.library)
+    return seen
+
+
+def on_device(tensor: Any) -> bool:
+    """Whether reading this waits."""
+    try:
+        if not tensor.is_cpu:
+            return not tensor.is_meta
+    except AttributeError:
+        return False
+    return pretend is not None and pretend(tensor)
+
+
+def watched(op: str, original: Callable[..., Any], waits: Callable[..., bool] | None = None) -> Callable[..., Any]:
+    """`original` for a tensor as first argument, noted as `op` where it reads; `waits(*args)` may say that it does not."""
+
+    @functools.wraps(original)
+    def read(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            return original(**kwargs)
+        tensor = args[0]
+        try:
+            if tensor.is_cpu and pretend is None:
+                return original(*args, **kwargs)
+        except AttributeError:
+            return original(*args, **kwargs)
+        if local.inside or not on_device(tensor) or (waits is not None and not waits(*args, **kwargs)):
+            return original(*args, **kwargs)
+        return noted(op, sys._getframe(1), original, args, kwargs)
+
+    return read
+
+
+def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Calls `original` and tells the sinks how long it took; the guards are asked first."""
+    seen = here(frame)
+    local.inside = True
+    try:
+        for guard in guards:
+            guard(op, seen)
+        start = monotonic_ns()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            end = monotonic_ns()
+            if sinks:
+                record = Record(op, seen, local.thread, start, end, _bytes(args))
+                for sink in sinks:
+                    sink(record)
+    finally:
+        local.inside = False
+
+
+def _bytes(args: Any) -> int:
+    try:
+        return int(args[0].nbytes)
+    except (AttributeError, IndexError, RuntimeError, NotImplementedError):
+        return -1
+
+
+def _is_mask(key: Any) -> bool:
+    import torch
+
+    kind = type(key)
+    if kind is torch.Tensor:
+        return key.dtype in (torch.bool, torch.uint8) and key.dim() > 0
+    if kind is tuple:
+        return any(type(k) is torch.Tensor and k.dim() > 0 and k.dtype in (torch.bool, torch.uint8) for k in key)
+    return False
+
+
+def _reads_index(tensor: Any, key: Any) -> bool:
+    return _is_mask(key)
+
+
+def _writes_index(tensor: Any, key: Any, value: Any) -> bool:
+    """A number is filled in under a mask; a tensor needs to know how many elements there are."""
+    return _is_mask(key) and getattr(value, "ndim", 0) > 0
+
+
+def _tensor_repeats(tensor: Any, repeats: Any = None, *args: Any, **kwargs: Any) -> bool:
+    unknown = kwargs.get("output_size") is None
+    return unknown and (repeats is None or hasattr(repeats, "is_cpu"))
+
+
+def _condition_alone(*args: Any, **kwargs: Any) -> bool:
+    return len(args) + len(kwargs) == 1
+
+
+def _no_output_size(*args: Any, **kwargs: Any) -> bool:
+    return len(args) < 2 and kwargs.get("num_classes", -1) == -1
+
+
+METHODS: dict[str, tuple[str, Callable[..., bool] | None]] = {
+    "item": ("item", None),
+    "tolist": ("tolist", None),
+    "__bool__": ("bool", None),
+    "__float__": ("float", None),
+    "__int__": ("int", None),
+    "__index__": ("index", None),
+    "__complex__": ("complex", None),
+    "__repr__": ("format", None),
+    "__format__": ("format", None),
+    "__contains__": ("bool", None),
+    "__array__": ("asarray", None),
+    "cpu": ("cpu", None),
+    "numpy": ("numpy", None),
+    "nonzero": ("nonzero", None),
+    "argwhere": ("argwhere", None),
+    "unique": ("unique", None),
+    "unique_consecutive": ("unique_consecutive", None),
+    "masked_select": ("masked_select", None),
+    "bincount": ("bincount", None),
+    "equal": ("equal", None),
+    "allclose": ("allclose", None),
+    "is_nonzero": ("is_nonzero", None),
+    "repeat_interleave": ("repeat_interleave", _tensor_repeats),
+    "__getitem__": ("mask_read", _reads_index),
+    "__setitem__": ("mask_write", _writes_index),
+}
+FUNCTIONS: dict[str, tuple[str, Callable[..., bool] | None]] = {
+    "nonzero": ("nonzero", None),
+    "argwhere": ("argwhere", None),
+    "unique": ("unique", None),
+    "unique_consecutive": ("unique_consecutive", None),
+    "masked_select": ("masked_select", None),
+    "bincount": ("bincount", None),
+    "equal": ("equal", None),
+    "allclose": ("allclose", None),
+    "is_nonzero": ("is_nonzero", None),
+    "where": ("where", _condition_alone),
+    "repeat_interleave": ("repeat_interleave", _tensor_repeats),
+}
+
+_users = 0
+_undo: list[Callable[[], object]] = []
+_lock = threading.RLock()
+
+
+def undo(action: Callable[[], object]) -> None:
+    """Something to do at `uninstall`."""
+    _undo.append(action)
+
+
+def replace(owner: Any, name: str, new: Any) -> None:
+    """Sets an attribute until `uninstall`."""
+    if name in vars(owner):
+        _undo.append(functools.partial(setattr, owner, name, vars(owner)[name]))
+    else:  # it was inherited
+        _undo.append(functools.partial(delattr, owner, name))
+    setattr(owner, name, new)
+
+
+def install() -> None:
+    """Puts the readers in place, for torch and pyopencl as far as they are imported; counted."""
+    global _users
+    with _lock:
+        _users += 1
+        rescan()
+
+
+def uninstall() -> None:
+    """Gives everything back when the last user has gone."""
+    global _users
+    with _lock:
+        _users -= 1
+        if not _users:
+            for action in reversed(_undo):
+                action()
+            _undo.clear()
+            _ready.clear()
+
+
+_ready: set[str] = set()
+installers: dict[str, Callable[[Any], None]] = {}
+"""What to do with a library as soon as it is imported, by its name."""
+
+
+def rescan(just_now: str = "") -> None:
+    """Takes in libraries that were imported since; `just_now` is one whose import is ending."""
+    if not _users:
+        return
+    for name, put in installers.items():
+        module = sys.modules.get(name)
+        if module is None or name in _ready:
+            continue
+        with _lock:
+            if name != just_now and getattr(module.__spec__, "_initializing", False):
+                continue
+            if name not in _ready:
+                _ready.add(name)
+                put(module)
+
+
+def _torch(torch: Any) -> None:
+    for name, (op, waits) in METHODS.items():
+        original = getattr(torch.Tensor, name, None)
+        if original is not None:
+            replace(torch.Tensor, name, watched(op, original, waits))
+    for name, (op, waits) in FUNCTIONS.items():
+        replace(torch, name, watched(op, getattr(torch, name), waits))
+    replace(torch.Tensor, "to", _to(torch.Tensor.to))
+    replace(torch.nn.functional, "one_hot", watched("one_hot", torch.nn.functional.one_hot, _no_output_size))
+    replace(torch.Tensor, "backward", _backward(torch.Tensor.backward))
+    replace(torch.autograd, "backward", _backward(torch.autograd.backward))
+    replace(torch.autograd, "grad", _backward(torch.autograd.grad))
+    for backend in ("cuda", "ocl", "xpu", "accelerator"):
+        module = getattr(torch, backend, None)
+        if module is not None and hasattr(module, "synchronize"):
+            replace(module, "synchronize", always("synchronize", module.synchronize))
+
+
+def _to(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`.to(...)` waits when it leaves the device; only its result says so."""
+
+    @functools.wraps(original)
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if (self.is_cpu and pretend is None) or local.inside:
+            return original(self, *args, **kwargs)
+        start = monotonic_ns()
+        if guards and on_device(self) and _goes_to_cpu(args, kwargs):
+            return noted("cpu", sys._getframe(1), original, (self, *args), kwargs)
+        local.inside = True
+        try:
+            result = original(self, *args, **kwargs)
+        finally:
+            local.inside = False
+        if sinks and not self.is_cpu and result.is_cpu and not kwargs.get("non_blocking"):
+            record = Record("cpu", here(sys._getframe(1)), local.thread, start, monotonic_ns(), _bytes((self,)))
+            for sink in sinks:
+                sink(record)
+        return result
+
+    return to
+
+
+def _goes_to_cpu(args: Any, kwargs: Any) -> bool:
+    target = kwargs.get("device", args[0] if args else None)
+    if getattr(target, "device", None) is not None:
+        target = target.device
+    return str(target).partition(":")[0] == "cpu" and not kwargs.get("non_blocking")
+
+
+def always(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """`original` noted as `op` whatever its arguments."""
+
+    @functools.wraps(original)
+    def read(*args: Any, **kwargs: Any) -> Any:
+        if local.inside:
+            return original(*args, **kwargs)
+        return noted(op, sys._getframe(1), original, args, kwargs)
+
+    return read
+
+
+def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        seen = seen_from(sys._getframe(1))
+        if seen.user is None:
+            return original(*args, **kwargs)
+        backward.append(seen)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            backward.remove(seen)
+
+    return run
+
+
+# ---- our own device: every wait of its queue, with the operator that caused it ----
+
+BY_OPERATOR = {
+    "_local_scalar_dense": "item",
+    "nonzero": "nonzero",
+    "index": "mask_read",
+    "index_put": "mask_write",
+    "_index_put_impl_": "mask_write",
+    "_unique2": "unique",
+    "_unique": "unique",
+    "unique_dim": "unique",
+    "unique_consecutive": "unique_consecutive",
+    "masked_select": "masked_select",
+    "_to_copy": "cpu",
+    "copy_": "cpu",
+    "_copy_from": "cpu",
+    "equal": "equal",
+    "is_nonzero": "is_nonzero",
+    "repeat_interleave": "repeat_interleave",
+    "bincount": "bincount",
+}
+
+
+def _kernels(queue: Any) -> None:
+    def wait(operator: str, size: int, start: int, end: int) -> None:
+        if local.inside:
+            return
+        fallback = operator.startswith("fallback of ")
+        name = operator.removeprefix("fallback of ").partition("::")[2] or operator
+        op = "ocl_fallback" if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
+        seen = here(sys._getframe(1))
+        record = Record(op, seen, local.thread, start, end, size, operator if fallback else "")
+        for guard in guards:
+            guard(op, seen)
+        for sink in sinks:
+            sink(record)
+
+    queue.readers.append(wait)
+    _undo.append(functools.partial(queue.readers.remove, wait))
+
+
+# ---- plain pyopencl ----
+
+_PYOPENCL = {
+    "_enqueue_read_buffer": "read_buffer",
+    "_enqueue_write_buffer": "write_buffer",
+    "_enqueue_read_buffer_rect": "read_buffer",
+    "_enqueue_write_buffer_rect": "write_buffer",
+    "_enqueue_read_image": "read_image",
+    "_enqueue_write_image": "write_image",
+    "_enqueue_svm_memcpy": "svm_memcpy",
+    "enqueue_map_buffer": "map",
+    "enqueue_map_image": "map",
+    "wait_for_events": "synchronize",
+}
+
+
+def _pyopencl(module: Any) -> None:
+    library = module._cl
+    for name, op in _PYOPENCL.items():
+        original = getattr(library, name, None)
+        if original is not None:
+            new = _driver(op, original)
+            replace(library, name, new)
+            if getattr(module, name, None) is original:
+                replace(module, name, new)
+    replace(library.CommandQueue, "finish", _driver("synchronize", library.CommandQueue.finish))
+    replace(library.Event, "wait", _driver("synchronize", library.Event.wait))
+
+
+def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of pyopencl that may wait, noted unless our own device makes it: that says more of itself."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if local.inside or kwargs.get("is_blocking") is False:
+            return original(*args, **kwargs)
+        frame = sys._getframe(1)
+        caller: Any = frame
+        while caller is not None and "/pyopencl/" in caller.f_code.co_filename:
+            caller = caller.f_back
+        if caller is not None and caller.f_code.co_filename.startswith(_KERNELS):
+            return original(*args, **kwargs)
+        return noted(op, frame, original, args, kwargs)
+
+    return call
+
+
+_KERNELS = __file__.rpartition("/tracers/")[0] + "/kernels/"
+installers.update({"torch": _torch, "syncscope.kernels.queue": _kernels, "pyopencl": _pyopencl})
+
+
+def spot_of(seen: Seen) -> Spot | None:
+    """The line to blame: the user's, else the library's."""
+    return seen.user or seen.library

@@ -1,0 +1,72 @@
+"""What the hook wrote, read back: a file of 64-byte records that is whole at any moment, also after SIGKILL."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.errors import UserError
+
+HEADER = 4096  # bytes of JSON before the first record; a page, as mappings want it
+CALL, STAMP, QUEUE, NAME, CLOCK, DEVICE = range(1, 7)
+BLOCKING, FAILED, PROFILED, FORCED, OUT_OF_ORDER = 1, 2, 4, 8, 16
+
+RECORD = np.dtype(
+    [("type", "u1"), ("fn", "u1"), ("flags", "u1"), ("pad", "u1"), ("tid", "u4"), ("queue", "u4"), ("name", "u4")]
+    + [(word, "i8") for word in ("corr", "size", "t0", "t1", "a", "b")]
+)
+"""As in icd.c. CALL: host start and end in t0, t1. STAMP: start, end, queued, submit in t0, t1, a, b, on the device's clock.
+CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME: text in the last 48 bytes."""
+
+
+def create(folder: Path | None = None) -> tuple[int, Path]:
+    """A new spool, open for writing.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    now, unix = time.monotonic_ns(), time.time_ns()
+    header = {"syncscope": 1, "pid": os.getpid(), "origin_ns": unix, "monotonic_ns": now}
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"syncscope-{os.getpid()}-", suffix=".spool", dir=folder)
+        os.write(handle, json.dumps(header).encode().ljust(HEADER))
+    except OSError as error:
+        raise UserError(
+            f"cannot record into {folder or tempfile.gettempdir()}: {error}", "set TMPDIR to a folder with room"
+        ) from error
+    return handle, Path(name)
+
+
+def read(path: Path) -> tuple[dict[str, Any], NDArray[Any]]:
+    """Header and records of a spool.
+
+    Raises:
+        UserError: it is no spool.
+    """
+    with open(path, "rb") as file:
+        try:
+            header = json.loads(file.read(HEADER))
+        except ValueError as error:
+            raise UserError(f"{path} is not a recording of syncscope", "it should end in .spool") from error
+    size = (path.stat().st_size - HEADER) // RECORD.itemsize
+    if size <= 0:
+        return header, np.zeros(0, RECORD)
+    records = np.memmap(path, RECORD, "r", HEADER, (size,))
+    written = int(np.searchsorted(records["type"] == 0, True))  # zeros follow the last record
+    return header, records[:written]
+
+
+def texts(records: NDArray[Any]) -> dict[int, str]:
+    """The names in a spool by their numbers."""
+    found: dict[int, bytes] = {}
+    for row in records[records["type"] == NAME]:
+        number = int(row["name"])
+        found[number] = found.get(number, b"") + row.tobytes()[16 : 16 + int(row["flags"])]
+    return {number: text.decode(errors="replace") for number, text in found.items()}
