@@ -8,6 +8,7 @@ A module here holds
 or, where the format is a folder of files, in place of `export`
 
     def write(report: Report, folder: Path) -> list[Path]: ...   what it wrote there
+    def how_to_open(folder: Path) -> str: ...                    and what to do with it
 
 Exporters compute no analysis: what is not in the `Report` is not shown. `report.sources` holds the text of the files that
 were at hand, by the path that places name; the exporter reads no files of its own.

@@ -25,6 +25,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters._owners import with_owners
 from syncscope.exporters._xplane import xspace
 from syncscope.model.report import Line, Read, Report
+from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
 
 SUFFIX = ""  # a folder, not a file
@@ -49,15 +50,26 @@ def write(report: Report, folder: Path) -> list[Path]:
     return save(report.trace, folder, Path(report.name).name.split(".")[0] or "syncscope", waits(report))
 
 
-def save(
-    trace: Trace, folder: Path, run: str = "syncscope", spans: Iterable[Event] = (), most: int = MOST_EVENTS
-) -> list[Path]:
-    """Write a recording and further named spans as a run that is not there yet; the files written.
+def how_to_open(folder: Path) -> str:
+    """What to install and type to see it."""
+    return (
+        f"open it with: tensorboard --logdir {folder}\n"
+        "  tab Profile, tool Trace Viewer   pip install 'xprof>=2.24.2'       works offline\n"
+        "  tab PyTorch Profiler             pip install torch-tb-profiler   its pages need the internet\n"
+    )
 
-    Where there are more than `most` events, the short operators and Python calls are left out first; steps, waits and
-    `spans` never are.
+
+def save(
+    trace: Trace, folder: Path, run: str = "syncscope", spans: Iterable[Event] | None = None, most: int = MOST_EVENTS
+) -> list[Path]:
+    """Write a recording and its waits as a run that is not there yet; the files written.
+
+    The waits are `spans` (see `waits`), else the Python reads that the recording holds. Where there are more than `most`
+    events, the short operators and Python calls are left out first; steps and waits never are.
     """
-    trace = merged(with_owners(fit(without_waits(trace), most)), spans)
+    trace = without_waits(trace)
+    spans = list(recorded_waits(trace) if spans is None else spans)
+    trace = merged(with_owners(fit(trace, most)), spans)
     run = fresh(folder, run)
     host = re.sub(r"[^A-Za-z0-9-]+", "-", str(trace.meta.get("host", "host"))) or "host"
     process = next((lane.process for lane in trace.lanes if lane.device < 0 and isinstance(lane.process, int)), 0)
@@ -73,29 +85,43 @@ def save(
 
 
 def waits(report: Report) -> Iterator[Event]:
-    """A span for each read, by the name `host waits 3.1 ms: train.py:57 item`, on a row of its own for each thread."""
+    """A span for each read of the report, with what is known of its line."""
     lines = {(line.place, line.op): line for line in report.lines}
-    rows: dict[int | str, int] = {}
     process = next((lane.process for lane in report.trace.lanes if lane.device < 0), 0) if report.trace else 0
+    rows: dict[int | str, int] = {}
     for read in report.reads:
-        row = rows.setdefault(read.thread, ROW + len(rows))
-        label = WAITS if row == ROW else f"{WAITS}, thread {read.thread}"
-        yield Event(
-            Kind.ANNOTATION,
-            f"host waits {figures.time(read.blocked)}: {where(read)} {read.op}",
-            Lane(process, row, label=label),
-            read.start,
-            read.end - read.start,
-            place=read.place,
-            detail=json.dumps({"about": about(read, lines.get((read.place, read.op)))}),
-        )
+        lane = row(rows, process, read.thread)
+        detail = json.dumps({"about": about(read, lines.get((read.place, read.op)))})
+        yield span(read.op, read.place, read.blocked, lane, read.start, read.end - read.start, detail)
 
 
-def where(read: Read) -> str:
-    """The place, without the folders above the file."""
-    if read.place is None:
-        return read.module or "no line known,"
-    return f"{read.place.path.rpartition('/')[2]}:{read.place.line}"
+def recorded_waits(trace: Trace) -> Iterator[Event]:
+    """A span for each Python read that the recorder itself saw, where nothing was concluded yet."""
+    rows: dict[int | str, int] = {}
+    for event in trace.take(trace.rows(Kind.READ)):
+        lane = row(rows, event.lane.process, event.lane.thread)
+        detail = json.dumps({"about": str(event.place)}) if event.place else ""
+        yield span(event.name, event.place, event.duration, lane, event.start, event.duration, detail)
+
+
+def row(rows: dict[int | str, int], process: int | str, thread: int | str) -> Lane:
+    """The row of the waits of a thread; the first thread's has the plain name."""
+    number = rows.setdefault(thread, ROW + len(rows))
+    return Lane(process, number, label=WAITS if number == ROW else f"{WAITS}, thread {thread}")
+
+
+def span(op: str, place: Place | None, blocked: int, lane: Lane, start: int, duration: int, detail: str) -> Event:
+    """A wait by the name `host waits 3.1 ms: train.py:57 item`."""
+    where = f"{place.path.rpartition('/')[2]}:{place.line} " if place else ""
+    return Event(
+        Kind.ANNOTATION,
+        f"host waits {figures.time(blocked)}: {where}{op}",
+        lane,
+        start,
+        duration,
+        place=place,
+        detail=detail,
+    )
 
 
 def about(read: Read, line: Line | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
@@ -16,14 +16,14 @@ from syncscope.model.trace import Trace
 
 SUFFIX = ".txt"
 WIDTH = 100
-NARROW = 92  # columns; below it only the figures that matter most are shown
+ROOM = 28  # columns for the place and the op; figures that leave less are not shown
 MOST_LINES = 30
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
 LABEL = 9  # width of the labels at the left of the summary
 
-# (heading, width, whether a narrow terminal shows it)
-MEASURED = (("reads", 7, True), ("blocked", 10, True), ("idle after", 12, False))
-PRICED = (("alone", 9, False), ("last", 8, False), ("share", 8, True), ("of step", 9, True))
+# heading, width, and how soon it is left out where there is little room
+MEASURED = (("reads", 7, 2), ("blocked", 10, 1), ("idle after", 12, 3))
+PRICED = (("alone", 9, 4), ("last", 8, 4), ("share", 8, 0), ("of step", 9, 0))
 
 
 def export(report: Report) -> str:
@@ -103,12 +103,12 @@ def sparkline(values: list[int], width: int) -> str:
 def table(report: Report, width: int) -> Iterator[Text]:
     """An entry for each line: figures beside the place, below them the source and the rewrite."""
     priced = any(line.price for line in report.lines)
-    columns = [c for c in MEASURED + (PRICED if priced else ()) if c[2] or width >= NARROW]
-    room = max(20, width - sum(size for _, size, _ in columns))
+    columns = fitting(MEASURED + PRICED if priced else MEASURED, width - ROOM)
+    room = width - sum(size for _, size, _ in columns)
     step = figures.step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
     title = f"Where the host waits, {unit} per step"
-    over = "saved if fixed" if priced and width >= NARROW else ""
+    over = "saved if fixed" if "alone" in [name for name, _, _ in columns] else ""
     yield Text.assemble((title, "bold"), (over.rjust(width - len(title) - 1 - PRICED[-1][1]), "dim"), no_wrap=True)
     yield Text(" " * room + "".join(name.rjust(size) for name, size, _ in columns), "dim", no_wrap=True)
     for line in report.lines[:MOST_LINES]:
@@ -131,6 +131,15 @@ def table(report: Report, width: int) -> Iterator[Text]:
         yield Text.assemble("    ", about(line), no_wrap=True, overflow="ellipsis")
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
+
+
+def fitting(columns: Sequence[tuple[str, int, int]], width: int) -> list[tuple[str, int, int]]:
+    """The columns that fit, the least important left out first."""
+    kept = list(columns)
+    for rank in (4, 3, 2, 1):
+        if sum(size for _, size, _ in kept) > width:
+            kept = [column for column in kept if column[2] != rank]
+    return kept
 
 
 def head(line: Line, share: float | None, cells: list[tuple[str, bool]], room: int) -> Text:

@@ -13,8 +13,10 @@ from syncscope.exporters._owners import with_owners
 from syncscope.exporters._protobuf import messages, number, numbers, text, varint, varints, written
 from syncscope.exporters._xplane import xspace
 from syncscope.model.report import Report
+from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
+MS = 1_000_000  # ns
 STEPS = 4
 WAIT = "host waits 5.00 ms: train.py:5 nonzero"
 
@@ -118,7 +120,14 @@ def test_each_thread_that_waits_has_a_row(report):
     reads = [dataclasses.replace(r, thread=i % 2, place=None) for i, r in enumerate(report.reads)]
     spans = list(tensorboard.waits(dataclasses.replace(report, reads=tuple(reads))))
     assert [s.lane.thread - tensorboard.ROW for s in spans] == [0, 1, 0, 1]
-    assert spans[0].name == "host waits 5.00 ms: no line known, nonzero"
+    assert spans[0].name == "host waits 5.00 ms: nonzero"
+
+
+def test_a_recording_without_a_report_has_the_reads_its_recorder_saw(trace, tmp_path):
+    back = kineto.read(tensorboard.save(trace, tmp_path)[0])
+    spans = [(e.name, e.start, e.duration, e.place) for e in back if e.lane.label == tensorboard.WAITS]
+    read = "host waits 6.00 ms: train.py:5 nonzero"
+    assert spans == [(read, 2 * MS + 10 * MS * i, 6 * MS, Place("train.py", 5)) for i in range(STEPS)]
 
 
 def test_a_recording_too_large_loses_the_short_and_never_a_wait():

@@ -1,0 +1,93 @@
+"""Findings as text: the line, arrows under what is meant, and what can be done."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+from syncscope.model.finding import Finding, Safety
+
+CONFIDENCE = ("low", "low", "medium", "high")
+"""The word for each `Finding.confidence`."""
+
+WIDEST = 140  # columns of source shown; a longer line is cut around the arrows
+STYLES = {"error": "31;1", "warning": "33;1", "note": "36;1", "place": "1", "rule": "35", "dim": "2", "fix": "32"}
+
+
+def text(
+    findings: Iterable[Finding], sources: Mapping[str, bytes], *, color: bool = False, provenance: bool = False
+) -> str:
+    """All findings, one below the other. `provenance` adds how each is known."""
+    lines = {name: source.decode("utf-8", "replace").split("\n") for name, source in sources.items()}
+    return "".join(
+        frame(finding, lines.get(finding.source_name, []), color=color, provenance=provenance) + "\n\n"
+        for finding in findings
+    )
+
+
+def frame(finding: Finding, lines: list[str], *, color: bool = False, provenance: bool = False) -> str:
+    """One finding: its place and rule, the source with arrows, then notes."""
+
+    def paint(style: str, words: str) -> str:
+        return f"\x1b[{STYLES[style]}m{words}\x1b[0m" if color and words else words
+
+    where = f"{finding.source_name}:{finding.place.line}:{finding.column}"
+    head = f"{paint('place', where)}: {paint(finding.severity, finding.severity)}: {printable(finding.message)}"
+    shown = [f"{head} [{paint('rule', finding.rule)}]"]
+    gutter = " " * len(str(finding.place.line))
+    if 0 < finding.place.line <= len(lines):
+        line, arrows = excerpt(lines[finding.place.line - 1].rstrip("\r"), finding)
+        shown.append(f"  {paint('dim', f'{finding.place.line} |')} {line}")
+        shown.append(f"  {gutter} {paint('dim', '|')} {paint(finding.severity, arrows)}")
+    shown += [f"  {gutter} {paint('dim', '=')} {note}" for note in notes(finding, provenance)]
+    return "\n".join(shown)
+
+
+def notes(finding: Finding, provenance: bool) -> list[str]:
+    """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
+    said = []
+    if finding.severity != "error":
+        heat = f"{'hot' if finding.hot else 'cold'}{f' ({finding.heat})' if finding.heat else ''}"
+        said.append(f"confidence {CONFIDENCE[finding.confidence]}, {heat}")
+    if provenance:
+        said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]
+    if finding.fix:
+        said.append(offer(finding))
+    return said
+
+
+def offer(finding: Finding) -> str:
+    """The fix in words: its title, its safety, what it changes."""
+    assert finding.fix is not None
+    flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[finding.fix.safety]
+    changes = f": {finding.fix.changes}" if finding.fix.changes else ""
+    return f"fix ({finding.fix.safety.value}, {flag}): {finding.fix.title}{changes}"
+
+
+def excerpt(line: str, finding: Finding) -> tuple[str, str]:
+    """The line, cut where it is long, and the arrows below it, aligned whatever its letters are."""
+    start = min(finding.column - 1, len(line))
+    end = min(finding.end_column - 1, len(line)) if finding.end_line == finding.place.line else len(line.rstrip())
+    left = 0
+    if len(line) > WIDEST:
+        left = max(0, min(start - WIDEST // 4, len(line) - WIDEST))
+    cut = line[left : left + WIDEST]
+    before, under = cut[: start - left], cut[start - left : max(end - left, 0)]
+    ahead = "..." if left else ""
+    behind = "..." if left + WIDEST < len(line) else ""
+    pad = "".join("\t" if c == "\t" else " " * width(c) for c in before)
+    return ahead + printable(cut) + behind, " " * len(ahead) + pad + "^" * max(1, sum(map(width, under)))
+
+
+def printable(words: str) -> str:
+    """Without what would steer a terminal."""
+    return "".join(c if c == "\t" or unicodedata.category(c)[0] != "C" else "·" for c in words)
+
+
+def width(c: str) -> int:
+    """Columns that a terminal gives a character."""
+    if c.isascii():
+        return 1
+    if unicodedata.combining(c):
+        return 0
+    return 2 if unicodedata.east_asian_width(c) in "WF" else 1

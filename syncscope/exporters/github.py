@@ -1,0 +1,39 @@
+"""GitHub's workflow commands: findings as annotations of a pull request.
+
+Format: https://docs.github.com/actions/reference/workflow-commands-for-github-actions (notice, warning and error).
+"""
+
+from __future__ import annotations
+
+from syncscope.exporters._source_frame import offer
+from syncscope.model.finding import Finding
+from syncscope.model.report import Report
+
+SUFFIX = ".github"
+FINDINGS = True
+LEVEL = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def export(report: Report) -> str:
+    """One command a line."""
+    return "".join(command(finding) + "\n" for finding in report.findings)
+
+
+def command(finding: Finding) -> str:
+    """A finding as a command. A column range must not reach over lines, so it is given for one line only."""
+    place = {"file": finding.place.path, "line": finding.place.line, "endLine": finding.end_line}
+    if finding.end_line == finding.place.line:
+        place |= {"col": finding.column, "endColumn": finding.end_column}
+    place["title"] = f"syncscope ({finding.rule})"
+    said = ",".join(f"{key}={escaped(str(value), ',:')}" for key, value in place.items())
+    message = f"{finding.source_name}:{finding.place.line}:{finding.column}: {finding.message}"
+    if finding.fix:
+        message += f"\n{offer(finding)}"
+    return f"::{LEVEL[finding.severity]} {said}::{escaped(message)}"
+
+
+def escaped(words: str, more: str = "") -> str:
+    """Text as the runner reads it back; properties must not hold `,` and `:` either."""
+    for sign in "%\r\n" + more:
+        words = words.replace(sign, f"%{ord(sign):02X}")
+    return words

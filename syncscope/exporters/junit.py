@@ -1,0 +1,47 @@
+"""JUnit XML, for build servers that know tests only: one suite a file, one failed case a finding.
+
+Format: https://github.com/testmoapp/junitxml (there is no official schema; this is what servers agree on).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from xml.etree import ElementTree as ET
+
+from syncscope.exporters._source_frame import frame
+from syncscope.model.finding import Finding
+from syncscope.model.report import Report
+
+SUFFIX = ".junit.xml"
+FINDINGS = True
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
+
+
+def export(report: Report) -> str:
+    """The whole document; a report without findings has one passed case, since an empty one counts as broken."""
+    by_path: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        by_path.setdefault(finding.place.path, []).append(finding)
+    total = str(len(report.findings))
+    root = ET.Element("testsuites", name="syncscope", tests=total if by_path else "1", failures=total)
+    for path, findings in by_path.items():
+        suite = ET.SubElement(root, "testsuite", name=path, tests=str(len(findings)), failures=str(len(findings)))
+        for finding in findings:
+            suite.append(case(finding, report.sources))
+    if not by_path:
+        suite = ET.SubElement(root, "testsuite", name="syncscope", tests="1", failures="0")
+        ET.SubElement(suite, "testcase", name="no findings", classname="syncscope")
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def case(finding: Finding, sources: Mapping[str, bytes]) -> ET.Element:
+    """A finding as a failed case."""
+    name = f"{finding.rule} at {finding.source_name}:{finding.place.line}:{finding.column}"
+    element = ET.Element("testcase", name=name, classname=finding.source_name, file=finding.place.path)
+    element.set("line", str(finding.place.line))
+    failure = ET.SubElement(element, "failure", type=finding.rule, message=FORBIDDEN.sub("·", finding.message))
+    lines = sources.get(finding.source_name, b"").decode("utf-8", "replace").split("\n")
+    failure.text = FORBIDDEN.sub("·", frame(finding, lines))
+    return element

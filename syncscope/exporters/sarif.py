@@ -1,0 +1,101 @@
+"""SARIF 2.1.0, the format that code scanning reads.
+
+Format: https://docs.oasis-open.org/sarif/sarif/v2.1.0/. A `Fix` maps onto SARIF's one to one: its edits are byte regions.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import quote
+
+from syncscope.exporters._source_frame import CONFIDENCE
+from syncscope.model.finding import Finding, Fix, Hazard
+from syncscope.model.report import Report
+
+SUFFIX = ".sarif"
+FINDINGS = True
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+RANK = {"low": 20.0, "medium": 60.0, "high": 95.0}
+
+
+def export(report: Report) -> str:
+    """A log of one run."""
+    told = {hazard.name: hazard for hazard in report.hazards}
+    names = list(dict.fromkeys([*told, *(f.rule for f in report.findings)]))
+    driver = {
+        "name": "syncscope",
+        "semanticVersion": version("syncscope"),
+        "rules": [rule(name, told.get(name)) for name in names],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [result(f, names.index(f.rule)) for f in report.findings],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def rule(name: str, hazard: Hazard | None) -> dict[str, Any]:
+    """What a reader of the log is told of a rule."""
+    said: dict[str, Any] = {"id": name, "name": name.title().replace("-", "")}
+    if hazard:
+        said["shortDescription"] = {"text": hazard.summary}
+        said["fullDescription"] = {"text": hazard.prose or hazard.summary}
+        said["help"] = {"text": f"syncscope explain {name}", "markdown": hazard.prose or hazard.summary}
+    return said
+
+
+def result(finding: Finding, index: int) -> dict[str, Any]:
+    """A finding. In a notebook the region counts within a cell, which SARIF has no word for: the message names it."""
+    cell = f"cell {finding.cell}: " if finding.cell else ""
+    confidence = CONFIDENCE[finding.confidence]
+    said: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": index,
+        "level": finding.severity,
+        "rank": RANK[confidence],
+        "message": {"text": cell + finding.message},
+        "locations": [{"physicalLocation": location(finding)}],
+        "partialFingerprints": {"statement/v1": finding.fingerprint},
+        "properties": {"confidence": confidence, "hot": finding.hot, "heat": finding.heat, "why": list(finding.why)},
+    }
+    if finding.function:
+        said["locations"][0]["logicalLocations"] = [{"fullyQualifiedName": finding.function, "kind": "function"}]
+    if finding.fix and not finding.cell:
+        said["fixes"] = [fix(finding.fix, finding)]
+    return said
+
+
+def location(finding: Finding) -> dict[str, Any]:
+    """File and region; the end is exclusive there too."""
+    region = {
+        "startLine": finding.place.line,
+        "startColumn": finding.column,
+        "endLine": finding.end_line,
+        "endColumn": finding.end_column,
+    }
+    return {"artifactLocation": artifact(finding), "region": region}
+
+
+def artifact(finding: Finding) -> dict[str, str]:
+    """The file as a URI reference, relative where the path is."""
+    path = finding.place.path.replace("\\", "/")
+    return {"uri": f"file://{quote(path)}" if path.startswith("/") else quote(path)}
+
+
+def fix(offered: Fix, finding: Finding) -> dict[str, Any]:
+    """A fix: its description says how safe it is, since SARIF has no field for that."""
+    changes = f": {offered.changes}" if offered.changes else ""
+    replacements = [
+        {
+            "deletedRegion": {"byteOffset": e.span.start, "byteLength": e.span.end - e.span.start},
+            "insertedContent": {"text": e.text},
+        }
+        for e in offered.edits
+    ]
+    return {
+        "description": {"text": f"{offered.title} ({offered.safety.value}{changes})"},
+        "artifactChanges": [{"artifactLocation": artifact(finding), "replacements": replacements}],
+    }

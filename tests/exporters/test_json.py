@@ -1,0 +1,100 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from syncscope.exporters import json as exporter
+from syncscope.model.report import Line, Price, Report
+from syncscope.model.source import Place
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report-schema.json").read_text())
+
+
+def exported(report: Report):
+    value = json.loads(exporter.export(report))
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(value, SCHEMA)
+    return value
+
+
+@pytest.mark.parametrize("lost", ["trace", "sources", "fidelity", "steps", "lines", "findings", "saving"])
+def test_a_report_without_some_part_is_still_as_the_schema_says(report, lost):
+    exported(dataclasses.replace(report, **{lost: getattr(Report(), lost)}))
+
+
+def test_an_empty_report_is_as_the_schema_says():
+    assert exported(Report())["trace"] is None
+
+
+def test_the_schema_refuses_what_the_exporter_does_not_write(report):
+    value = exported(report)
+    value["lines"][0]["cost_ms"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="cost_ms"):
+        jsonschema.validate(value, SCHEMA)
+
+
+def test_times_are_milliseconds_per_step(report):
+    value = exported(report)
+    assert {k: value[k] for k in ("step_ms", "device_busy", "fidelity", "total_saving_ms")} == {
+        "step_ms": 9.0,
+        "device_busy": 0.667,
+        "fidelity": 0.0021,
+        "total_saving_ms": 1.4,
+    }
+    assert value["steps"][1] == {"index": 1, "start_ms": 10.0, "ms": 9.0, "busy_ms": 6.0}
+    first = value["reads"][0]
+    assert {k: first[k] for k in first if k not in ("fix", "share_error_ms")} == {
+        "path": "train.py",
+        "line": 5,
+        "op": "nonzero",
+        "module": "loss",
+        "count": 1.0,
+        "blocked_ms": 5.0,
+        "idle_after_ms": 1.2,
+        "saved_alone_ms": 0.1,
+        "saved_last_ms": 2.0,
+        "share_ms": 1.1,
+        "fallback": False,
+        "rule": "nonzero",
+    }
+
+
+def test_a_rewrite_comes_with_its_diff(report):
+    fix = exported(report)["lines"][0]["fix"]
+    assert (fix["title"], fix["safety"]) == ("torch.where instead of index assignment", "safe")
+    assert [line for line in fix["diff"].splitlines() if line[0] in "+-"] == [
+        "--- a/train.py",
+        "+++ b/train.py",
+        "-    background = torch.nonzero(target == 9, as_tuple=True)",
+        "-    target[background] = -1",
+        "+    target = torch.where(target == 9, -1, target)",
+    ]
+
+
+def test_without_the_source_there_is_no_diff(report):
+    assert exported(dataclasses.replace(report, sources={}))["lines"][0]["fix"]["diff"] is None
+
+
+def test_findings_say_whether_they_ran(report):
+    assert [(f["line"], f["ran"]) for f in exported(report)["findings"]] == [(5, True), (7, True), (10, False)]
+
+
+def test_ops_on_one_line_are_one_line_whose_savings_do_not_add_up():
+    at = Place("train.py", 3)
+    lines = (
+        Line("item", at, 1, 2e6, 1e6, price=Price(1e6, 2e6, 1.5e6, 0.0), rule="item"),
+        Line("nonzero", at, 2, 1e6, 0.0, price=Price(0.0, 1e6, 0.5e6, 0.0)),
+        Line("item", None, 1, 1e6, 0.0),
+        Line("item", None, 1, 1e6, 0.0),
+    )
+    value = exported(Report(lines=lines))
+    assert len(value["reads"]) == 4
+    assert [(line["op"], line["count"], line["blocked_ms"], line["share_ms"]) for line in value["lines"]] == [
+        ("item, nonzero", 3, 3.0, 2.0),
+        ("item", 1, 1.0, None),
+        ("item", 1, 1.0, None),
+    ]
+    assert value["lines"][0]["saved_alone_ms"] is None
+    assert value["lines"][0]["rule"] == "item"

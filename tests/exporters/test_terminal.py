@@ -1,0 +1,91 @@
+import dataclasses
+import io
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from syncscope.exporters import _figures as figures
+from syncscope.exporters import terminal
+from syncscope.model.report import Line, Report
+from syncscope.model.source import Place
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def printed(report: Report, width: int, **options) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, **options)
+    console.print(terminal.render(report, width))
+    return console.file.getvalue()
+
+
+def test_the_whole_report_as_it_is_printed(report):
+    text = terminal.export(report)
+    assert text == (GOLDEN / "terminal.txt").read_text()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 91, 92, 100, 140])
+def test_no_line_is_wider_than_the_terminal(report, width):
+    lines = printed(report, width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert any("1.10" in line and "12.2 %" in line for line in lines), "the price of the first line is always shown"
+
+
+def test_colour_is_for_terminals_and_goes_with_no_color(report):
+    assert "\x1b[" not in printed(report, 100)
+    assert "\x1b[1;31m" in printed(report, 100, force_terminal=True, color_system="standard")
+    assert "\x1b[1;31m" not in printed(report, 100, force_terminal=True, color_system="standard", no_color=True)
+
+
+def test_blocked_time_is_never_called_a_cost(report):
+    for line in terminal.export(report).splitlines():
+        if "blocked" in line and "cost" in line:
+            assert "neither what it costs" in line
+
+
+def test_without_prices_there_are_no_columns_for_them(report):
+    lines = tuple(dataclasses.replace(line, price=None) for line in report.lines)
+    text = terminal.export(dataclasses.replace(report, lines=lines, saving=None, verdict="", fidelity=None))
+    assert "idle after" in text
+    for word in ("alone", "share", "saved", "Shapley", "fidelity"):
+        assert word not in text
+
+
+def test_a_replay_that_is_far_off_is_said(report):
+    assert "too far to give prices" in terminal.export(dataclasses.replace(report, fidelity=0.08))
+
+
+def test_nothing_that_waits_is_said(report):
+    assert "The host waited for the device nowhere" in terminal.export(dataclasses.replace(report, lines=()))
+
+
+def test_many_lines_are_cut_and_counted(report):
+    lines = tuple(Line("item", Place("a.py", n), 1, 1.0, 0.0) for n in range(1, 42))
+    text = terminal.export(dataclasses.replace(report, lines=lines))
+    assert "a.py:30" in text
+    assert "a.py:31" not in text
+    assert "and 11 more" in text
+
+
+def test_text_that_looks_like_markup_is_printed_as_it_is(report):
+    line = Line("item", Place("[bold]a.py", 1), 1, 1.0, 0.0, module="[red]")
+    shown = terminal.export(dataclasses.replace(report, lines=(line,), name="[i]x", notes=("[dim]y",)))
+    for text in ("[bold]a.py:1", "[i]x", "[dim]y"):
+        assert text in shown
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (873, "873 ns"),
+        (999.4, "999 ns"),
+        (999.6, "1.00 us"),
+        (4210, "4.21 us"),
+        (31.5e6, "31.5 ms"),
+        (12e9, "12.0 s"),
+    ],
+)
+def test_times_have_three_figures(ns, text):
+    assert figures.time(ns) == text
