@@ -1,0 +1,34 @@
+"""Part of a recording: some of its steps, with the device work that they launched."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncscope.errors import UserError
+from syncscope.model.report import Step
+from syncscope.model.trace import DEVICE, Kind, Trace
+
+
+def only_steps(trace: Trace, steps: tuple[Step, ...], first: int | None, last: int | None) -> Trace:
+    """The trace of the steps numbered `first` up to, not including, `last`; None is the end on that side.
+
+    What the host did at any time in them is kept whole, and of the device's work what these calls launched, however late
+    it ran; work whose launch is not in the recording is kept where it ran in them.
+
+    Raises:
+        UserError: no step has such a number.
+    """
+    chosen = [s for s in steps if (first is None or s.index >= first) and (last is None or s.index < last)]
+    if not chosen:
+        have = f"it has the steps {steps[0].index} to {steps[-1].index}" if steps else "no step is marked in it"
+        raise UserError("the recording has none of the steps asked for", have)
+    begin, end = min(s.start for s in chosen), max(s.end for s in chosen)
+    inside = (trace.start < end) & (trace.end > begin)
+    whole = (trace.start >= begin) & (trace.end <= end)
+    work = np.isin(trace.kind, DEVICE)
+    called = trace.correlation[trace.kind == Kind.CALL]
+    called_here = trace.correlation[(trace.kind == Kind.CALL) & inside]
+    linked = work & (trace.correlation >= 0) & np.isin(trace.correlation, called)
+    kept = np.where(linked, np.isin(trace.correlation, called_here), inside)
+    kept &= (trace.kind != Kind.STEP) | whole
+    return trace.take(kept)
