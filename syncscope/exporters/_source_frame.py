@@ -46,7 +46,7 @@ def frame(finding: Finding, lines: list[str], *, color: bool = False, provenance
 def notes(finding: Finding, provenance: bool) -> list[str]:
     """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
     said = []
-    if finding.severity != "error":
+    if finding.heat or finding.why:
         heat = f"{'hot' if finding.hot else 'cold'}{f' ({finding.heat})' if finding.heat else ''}"
         said.append(f"confidence {CONFIDENCE[finding.confidence]}, {heat}")
     if provenance:

@@ -1,0 +1,88 @@
+"""`--interactive`: each fix is shown, and made or not as the user says."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from syncscope.linter.run import Files
+    from syncscope.linter.session import Linted
+    from syncscope.linter.source import Source
+    from syncscope.model.finding import Finding
+
+
+def ask(linted: Linted, files: Files) -> Linted:
+    """Ask about every fix of these findings, file by file; a file is written as soon as its last question is answered."""
+    from syncscope.linter.session import gather
+
+    sources: dict[str, Source] = {source.path: source for source, _ in linted.found}
+    always: set[str] = set()
+    changed = False
+    for source in sources.values():
+        mended, stop = ask_file(source, files, always)
+        if mended.raw != source.raw:
+            from syncscope.linter.fixing import write
+
+            write(source.path, mended.raw, source.raw)
+            changed = True
+        if stop:
+            break
+    if not changed:
+        return linted
+    from syncscope.cli._watch import forget
+
+    forget()
+    return gather(files)
+
+
+def ask_file(source: Source, files: Files, always: set[str]) -> tuple[Source, bool]:
+    """The file with the fixes that were wanted, and whether to ask no more."""
+    from syncscope.linter.engine import check_source
+    from syncscope.linter.fixing import edited, key
+    from syncscope.model.finding import Safety
+
+    config = files.config(source.path)
+    declined: set[tuple[str, str]] = set()
+    while True:
+        offered = [
+            f
+            for f in check_source(source, config).findings
+            if f.fix and f.fix.safety is not Safety.SUGGEST and (f.rule, key(f.fix)) not in declined
+        ]
+        if not offered:
+            return source, False
+        finding = offered[0]
+        answer = "y" if finding.rule in always else question(source, finding)
+        if answer == "q":
+            return source, True
+        if answer == "a":
+            always.add(finding.rule)
+        assert finding.fix is not None
+        new = edited(source, finding.fix.edits) if answer in "ya" else None
+        if new is None:
+            if answer in "ya":
+                click.echo("not made: it would leave code that does not parse", err=True)
+            declined.add((finding.rule, key(finding.fix)))
+        else:
+            source = new
+
+
+def question(source: Source, finding: Finding) -> str:
+    """Show a finding and its fix, and ask: y, n, a or q."""
+    from syncscope.cli.lint import paints, unified
+    from syncscope.exporters._source_frame import frame
+    from syncscope.linter.engine import presented
+
+    color = paints(sys.stdout)
+    shown = presented(source, finding)
+    lines = source.texts()[shown.source_name].decode("utf-8", "replace").split("\n")
+    click.echo(frame(shown, lines, color=color), color=color)
+    assert finding.fix is not None
+    for name, before, after in source.versions(finding.fix.edits):
+        click.echo(unified(name, before, after, color), nl=False, color=color)
+    words = "make this fix? [y]es, [n]o, [a]ll of this rule, [q]uit"
+    answer: str = click.prompt(words, type=click.Choice(["y", "n", "a", "q"]), show_choices=False, default="n")
+    return answer

@@ -1,0 +1,130 @@
+"""`syncscope explain`: what a rule means, why it makes the host wait, and the rewrite."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.rules import Rule
+
+BUILT_IN = {
+    "syntax-error": "A file or a notebook's cell that mentions torch and cannot be parsed; the others are linted all the same.",
+    "unused-allow": "A `# syncscope: allow[...]` that silences nothing; --fix takes it away.",
+}
+
+INTRODUCTION = """# Rules
+
+Made by `syncscope explain --all`; edit the rules, not this page.
+
+A name may be given to `--select`, `--ignore` and `# syncscope: allow[name] reason`; so may a family.
+"""
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every rule, as one Markdown page.")
+def command(name: str | None, everything: bool) -> int:
+    """Explain a rule: what it sees, why the host waits there, examples, and the rewrite as a diff.
+
+    \b
+    syncscope explain                 the names of all rules
+    syncscope explain host-read       one rule
+    syncscope explain --all           all of them, as Markdown: docs/rules.md
+    """
+    from syncscope import discover
+    from syncscope.linter.config import Configs
+    from syncscope.linter.engine import ruleset
+
+    rules = ruleset(Configs().of("x.py").rules)
+    if everything:
+        click.echo(reference(rules), nl=False)
+    elif name is None:
+        click.echo(listing(rules), nl=False)
+    elif name in BUILT_IN:
+        click.echo(BUILT_IN[name])
+    elif name in rules:
+        text = page(name, rules[name], level=1)
+        if sys.stdout.isatty():
+            from rich.console import Console
+            from rich.markdown import Markdown
+
+            Console().print(Markdown(text))
+        else:
+            click.echo(text, nl=False)
+    else:
+        raise UserError(f"no rule is called {name!r}", discover.did_you_mean(name, sorted(rules)))
+    return 0
+
+
+def listing(rules: dict[str, Rule]) -> str:
+    """Every rule's name and summary, by family."""
+    lines = []
+    wide = max(map(len, rules))
+    for family, members in by_family(rules).items():
+        lines += [f"{family}:", *(f"  {name:{wide}}  {summary(rules[name])}" for name in members), ""]
+    return "\n".join([*lines, "engine:", *(f"  {name:{wide}}  {said}" for name, said in BUILT_IN.items()), ""])
+
+
+def reference(rules: dict[str, Rule]) -> str:
+    """All rules as one Markdown page."""
+    pieces = [INTRODUCTION]
+    for family, members in by_family(rules).items():
+        pieces.append(f"\n## {family.capitalize()} (`{family.replace(' ', '-')}`)\n\n")
+        pieces.append("| rule | what | fix |\n| --- | --- | --- |\n")
+        pieces += [f"| [{name}](#{name}) | {summary(rules[name])} | {tiers(rules[name])} |\n" for name in members]
+        pieces += ["\n" + page(name, rules[name], level=3) for name in members]
+    rows = "".join(f"| {name} | {said} |\n" for name, said in BUILT_IN.items())
+    return "".join([*pieces, f"\n## Of the engine\n\n| name | what |\n| --- | --- |\n{rows}"])
+
+
+def by_family(rules: dict[str, Rule]) -> dict[str, list[str]]:
+    """The rules' names by family, families in their own order."""
+    from syncscope.rules import Family
+
+    found = {family.value: sorted(n for n, rule in rules.items() if rule.FAMILY is family) for family in Family}
+    return {family: members for family, members in found.items() if members}
+
+
+def summary(rule: Rule) -> str:
+    """The first line of a rule's page."""
+    return inspect.cleandoc(rule.__doc__ or "").partition("\n")[0]
+
+
+def tiers(rule: Rule) -> str:
+    """The safeties of the fixes that a rule's examples show."""
+    return ", ".join(sorted({e.safety.value for e in rule.EXAMPLES if e.safety})) or "none"
+
+
+def page(name: str, rule: Rule, level: int) -> str:
+    """A rule's page as Markdown."""
+    from syncscope.rules import sections
+
+    hashes = "#" * level
+    pieces = [f"{hashes} {name}\n"]
+    for heading, text in sections(rule).items():
+        if heading == "Use instead":
+            continue
+        pieces.append(f"\n{hashes}# {heading}\n\n{text}\n" if heading else f"\n{text}\n")
+        if heading == "Example" and (change := first_change(rule)):
+            pieces.append(f"\n{change}")
+    if rule.SEEN_AS:
+        seen = ", ".join(f"`{op}`" for op in rule.SEEN_AS)
+        pieces.append(f"\nIn a trace: {seen}\n")
+    return "".join(pieces)
+
+
+def first_change(rule: Rule) -> str:
+    """The first example with a fix, as a diff."""
+    shown = next((e for e in rule.EXAMPLES if e.fixed), None)
+    if shown is None or shown.fixed is None or shown.safety is None:
+        return ""
+    before, after = (inspect.cleandoc(text.replace("  # !", "")).splitlines() for text in (shown.code, shown.fixed))
+    rows = list(difflib.unified_diff(before, after, lineterm="", n=99))[3:]
+    return f"The fix ({shown.safety.value}):\n\n```diff\n" + "\n".join(rows) + "\n```\n"

@@ -1,0 +1,314 @@
+"""`syncscope lint`: the hazards of source files, and their fixes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.linter.run import Files
+    from syncscope.linter.session import Linted
+
+FORMATS = ("text", "json", "sarif", "github", "gitlab", "junit")
+
+
+def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Names from options that may be repeated and may hold several, with commas between."""
+    return tuple(name.strip() for one in given for name in one.split(",") if name.strip()) or None
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--select", multiple=True, callback=names, metavar="RULES", help="Only these rules or families; ALL is all."
+)
+@click.option("--ignore", multiple=True, callback=names, metavar="RULES", help="Not these rules or families.")
+@click.option(
+    "--min-confidence",
+    type=click.Choice(["low", "medium", "high"]),
+    help="How sure it must be that a value is a tensor on a device. Default: medium.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, default=None, help="Cold code too: set-up, evaluation, guarded logging."
+)
+@click.option("--backend", type=click.Choice(["ocl"]), help="Also report what falls back to the CPU on this backend.")
+@click.option("--fix", is_flag=True, help="Make the fixes that change nothing: same value, gradient, dtype, error.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix: also those that change what they say they change.")
+@click.option("--diff", is_flag=True, help="Show every fix; with --fix, what it would write. Writes nothing.")
+@click.option("-i", "--interactive", is_flag=True, help="Ask about each fix.")
+@click.option("--add-allow", is_flag=True, help="Write `# syncscope: allow[rule]` to every finding.")
+@click.option("--reason", default="", metavar="TEXT", help="With --add-allow: why.")
+@click.option("--baseline", metavar="FILE", help="Report only what this file does not hold.")
+@click.option("--write-baseline", metavar="FILE", help="Write the findings to a baseline, and report none.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of to the terminal.")
+@click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
+@click.option("--statistics", is_flag=True, help="Count by rule instead of listing.")
+@click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes. Default: as many as CPUs.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option("--config", metavar="FILE", help="This pyproject.toml instead of the nearest.")
+@click.option("--isolated", is_flag=True, help="No pyproject.toml at all.")
+@click.option("--stdin-filename", metavar="PATH", help="What the source on standard input (`-`) is called.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+def command(**said: Any) -> int:
+    """Find the lines where the host waits for the device, and offer rewrites.
+
+    PATHS are files, folders (default: this one), globs in quotes, or - for standard input. Notebooks are read too. Nothing is
+    imported or run.
+
+    \b
+    syncscope lint train.py                      what waits, how sure, and what would mend it
+    syncscope lint --diff src/                   every fix, its safety, and what it changes
+    syncscope lint --fix src/                    make the fixes that change nothing else
+    syncscope lint --fix --unsafe-fixes --diff   what all fixes would write, as one patch
+    syncscope lint --all --min-confidence low    everything that could wait anywhere
+    syncscope lint --write-baseline known.json   from now on report only new ones:
+    syncscope lint --baseline known.json
+    syncscope lint --format sarif -o out.sarif   for code scanning (github, gitlab, junit, json too)
+    cat x.py | syncscope lint - --stdin-filename src/x.py
+    syncscope explain host-read                  what a rule means, with its rewrite
+
+    In pyproject.toml, [tool.syncscope.lint] takes select, ignore, per-file-ignores, exclude, min-confidence, baseline, rules.
+    In a line, `# syncscope: allow[host-read] reason` lets a finding stand.
+
+    Exit code: 0 clean, 1 findings, 2 usage or something that could not be read.
+    """
+    if said["watch"]:
+        from syncscope.cli._watch import watch
+
+        return watch(said["paths"] or (".",), lambda: lint(said))
+    return lint(said)
+
+
+def lint(said: dict[str, Any]) -> int:
+    """One run, from files to exit code."""
+    from syncscope.linter.session import check_names, gather, stdin
+
+    conflicts(said)
+    files = wanted(said)
+    check_names(files)
+    safeties = chosen(said)
+    if "-" in said["paths"]:
+        if len(said["paths"]) > 1:
+            raise UserError("standard input comes alone", "lint files in a command of their own")
+        linted: Linted = stdin(sys.stdin.buffer.read(), said["stdin_filename"] or "-", files, safeties)
+        if said["fix"] and not said["diff"]:
+            sys.stdout.buffer.write(linted.written)
+            return finish(linted, said, Output(err=True))
+    else:
+        with Progress() as tick:
+            linted = gather(files, safeties, processes(said["jobs"]), cached=not said["no_cache"], tick=tick)
+    if said["interactive"]:
+        from syncscope.cli._interactive import ask
+
+        linted = ask(linted, files)
+    if said["add_allow"]:
+        return allow(linted, said["reason"])
+    if said["write_baseline"]:
+        count = linted.write_baseline(said["write_baseline"])
+        click.echo(f"{count} findings written to {said['write_baseline']}; pass it as --baseline", err=True)
+        return complain(linted)
+    if said["fix"] and not said["diff"] and not linted.is_stdin:
+        linted.write()
+    return finish(linted, said, Output(said["output"]))
+
+
+def conflicts(said: dict[str, Any]) -> None:
+    """Say which options make no sense together."""
+    for one, other in (("diff", "interactive"), ("fix", "interactive"), ("fix", "add_allow"), ("diff", "add_allow")):
+        if said[one] and said[other]:
+            first, second = (f"--{name.replace('_', '-')}" for name in (one, other))
+            raise UserError(f"{first} and {second} do not go together", "choose one")
+    if said["unsafe_fixes"] and not (said["fix"] or said["diff"]):
+        raise UserError("--unsafe-fixes says which fixes --fix may make", "pass --fix too, or --diff to look first")
+    if said["reason"] and not said["add_allow"]:
+        raise UserError(
+            "--reason belongs to --add-allow", "syncscope lint --add-allow --reason 'logged once an epoch' src/"
+        )
+    if said["stdin_filename"] and "-" not in said["paths"]:
+        raise UserError("--stdin-filename names the source on standard input", "pass - as the path")
+    if said["interactive"] and "-" in said["paths"]:
+        raise UserError("--interactive asks on standard input, which holds the source", "lint the file itself")
+
+
+def wanted(said: dict[str, Any]) -> Files:
+    """The files of the command line with its configuration."""
+    from syncscope.linter.config import Configs
+    from syncscope.linter.run import Files
+
+    if said["config"] and said["isolated"]:
+        raise UserError("--config and --isolated do not go together", "choose one")
+    over = {
+        "select": said["select"],
+        "ignore": said["ignore"],
+        "min_confidence": said["min_confidence"],
+        "all": said["everything"],
+        "backend": said["backend"],
+        "baseline": os.path.abspath(said["baseline"]) if said["baseline"] else None,
+    }
+    return Files(said["paths"] or (".",), over, Configs(said["config"] or "", said["isolated"]))
+
+
+def chosen(said: dict[str, Any]) -> list[Any]:
+    """The safeties of the fixes to make."""
+    from syncscope.model.finding import Safety
+
+    if not said["fix"]:
+        return []
+    return [Safety.SAFE, Safety.UNSAFE] if said["unsafe_fixes"] else [Safety.SAFE]
+
+
+def processes(jobs: int | None) -> int:
+    """How many processes to use."""
+    if jobs:
+        return jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
+    """Print what was asked for; the exit code."""
+    if said["diff"]:
+        output.write(diffs(linted, said["fix"], output.color))
+    elif said["statistics"]:
+        output.write(statistics(linted))
+    elif said["form"] == "text":
+        from syncscope.exporters import _source_frame
+
+        findings = [finding for _, finding in linted.presented]
+        output.write(
+            _source_frame.text(findings, linted.sources, color=output.color, provenance=said["explain_finding"])
+        )
+    elif said["form"] == "json":
+        from syncscope.exporters._findings import as_json
+
+        output.write(as_json([finding for _, finding in linted.presented]))
+    else:
+        from syncscope import discover, exporters
+
+        output.write(discover.load(exporters, said["form"]).export(linted.report()))
+    if said["form"] == "text" or said["diff"] or said["statistics"]:
+        for line in linted.summary(fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
+            click.echo(line, err=True)
+    worst = complain(linted)
+    return worst or int(bool(linted.presented) and not said["exit_zero"])
+
+
+def complain(linted: Linted) -> int:
+    """Say what could not be read or written; 2 if there was anything."""
+    for problem in linted.problems:
+        click.echo(f"{click.style('error', fg='red', bold=True)}: {problem}", err=True, color=paints(sys.stderr))
+    return 2 if linted.problems else 0
+
+
+def diffs(linted: Linted, patch: bool, color: bool) -> str:
+    """Each fix with its safety and what it changes; or, as a patch, all that --fix would write."""
+    pieces = []
+    if patch:
+        for name, before, after in linted.patches():
+            pieces.append(unified(name, before, after, color))
+        return "".join(pieces)
+    from syncscope.exporters._source_frame import offer
+
+    for source, finding, others in linted.fixes():
+        assert finding.fix is not None
+        (line, column), also = source.position(finding.span.start), f" (and {others} more)" if others else ""
+        pieces.append(f"{source.label(finding.span.start)}:{line}:{column}: {finding.rule}{also}\n  {offer(finding)}\n")
+        pieces += [unified(name, before, after, color) for name, before, after in source.versions(finding.fix.edits)]
+        pieces.append("\n")
+    return "".join(pieces)
+
+
+def unified(name: str, before: bytes, after: bytes, color: bool) -> str:
+    """A unified diff."""
+    import difflib
+
+    old, new = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
+    rows = []
+    for row in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
+        whole = row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(row[0]) if not row.startswith(("+++", "---")) else None
+        rows.append(click.style(whole[:-1], fg=style) + "\n" if color and style else whole)
+    return "".join(rows)
+
+
+def statistics(linted: Linted) -> str:
+    """A count for each rule, by confidence, and how many have a fix."""
+    from syncscope.exporters._source_frame import CONFIDENCE
+
+    rows: dict[str, list[int]] = {}
+    for _, finding in linted.presented:
+        row = rows.setdefault(finding.rule, [0, 0, 0, 0, 0])
+        row[0] += 1
+        row[("high", "medium", "low").index(CONFIDENCE[finding.confidence]) + 1] += 1
+        row[4] += finding.fix is not None
+    wide = max(map(len, rows), default=0)
+    lines = [f"{'count':>6} {'high':>6} {'medium':>6} {'low':>6} {'fixable':>7}  rule"] if rows else []
+    for name, row in sorted(rows.items(), key=lambda item: (-item[1][0], item[0])):
+        lines.append(f"{row[0]:>6} {row[1]:>6} {row[2]:>6} {row[3]:>6} {row[4]:>7}  {name:<{wide}}".rstrip())
+    return "".join(line + "\n" for line in lines)
+
+
+def allow(linted: Linted, reason: str) -> int:
+    """Write an `allow` to every finding."""
+    count = linted.add_allow(reason)
+    click.echo(f"{count} findings allowed", err=True)
+    return complain(linted)
+
+
+class Output:
+    """Where the findings go: the terminal or a file."""
+
+    def __init__(self, path: str | None = None, err: bool = False) -> None:
+        self.path = path
+        self.err = err
+        self.color = not path and paints(sys.stderr if err else sys.stdout)
+
+    def write(self, text: str) -> None:
+        """Print it, or write the file atomically."""
+        if self.path:
+            from syncscope.linter.fixing import write
+
+            write(self.path, text.encode())
+        else:
+            click.echo(text, nl=False, err=self.err, color=self.color)
+
+
+def paints(stream: Any) -> bool:
+    """Whether to use colours there; https://no-color.org."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or bool(stream.isatty())
+
+
+class Progress:
+    """How far a long run is, on a terminal only, and gone when it is done."""
+
+    def __init__(self) -> None:
+        self.shown = False
+        self.last = 0.0
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        return self.tick
+
+    def tick(self, done: int, of: int) -> None:
+        """Say it, ten times a second at most and not in the first half second."""
+        import time
+
+        now = time.monotonic()
+        self.last = self.last or now + 0.4
+        if sys.stderr.isatty() and now - self.last > 0.1 and done < of:
+            sys.stderr.write(f"\r\x1b[K{done} of {of} files")
+            sys.stderr.flush()
+            self.shown, self.last = True, now
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

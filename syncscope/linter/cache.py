@@ -1,0 +1,127 @@
+"""Yesterday's answers, by content, configuration and everything that an answer relied on.
+
+One file per project root and version of syncscope. A cache that is damaged, unreadable or unwritable is no cache, and never
+an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from platformdirs import user_cache_path
+
+from syncscope.errors import UserError
+from syncscope.linter.config import Config
+from syncscope.linter.engine import Checked
+from syncscope.linter.fixing import write
+
+KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
+LARGEST = 100_000  # files in one cache
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """The answer for one file, and what it holds for."""
+
+    key: str
+    relied: list[tuple[str, str]]
+    answer: msgspec.Raw
+
+
+def folder() -> Path:
+    """Where the caches are: `SYNCSCOPE_CACHE_DIR`, else the user's cache folder."""
+    named = os.environ.get("SYNCSCOPE_CACHE_DIR")
+    return Path(named) if named else user_cache_path("syncscope") / "lint"
+
+
+@cache
+def stamp() -> str:
+    """What of syncscope itself an answer hangs on: its sources, and Python's version."""
+    root = Path(__file__).parents[1]
+    told = [
+        f"{entry.name} {entry.stat().st_mtime_ns} {entry.stat().st_size}"
+        for room in ("linter", "rules", "tensors", "model")
+        for entry in sorted(os.scandir(root / room), key=lambda e: e.name)
+        if entry.is_file()
+    ]
+    return digest("\n".join([sys.version, *told]).encode())
+
+
+@cache
+def rules_stamp(folders: tuple[str, ...]) -> str:
+    """The content of the user's own rules."""
+    files = [path for folder in folders for path in sorted(Path(folder).glob("*.py"))]
+    return digest(b"\0".join(path.read_bytes() for path in files)) if files else ""
+
+
+def digest(raw: bytes) -> str:
+    """The hash by which contents are compared; `Project.read` has the same."""
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()
+
+
+class Cache:
+    """The answers for files below one root."""
+
+    def __init__(self, root: str) -> None:
+        self.path = folder() / f"{digest(f'{root} {stamp()}'.encode())}.msgpack"
+        self.changed = False
+        self._hashes: dict[str, str] = {}
+        self._entries: dict[str, Entry] = {}
+        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            raw = self.path.read_bytes()
+            if digest(raw[32:]).encode() == raw[:32]:
+                self._entries = msgspec.msgpack.decode(raw[32:], type=dict[str, Entry])
+
+    def key(self, path: str, raw: bytes, config: Config) -> str:
+        """What must be equal for an answer to hold."""
+        own = self._hashes[os.path.abspath(path)] = digest(raw)
+        return digest(f"{path}\n{own}\n{config}\n{rules_stamp(config.rules)}".encode())
+
+    def get(self, path: str, key: str) -> Checked | None:
+        """The answer, if it still holds."""
+        entry = self._entries.get(os.path.abspath(path))
+        if entry is None or entry.key != key:
+            return None
+        if any(self._hash(other) != was for other, was in entry.relied):
+            return None
+        try:
+            return msgspec.msgpack.decode(entry.answer, type=Checked)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    def put(self, path: str, key: str, answer: Checked) -> None:
+        """Keep an answer."""
+        relied = [(os.path.abspath(other), was) for other, was in answer.relied]
+        self._entries[os.path.abspath(path)] = Entry(key, relied, msgspec.Raw(msgspec.msgpack.encode(answer)))
+        self.changed = True
+
+    def _hash(self, path: str) -> str:
+        if path not in self._hashes:
+            try:
+                self._hashes[path] = digest(Path(path).read_bytes())
+            except OSError:
+                self._hashes[path] = ""
+        return self._hashes[path]
+
+    def save(self) -> None:
+        """Write it back, if there is anything new."""
+        if not self.changed:
+            return
+        with contextlib.suppress(OSError, UserError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            entries = dict(list(self._entries.items())[-LARGEST:])
+            body = msgspec.msgpack.encode(entries)
+            write(str(self.path), digest(body).encode() + body)
+            for stale in self._stale():
+                stale.unlink(missing_ok=True)
+
+    def _stale(self) -> Iterator[Path]:
+        old = time.time() - KEEP
+        yield from (p for p in self.path.parent.glob("*.msgpack") if p.stat().st_mtime < old)

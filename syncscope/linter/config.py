@@ -1,0 +1,196 @@
+"""`[tool.syncscope.lint]` of the nearest pyproject.toml, and what the command line says over it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any
+
+from syncscope.errors import UserError
+
+CONFIDENCE = {"low": 0, "medium": 2, "high": 3}
+"""What `--min-confidence` takes, and the lowest `Finding.confidence` that it lets through."""
+
+BUILT_IN = ("syntax-error", "unused-allow")
+"""What the engine itself reports; named like rules wherever rules are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """How files of one folder are linted. Paths are absolute, patterns are those of .gitignore, relative to `root`."""
+
+    root: str = ""
+    select: tuple[str, ...] = ()  # none: all rules
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    exclude: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()  # folders of the user's own rules
+    min_confidence: str = "medium"
+    all: bool = False
+    backend: str = ""
+    baseline: str = ""
+    respect_gitignore: bool = True
+    src: tuple[str, ...] = ()  # where the project's own imports are looked up
+
+    def wants(self, rule: str, families: Callable[[str], str] = lambda _: "") -> bool:
+        """Whether this rule is on; names may be those of whole families, and ALL."""
+        names = {rule, families(rule), "ALL"} - {""}
+        return (not self.select or not names.isdisjoint(self.select)) and names.isdisjoint(self.ignore)
+
+    def ignored_in(self, path: str) -> frozenset[str]:
+        """Rules that `per-file-ignores` turns off in this file."""
+        if not self.per_file_ignores:
+            return frozenset()
+        relative = os.path.relpath(path, self.root or os.curdir)
+        return frozenset(r for pattern, off in self.per_file_ignores if matches(pattern, relative) for r in off)
+
+
+KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name != "root"}
+
+
+@cache
+def _spec(pattern: str) -> Any:
+    import pathspec
+
+    return pathspec.GitIgnoreSpec.from_lines([pattern])
+
+
+def matches(pattern: str, relative: str) -> bool:
+    """Whether a path matches a pattern as .gitignore would have it."""
+    return bool(_spec(pattern).match_file(relative.replace(os.sep, "/")))
+
+
+def overlay(config: Config, **said: Any) -> Config:
+    """The configuration with what the command line said; None is nothing said, `ignore` adds."""
+    changes = {key: value for key, value in said.items() if value is not None}
+    changes["ignore"] = (*config.ignore, *changes.get("ignore", ()))
+    return replace(config, **changes)
+
+
+@dataclass
+class Configs:
+    """The configuration of any file: the nearest pyproject.toml that has our table, or the one that was named."""
+
+    named: str = ""
+    isolated: bool = False
+    _by_folder: dict[str, Config] = field(default_factory=dict)
+
+    def of(self, path: str) -> Config:
+        """The configuration for this file.
+
+        Raises:
+            UserError: a table that cannot be read.
+        """
+        return self.of_folder(os.path.dirname(os.path.abspath(path)))
+
+    def of_folder(self, folder: str) -> Config:
+        """The configuration for files of this folder (an absolute path)."""
+        if folder not in self._by_folder:
+            self._by_folder[folder] = self._find(folder)
+        return self._by_folder[folder]
+
+    def _find(self, folder: str) -> Config:
+        if self.isolated:
+            return Config(root=folder)
+        if self.named:
+            return read(self.named, required=True) or Config()
+        found = read(os.path.join(folder, "pyproject.toml"))
+        if found:
+            return found
+        parent = os.path.dirname(folder)
+        return self.of_folder(parent) if parent != folder else Config(root=os.getcwd())
+
+
+@cache
+def read(path: str, required: bool = False) -> Config | None:
+    """The table in this file, if it has one.
+
+    Raises:
+        UserError: no TOML, an unknown key, a value of the wrong type.
+    """
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError as error:
+        if required:
+            raise UserError(f"cannot read {path}: {error.strerror}", "name a pyproject.toml with --config") from None
+        return None
+    if b"syncscope" not in raw:
+        return Config(root=os.path.dirname(os.path.abspath(path))) if required else None
+    import tomllib
+
+    try:
+        table: Any = tomllib.loads(raw.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: {error}", "mend the TOML, or pass --isolated to go without it") from None
+    for key in ("tool", "syncscope", "lint"):
+        table = table.get(key) if isinstance(table, Mapping) else None
+    if table is None:
+        return Config(root=os.path.dirname(os.path.abspath(path))) if required else None
+    return parsed(table, path, raw.decode())
+
+
+def parsed(table: Any, path: str, text: str) -> Config:
+    """The table as a `Config`; every key and type is looked at."""
+    root = os.path.dirname(os.path.abspath(path))
+    if not isinstance(table, Mapping):
+        raise UserError(f"{path}: tool.syncscope.lint is not a table")
+    values: dict[str, Any] = {"root": root}
+    for key, value in table.items():
+        where = f"{path}:{line_of(key, text)}"
+        if key not in KEYS:
+            near = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(KEYS)}"
+            raise UserError(f"{where}: unknown key {key!r} in [tool.syncscope.lint]", hint)
+        name = KEYS[key].name
+        values[name] = typed(name, value, where)
+    for name in ("rules", "src"):
+        values[name] = tuple(os.path.normpath(os.path.join(root, p)) for p in values.get(name, ()))
+    if values.get("baseline"):
+        values["baseline"] = os.path.normpath(os.path.join(root, values["baseline"]))
+    return Config(**values)
+
+
+def typed(name: str, value: Any, where: str) -> Any:
+    """The value of a key as the field of that name holds it."""
+    key = name.replace("_", "-")
+    if name == "per_file_ignores":
+        if not isinstance(value, Mapping) or not all(is_texts(v) for v in value.values()):
+            raise UserError(
+                f"{where}: {key} maps patterns to lists of rules", f'for example {key} = {{"tests/**" = ["host-read"]}}'
+            )
+        return tuple((pattern, tuple(rules)) for pattern, rules in value.items())
+    if name == "min_confidence" and value not in CONFIDENCE:
+        near = difflib.get_close_matches(str(value), CONFIDENCE, 1)
+        raise UserError(
+            f"{where}: {key} is one of {', '.join(CONFIDENCE)}", f"did you mean {near[0]!r}?" if near else ""
+        )
+    if isinstance(KEYS[key].default, bool):
+        if not isinstance(value, bool):
+            raise UserError(f"{where}: {key} is true or false, not {value!r}")
+        return value
+    if isinstance(KEYS[key].default, str):
+        if not isinstance(value, str):
+            raise UserError(f"{where}: {key} is a string, not {value!r}")
+        return value
+    if not is_texts(value):
+        raise UserError(f"{where}: {key} is a list of strings, not {value!r}", f'for example {key} = ["..."]')
+    return tuple(value)
+
+
+def is_texts(value: Any) -> bool:
+    """Whether it is a list of strings."""
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def line_of(key: str, text: str) -> int:
+    """The line on which a key of our table stands, as near as can be told."""
+    table = text.find("[tool.syncscope")
+    word = re.escape(key)
+    found = re.compile(rf"^[ \t]*(?:lint\.)?[\"']?{word}[\"']?\s*=|^\[tool\.syncscope\.lint\.{word}\]", re.MULTILINE)
+    match = found.search(text, max(table, 0))
+    return text.count("\n", 0, match.start() if match else max(table, 0)) + 1

@@ -1,0 +1,359 @@
+"""Bytes in, findings out: the rules asked about every site that the inference sees in a file.
+
+Nothing that is linted is imported or run. libcst is imported only where a finding that is shown can be rewritten.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+
+from syncscope.linter import suppressions
+from syncscope.linter.config import CONFIDENCE, Config
+from syncscope.linter.notebooks import Notebook
+from syncscope.linter.source import Source, disjoint, with_newlines
+from syncscope.model.fact import Site
+from syncscope.model.finding import Edit, Finding, Fix
+from syncscope.model.source import Place, Span
+from syncscope.rules import Family, Rule, View, builtin, claims, from_folder, installed
+from syncscope.tensors.interpret import sites
+from syncscope.tensors.project import Module, Project
+
+MENTION = b"torch"  # a file without it is never parsed
+DEEPEST = (
+    200  # levels of syntax beyond which libcst's parser, which recurses on the C stack, is not asked for a rewrite
+)
+RECURSION = 6000  # Python frames: enough for a chain of a thousand `elif`
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """How many findings are not shown, by reason."""
+
+    cold: int = 0
+    unsure: int = 0
+    allowed: int = 0
+
+    def __add__(self, other: Hidden) -> Hidden:
+        return Hidden(self.cold + other.cold, self.unsure + other.unsure, self.allowed + other.allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one file. Lines, spans and edits are those of `Source.code`, see `presented`.
+
+    `relied` holds path and content hash of every other file that an answer relied on. `problem` says why the file could not
+    be read at all.
+    """
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    hidden: Hidden = Hidden()
+    relied: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+
+
+class Tracked(Project):
+    """A project that remembers which file's answers relied on which other files."""
+
+    def __init__(self, roots: tuple[Path, ...] = ()) -> None:
+        super().__init__(roots)
+        self.asked: dict[str, set[str]] = {}
+
+    def module(self, importer: Module, name: str, level: int) -> Module | None:
+        """As `Project.module`, noted."""
+        found = super().module(importer, name, level)
+        if found is not None:
+            self.asked.setdefault(importer.path, set()).add(found.path)
+        return found
+
+    def relied(self, path: str) -> tuple[tuple[str, str], ...]:
+        """Path and content hash of every file behind what was said of this one."""
+        seen, todo = {path}, [path]
+        while todo:
+            new = self.asked.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        return tuple((p, self.read[p]) for p in sorted(seen - {path}) if p in self.read)
+
+
+@lru_cache(maxsize=4)
+def project(roots: tuple[str, ...]) -> Tracked:
+    """The project below these roots; one per process, so that what is imported twice is parsed once."""
+    return Tracked(tuple(map(Path, roots)))
+
+
+@cache
+def ruleset(folders: tuple[str, ...]) -> dict[str, Rule]:
+    """All rules by name: ours, those other packages bring, and those in the user's folders."""
+    found = builtin() | installed()
+    for folder in folders:
+        found |= from_folder(Path(folder))
+    return found
+
+
+@cache
+def owners(folders: tuple[str, ...]) -> dict[str, str]:
+    """Which rule claims which op."""
+    return claims(ruleset(folders))
+
+
+def family(name: str, folders: tuple[str, ...]) -> str:
+    """The slug of a rule's family, as `select` takes it."""
+    rule = ruleset(folders).get(name)
+    return rule.FAMILY.value.replace(" ", "-") if rule else ""
+
+
+def source_of(path: str, raw: bytes) -> Source:
+    """The file as what its name says it is."""
+    return Notebook.of(path, raw) if path.endswith(".ipynb") else Source.of(path, raw)
+
+
+def is_silent(raw: bytes) -> bool:
+    """Whether a file with this content needs no second look: nothing in it speaks of torch, or to us."""
+    return MENTION not in raw and not suppressions.ours(raw)
+
+
+def check_file(path: str, config: Config) -> Checked:
+    """What there is to say of a file on disk; one that cannot be read is a problem, not an exception."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError as error:
+        return Checked(path, problem=f"{path}: {error.strerror}")
+    return check(path, raw, config)
+
+
+def check(path: str, raw: bytes, config: Config) -> Checked:
+    """What there is to say of a file with this content."""
+    if is_silent(raw):
+        return Checked(path)
+    try:
+        source = source_of(path, raw)
+    except SyntaxError as error:
+        found = unparsable(path, error, Source(path, raw, raw))
+        return shown(path, [found], config, ())
+    return check_source(source, config)
+
+
+def check_source(source: Source, config: Config) -> Checked:
+    """What there is to say of this text.
+
+    Everything that is hidden is hidden before a rewrite is tried: rewrites are what costs.
+    """
+    path = source.path
+    said: list[Finding] = []
+    relied: tuple[tuple[str, str], ...] = ()
+    view = None
+    if isinstance(source, Notebook):
+        said += [broken_cell(source, number, error) for number, error in source.broken]
+    sys.setrecursionlimit(max(RECURSION, sys.getrecursionlimit()))
+    at: list[Site | None] = [None] * len(said)
+    tree = None
+    try:
+        tracked = project((*config.src, config.root) if config.root else config.src)
+        found = sites(source.code, path, tracked)
+        relied = tracked.relied(path)
+        view = View(source.code, found)
+        for site, finding in asked(source, found, view, config):
+            said.append(finding)
+            at.append(site)
+        if suppressions.ours(source.code):
+            tree = view.tree
+    except SyntaxError as error:
+        said, at = [unparsable(path, error, source)], [None]
+    except (RecursionError, MemoryError):
+        deep = SyntaxError("nested too deeply to be analysed", (path, deepest_line(source), 1, ""))
+        said, at = [unparsable(path, deep, source)], [None]
+    except ValueError as error:  # a null byte, before Python 3.12
+        said, at = [unparsable(path, SyntaxError(str(error), (path, 1, 1, "")), source)], [None]
+    comments = suppressions.comments(source, tree)
+    stand, silent, unused = suppressions.apply(said, comments)
+    here = {id(finding): site for finding, site in zip(said, at, strict=True)}
+    on = [f for f in stand if config.wants(f.rule, lambda name: family(name, config.rules))]
+    result = shown(path, on, config, relied)
+    findings = []
+    for finding in result.findings:
+        one = here.get(id(finding))
+        findings.append(finding if one is None or view is None else with_fix(source, finding, one, view, config))
+    if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
+        findings += [unused_allow(source, comment) for comment in unused if judged(comment, config)]
+    findings.sort(key=lambda f: (f.span.start, f.rule))
+    return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(allowed=len(silent)))
+
+
+def asked(source: Source, found: Sequence[Site], view: View, config: Config) -> Iterable[tuple[Site, Finding]]:
+    """Each site of a rule that is on, and what the rule says of it."""
+    rules, owner = ruleset(config.rules), owners(config.rules)
+    off = config.ignored_in(source.path)
+    seen: set[tuple[str, Span]] = set()
+    for site in found:
+        name = owner.get(site.op)
+        if name is None or (name, site.span) in seen or name in off:
+            continue
+        rule = rules[name]
+        if rule.FAMILY is Family.FALLBACK and config.backend != "ocl":
+            continue
+        message = rule.message(site, view)
+        if message is None:
+            continue
+        seen.add((name, site.span))
+        (line, column), (end_line, end_column) = source.position(site.span.start), source.position(site.span.end)
+        yield (
+            site,
+            Finding(
+                rule=name,
+                place=Place(source.path, line),
+                column=column,
+                end_line=end_line,
+                end_column=end_column,
+                span=site.span,
+                message=message,
+                confidence=site.sure,
+                hot=site.hot,
+                heat=site.heat,
+                why=site.fact.why,
+                function=site.function.name if site.function else "",
+                severity=rule.SEVERITY.value if site.hot else "note",
+                fingerprint=fingerprint(name, source, line, end_line),
+            ),
+        )
+
+
+def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tuple[str, str], ...]) -> Checked:
+    """The findings sure and hot enough to be shown, and how many are not."""
+    keep, cold, unsure = [], 0, 0
+    for finding in found:
+        if finding.confidence < CONFIDENCE[config.min_confidence]:
+            unsure += 1
+        elif not (finding.hot or config.all):
+            cold += 1
+        else:
+            keep.append(finding)
+    return Checked(path, tuple(keep), Hidden(cold, unsure), relied)
+
+
+def with_fix(source: Source, finding: Finding, site: Site, view: View, config: Config) -> Finding:
+    """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
+    rewrite = getattr(ruleset(config.rules)[finding.rule], "rewrite", None)
+    if rewrite is None:
+        return finding
+    if too_deep(site.function or view.tree):
+        return finding
+    fix: Fix | None = rewrite(site, view.function(site))
+    if fix is None or not fix.edits or not disjoint(fix.edits):
+        return finding
+    return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline)))
+
+
+def too_deep(node: ast.AST) -> bool:
+    """Whether syntax is nested deeper than a recursive parser in C should be asked to go."""
+    level: list[ast.AST] = [node]
+    for _ in range(DEEPEST):
+        level = [child for parent in level for child in ast.iter_child_nodes(parent)]
+        if not level:
+            return False
+    return True
+
+
+def fingerprint(rule: str, source: Source, line: int, end_line: int) -> str:
+    """A hash of the rule and the text of these lines without white space: what stays when they move."""
+    code = source.code[source.starts[line - 1] : source.starts[end_line] if end_line < len(source.starts) else None]
+    return hashlib.blake2b(b"\0".join([rule.encode(), *code.split()]), digest_size=8).hexdigest()
+
+
+def unparsable(path: str, error: SyntaxError, source: Source) -> Finding:
+    """A file that is no Python (any more): Python 2, a merge that was not finished, a broken edit."""
+    line = min(max(error.lineno or 1, 1), len(source.starts))
+    row = source.code[source.starts[line - 1] :].split(b"\n", 1)[0]
+    message = error.msg or "invalid syntax"
+    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
+        message = "a merge conflict that is not resolved"
+    elif "Missing parentheses in call to 'print'" in message or "multiple exception types must be" in message:
+        message = f"Python 2? {message}"
+    start = source.starts[line - 1]
+    end = start + len(row.rstrip())
+    column = min(max(error.offset or 1, 1), len(row.decode("utf-8", "replace")) + 1)
+    return Finding(
+        rule="syntax-error",
+        place=Place(path, line),
+        column=column,
+        end_line=line,
+        end_column=max(column, len(row.rstrip().decode("utf-8", "replace")) + 1),
+        span=Span(start, end),
+        message=f"not linted: {message}",
+        confidence=3,
+        hot=True,
+        severity="error",
+        fingerprint=fingerprint("syntax-error", source, line, line),
+    )
+
+
+def broken_cell(source: Notebook, number: int, error: SyntaxError) -> Finding:
+    """A cell that is no Python; the others are linted."""
+    cell = next(c for c in source.cells if c.number == number)
+    alone = unparsable(source.path, error, Source(source.path, cell.text, cell.text))
+    line = cell.line + alone.place.line - 1
+    span = Span(alone.span.start + cell.start, alone.span.end + cell.start)
+    return replace(alone, place=Place(source.path, line), end_line=line, span=span)
+
+
+def unused_allow(source: Source, comment: suppressions.Comment) -> Finding:
+    """A suppression that silences nothing."""
+    (line, column), (_, end_column) = source.position(comment.span.start), source.position(comment.span.end)
+    named = ", ".join(sorted(comment.rules))
+    return Finding(
+        rule="unused-allow",
+        place=Place(source.path, line),
+        column=column,
+        end_line=line,
+        end_column=end_column,
+        span=comment.span,
+        message=f"`allow[{named}]` silences nothing here" if named else "this `allow` silences nothing",
+        confidence=3,
+        hot=True,
+        severity="note",
+        fix=suppressions.removal(source.code, comment),
+        fingerprint=fingerprint("unused-allow", source, line, line),
+    )
+
+
+def judged(comment: suppressions.Comment, config: Config) -> bool:
+    """Whether every rule that the comment names was asked, so that it can be called unused."""
+    return all(config.wants(rule, lambda name: family(name, config.rules)) for rule in comment.rules)
+
+
+def deepest_line(source: Source) -> int:
+    """The line with the deepest indentation or nesting, to point at."""
+    rows = source.code.split(b"\n")
+    return max(range(len(rows)), key=lambda n: (rows[n].count(b"(") + rows[n].count(b"["), len(rows[n]))) + 1
+
+
+def presented(source: Source, finding: Finding) -> Finding:
+    """The finding as it is shown: in a notebook, all counts within the cell."""
+    if not isinstance(source, Notebook) or not source.cells:
+        return finding
+    cell = source.cell(finding.span.start)
+    shift = cell.line - 1
+
+    def local(span: Span) -> Span:
+        return Span(span.start - cell.start, span.end - cell.start)
+
+    fix = finding.fix
+    if fix is not None:
+        inside = all(cell.start <= e.span.start and e.span.end <= cell.start + len(cell.text) for e in fix.edits)
+        edits = tuple(Edit(local(e.span), e.text) for e in fix.edits)
+        fix = replace(fix, edits=edits) if inside else None
+    return replace(
+        finding,
+        place=Place(finding.place.path, finding.place.line - shift),
+        end_line=finding.end_line - shift,
+        span=local(finding.span),
+        cell=cell.number,
+        fix=fix,
+    )

@@ -1,0 +1,184 @@
+"""Which files a command line means: paths, folders, globs; what .gitignore and the configuration leave out."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.linter.config import Config
+
+SUFFIXES = (".py", ".pyw", ".ipynb")
+NEVER = {
+    ".bzr",
+    ".direnv",
+    ".eggs",
+    ".git",
+    ".hg",
+    ".ipynb_checkpoints",
+    ".mypy_cache",
+    ".nox",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".svn",
+    ".tox",
+    ".venv",
+    "__pycache__",
+    "__pypackages__",
+    "node_modules",
+    "site-packages",
+}
+"""Folders that hold no source of the user's own; linted only when they are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """The patterns of one .gitignore, and the folder they are relative to."""
+
+    folder: str
+    spec: Any  # pathspec.GitIgnoreSpec
+
+    def verdict(self, path: str, is_folder: bool) -> bool | None:
+        """Ignored, kept by a `!pattern`, or not spoken of."""
+        relative = os.path.relpath(path, self.folder).replace(os.sep, "/") + ("/" if is_folder else "")
+        answer: bool | None = self.spec.check_file(relative).include
+        return answer
+
+
+def find(
+    paths: Iterable[str], config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]
+) -> Iterator[str]:
+    """The files, each once, in the order of the paths and by name below them. What is named itself is never left out.
+
+    `config_of` gives the configuration of a folder (absolute path), `unreadable` is told of what cannot be listed: path, why.
+
+    Raises:
+        UserError: a path that is not there, a glob that matches nothing.
+    """
+    seen: set[str] = set()
+    for path in expanded(paths):
+        if os.path.isdir(path):
+            found: Iterable[str] = walk(path, config_of, unreadable)
+        else:
+            found = [path]
+        for file in found:
+            real = os.path.realpath(file)
+            if real not in seen:
+                seen.add(real)
+                yield file
+
+
+def expanded(paths: Iterable[str]) -> Iterator[str]:
+    """The paths with globs resolved, for shells that leave that to us and for quoted ones."""
+    for path in paths:
+        if os.path.lexists(path):
+            yield path
+        elif glob.has_magic(path):
+            matches = sorted(glob.glob(path, recursive=True))
+            files = [m for m in matches if os.path.isdir(m) or m.endswith(SUFFIXES)]
+            if not files:
+                raise UserError(f"nothing matches {path!r}", "** stands for any number of folders: 'src/**/*.py'")
+            # A folder that matched beside its own files would bring in what the pattern leaves out.
+            yield from [m for m in files if not os.path.isdir(m)] or files
+        else:
+            raise UserError(f"there is no {path!r}", "name files, folders, or globs in quotes")
+
+
+def walk(folder: str, config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]) -> Iterator[str]:
+    """The Python files and notebooks below a folder. Links to folders are not followed, so that no loop can form."""
+    absolute = os.path.abspath(folder)
+    config = config_of(absolute)
+    above = list(ignores_above(absolute)) if config.respect_gitignore else []
+    yield from _walk(folder, absolute, config_of, unreadable, above)
+
+
+def _walk(
+    folder: str,
+    absolute: str,
+    config_of: Callable[[str], Config],
+    unreadable: Callable[[str, str], None],
+    above: list[Ignore],
+) -> Iterator[str]:
+    stack = [(folder, absolute, above)]
+    while stack:
+        folder, absolute, above = stack.pop()
+        config = config_of(absolute)
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda e: e.name)
+        except OSError as error:
+            unreadable(folder, error.strerror or str(error))
+            continue
+        names = {e.name for e in entries}
+        if "pyvenv.cfg" in names and "lib" in {n.lower() for n in names}:
+            continue
+        if ".gitignore" in names and config.respect_gitignore:
+            above = [*above, *ignore(absolute, os.path.join(absolute, ".gitignore"))]
+        below = []
+        for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if not is_folder and not entry.name.endswith(SUFFIXES):
+                continue
+            path = os.path.join(absolute, entry.name)
+            if (
+                (is_folder and entry.name in NEVER)
+                or ignored(path, is_folder, above)
+                or excluded(path, is_folder, config)
+            ):
+                continue
+            if is_folder:
+                below.append((os.path.join(folder, entry.name), path, above))
+            elif entry.is_file():
+                yield os.path.normpath(os.path.join(folder, entry.name))
+        stack += reversed(below)
+
+
+def ignored(path: str, is_folder: bool, by: list[Ignore]) -> bool:
+    """What the nearest .gitignore that speaks of it says."""
+    for one in reversed(by):
+        verdict = one.verdict(path, is_folder)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def excluded(path: str, is_folder: bool, config: Config) -> bool:
+    """Whether `exclude` of the configuration leaves it out."""
+    if not config.exclude:
+        return False
+    from syncscope.linter.config import matches
+
+    relative = os.path.relpath(path, config.root) + ("/" if is_folder else "")
+    return any(matches(pattern, relative) for pattern in config.exclude)
+
+
+def ignores_above(folder: str) -> Iterator[Ignore]:
+    """The .gitignore files of the folders above, down from the root of the repository, and its own exclude file."""
+    chain = [folder]
+    while not os.path.exists(os.path.join(chain[-1], ".git")):
+        parent = os.path.dirname(chain[-1])
+        if parent == chain[-1]:
+            return  # in no repository: only what lies below counts
+        chain.append(parent)
+    root = chain[-1]
+    yield from ignore(root, os.path.join(root, ".git", "info", "exclude"))
+    for at in reversed(chain[1:]):
+        yield from ignore(at, os.path.join(at, ".gitignore"))
+
+
+def ignore(folder: str, path: str) -> Iterator[Ignore]:
+    """The patterns in this file, if it is there and holds any."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = [line for line in file.read().splitlines() if line.strip() and not line.startswith("#")]
+    except OSError:
+        return
+    if lines:
+        import pathspec
+
+        yield Ignore(folder, pathspec.GitIgnoreSpec.from_lines(lines))

@@ -1,0 +1,162 @@
+"""Fixes into files: whole fixes, no overlap, until nothing changes; written atomically, or not at all."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from syncscope.errors import UserError
+from syncscope.linter.engine import source_of
+from syncscope.linter.notebooks import Notebook
+from syncscope.linter.source import Source, disjoint
+from syncscope.model.finding import Edit, Finding, Fix, Safety
+
+PASSES = 30  # of one file; a set of fixes that has not settled by then goes in circles
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """A file after its fixes: the new bytes, what was applied, and why something was not."""
+
+    raw: bytes
+    applied: tuple[Finding, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def mend(path: str, raw: bytes, check: Callable[[Source], Sequence[Finding]], allowed: Collection[Safety]) -> Mended:
+    """Apply every fix of an allowed safety, lint again, and so on until there is none.
+
+    A fix that would leave code that does not parse is refused and named; so is a rule whose fixes never settle.
+    """
+    refused: dict[str, str] = {}  # rule -> why
+    while True:
+        result, restless = settle(path, raw, check, allowed, refused)
+        if not restless:
+            return result
+        for rule in restless:
+            refused[rule] = f"{path}: the fixes of {rule} undo one another; none was made"
+
+
+def settle(
+    path: str,
+    raw: bytes,
+    check: Callable[[Source], Sequence[Finding]],
+    allowed: Collection[Safety],
+    refused: dict[str, str],
+) -> tuple[Mended, set[str]]:
+    """One try at `mend`; the second value names the rules that did not come to rest."""
+    applied: list[Finding] = []
+    bad: dict[tuple[str, str], str] = {}
+    source, last = source_of(path, raw), set[str]()
+    for _ in range(PASSES):
+        wanted = [
+            f
+            for f in check(source)
+            if f.fix and f.fix.safety in allowed and f.rule not in refused and (f.rule, key(f.fix)) not in bad
+        ]
+        taken = compatible(wanted)
+        if not taken:
+            return Mended(source.raw, tuple(applied), (*refused.values(), *bad.values())), set()
+        new = edited(source, edits_of(taken))
+        if new is None:
+            for finding in taken:
+                if edited(source, edits_of([finding])) is None:
+                    said = f"{finding.place}: the fix of {finding.rule} was not made: it would leave code that does not parse"
+                    bad[finding.rule, key(finding.fix)] = said
+            taken = [f for f in taken if (f.rule, key(f.fix)) not in bad][:1]
+            if not taken:
+                continue
+            new = edited(source, edits_of(taken))
+        if new is None or new.raw == source.raw:
+            bad.update({(f.rule, key(f.fix)): f"{f.place}: the fix of {f.rule} changes nothing" for f in taken})
+            continue
+        source, last = new, {f.rule for f in taken}
+        applied += taken
+    return Mended(raw), last
+
+
+def key(fix: Fix | None) -> str:
+    """What a fix would write, wherever it would write it."""
+    return "\0".join(edit.text for edit in fix.edits) if fix else ""
+
+
+def edits_of(findings: Iterable[Finding]) -> list[Edit]:
+    """All edits of their fixes."""
+    return [edit for finding in findings if finding.fix for edit in finding.fix.edits]
+
+
+def compatible(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings whose fixes can be made together, the first in the file first; fixes that are equal are one."""
+    taken: list[Finding] = []
+    edits: list[Edit] = []
+    fixes: set[tuple[Edit, ...]] = set()
+    for finding in sorted(findings, key=lambda f: (f.fix.edits[0].span if f.fix else f.span, f.rule)):
+        assert finding.fix is not None
+        if finding.fix.edits in fixes:
+            continue
+        if disjoint([*edits, *finding.fix.edits]):
+            taken.append(finding)
+            edits += finding.fix.edits
+            fixes.add(finding.fix.edits)
+    return taken
+
+
+def edited(source: Source, edits: Iterable[Edit]) -> Source | None:
+    """The file with these edits made, or None where it could not be parsed or written then."""
+    try:
+        new = source_of(source.path, source.edited(edits))
+        if isinstance(new, Notebook) and isinstance(source, Notebook) and len(new.broken) > len(source.broken):
+            return None
+        ast.parse(new.code)
+    except (SyntaxError, ValueError, UserError, RecursionError, MemoryError):
+        return None
+    return new
+
+
+def write(path: str, raw: bytes, before: bytes | None = None) -> None:
+    """Replace a file atomically; it keeps its mode and owner, and a link stays a link.
+
+    Raises:
+        UserError: it cannot be written, or no longer holds `before`.
+    """
+    real = os.path.realpath(path)
+    try:
+        if before is not None:
+            with open(real, "rb") as file:
+                if file.read() != before:
+                    raise UserError(f"{path}: it changed while it was linted; not written", "run the command again")
+        told = os.stat(real) if os.path.exists(real) else None
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(real), prefix=f".{os.path.basename(real)}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(raw)
+                file.flush()
+                os.fsync(file.fileno())
+            if told:
+                os.chmod(temporary, told.st_mode & 0o7777)
+                keep_owner(temporary, told)
+            else:
+                mask = os.umask(0)
+                os.umask(mask)
+                os.chmod(temporary, 0o666 & ~mask)
+            os.replace(temporary, real)
+        except BaseException:  # Ctrl-C too: no stray file is left
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be written: {error.strerror}", "check who owns the file and its folder"
+        ) from None
+
+
+def keep_owner(path: str, told: os.stat_result) -> None:
+    """Give a new file the owner and group of the old one, as far as we may."""
+    if hasattr(os, "chown") and (told.st_uid, told.st_gid) != (os.getuid(), os.getgid()):
+        try:
+            os.chown(path, told.st_uid, told.st_gid)
+            os.chmod(path, told.st_mode & 0o7777)  # chown clears setuid
+        except PermissionError:
+            raise UserError(f"{path}: belongs to somebody else; not written") from None

@@ -1,0 +1,119 @@
+"""Work spread over processes: chunks out, answers back, and a worker that dies takes one file with it, not the run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CHUNK_FILES = 32
+CHUNK_BYTES = 300_000
+
+
+def chunks(items: Sequence[T], weigh: Callable[[T], int]) -> list[list[T]]:
+    """Items in order, so that one worker gets neighbours, whose imports it then knows; none of much more than others."""
+    found: list[list[T]] = []
+    weight = 0
+    for item in items:
+        if not found or len(found[-1]) >= CHUNK_FILES or weight >= CHUNK_BYTES:
+            found.append([])
+            weight = 0
+        found[-1].append(item)
+        weight += weigh(item)
+    return found
+
+
+def spread(
+    function: Callable[[T], R], todo: Sequence[Sequence[T]], jobs: int, crashed: Callable[[T], R]
+) -> Iterator[list[R]]:
+    """The answers to each chunk, as they come. `crashed` answers for an item that killed its worker.
+
+    Raises what `function` raises. However this ends, no worker outlives it.
+    """
+    # A fork starts in milliseconds with everything imported; elsewhere the workers import what they need.
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    waiting = deque(todo)
+    workers: dict[Connection, tuple[BaseProcess, Sequence[T]]] = {}
+
+    def start() -> Connection:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, function, [*workers, ours]), daemon=True)
+        process.start()
+        theirs.close()
+        workers[ours] = (process, ())
+        return ours  # type: ignore[no-any-return]  # the context is Any: its two kinds share no type
+
+    def give(pipe: Connection) -> None:
+        process, _ = workers.pop(pipe)
+        if waiting:
+            chunk = waiting.popleft()
+            workers[pipe] = (process, chunk)
+            pipe.send(chunk)
+        else:
+            pipe.close()
+            process.join()
+
+    try:
+        for _ in range(min(jobs, len(waiting))):
+            give(start())
+        while workers:
+            for ready in wait(list(workers)):
+                assert isinstance(ready, Connection)
+                process, chunk = workers[ready]
+                try:
+                    answer = ready.recv()
+                except (EOFError, OSError):
+                    process.join()
+                    del workers[ready]
+                    if len(chunk) > 1:
+                        waiting.extendleft([[item] for item in reversed(chunk)])
+                    else:
+                        yield [crashed(item) for item in chunk]
+                    if waiting:
+                        give(start())
+                    continue
+                if isinstance(answer, BaseException):
+                    raise answer
+                give(ready)
+                yield answer
+    finally:
+        for process, _ in workers.values():
+            process.terminate()
+        for process, _ in workers.values():
+            process.join()
+
+
+def _serve(pipe: Connection, function: Callable[[T], R], inherited: Sequence[Connection]) -> None:
+    """A worker: answers chunks until the pipe is closed. Ctrl-C is the parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for other in inherited if sys.platform == "linux" else ():
+        other.close()  # a fork holds its siblings' pipes too, and would keep them open
+    frugal()
+    while True:
+        try:
+            chunk = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            answer: Any = [function(item) for item in chunk]
+        except Exception as error:
+            error.add_note("".join(traceback.format_exception(error)))
+            answer = error
+        pipe.send(answer)
+
+
+def frugal() -> None:
+    """Trees of syntax are garbage that counting references finds: look for cycles seldom."""
+    import gc
+
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)

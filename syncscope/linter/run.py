@@ -1,0 +1,149 @@
+"""Many files: found, looked up in the cache, spread over processes, put in order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from syncscope.linter import engine
+from syncscope.linter.config import Config, Configs, overlay
+from syncscope.linter.engine import Checked
+from syncscope.linter.files import find
+from syncscope.linter.fixing import Mended, mend
+from syncscope.model.finding import Safety
+
+WORTH_A_POOL = 150_000  # bytes of Python below which starting a process costs more than it saves
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file to look at, under which configuration, and which fixes to make."""
+
+    path: str
+    config: Config
+    safeties: frozenset[Safety] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a job: the findings (after fixing), and the mended bytes if anything was to be written."""
+
+    checked: Checked
+    mended: Mended | None = None
+    before: bytes = b""
+
+
+@dataclass
+class Files:
+    """The files of one command line, and what could not be read."""
+
+    paths: Sequence[str]
+    said: dict[str, object] = field(default_factory=dict)
+    configs: Configs = field(default_factory=Configs)
+    problems: list[str] = field(default_factory=list)
+
+    def config(self, path: str) -> Config:
+        """The configuration of a file, with what the command line said over it."""
+        return overlay(self.configs.of(path), **self.said)
+
+    def jobs(self, safeties: Iterable[Safety] = ()) -> list[Job]:
+        """What there is to do."""
+        allowed = frozenset(safeties)
+        merged: dict[str, Config] = {}
+
+        def config(folder: str) -> Config:
+            if folder not in merged:
+                merged[folder] = overlay(self.configs.of_folder(folder), **self.said)
+            return merged[folder]
+
+        def unreadable(path: str, why: str) -> None:
+            self.problems.append(f"{path}: {why}")
+
+        found = find(self.paths, config, unreadable)
+        return [Job(path, config(os.path.dirname(os.path.abspath(path))), allowed) for path in found]
+
+
+def run(
+    jobs: Sequence[Job], processes: int = 1, cached: bool = True, tick: Callable[[int], None] = lambda _: None
+) -> list[Done]:
+    """Every job done, in order. `tick` is told how many are, as they are.
+
+    Ctrl-C and errors end all processes; nothing is written here.
+    """
+    done: dict[str, Done] = {}
+    store = None
+    if cached and jobs and not any(job.safeties for job in jobs):
+        from syncscope.linter.cache import Cache
+
+        store = Cache(jobs[0].config.root)
+    todo: list[tuple[Job, int]] = []
+    keys: dict[str, str] = {}
+    for job in jobs:
+        try:
+            with open(job.path, "rb") as file:
+                raw = file.read()
+        except OSError as error:
+            done[job.path] = Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
+            continue
+        if engine.is_silent(raw):
+            done[job.path] = Done(Checked(job.path))
+            continue
+        if store:
+            keys[job.path] = store.key(job.path, raw, job.config)
+            if answer := store.get(job.path, keys[job.path]):
+                done[job.path] = Done(answer)
+                continue
+        todo.append((job, len(raw)))
+    tick(len(done))
+    weight = sum(size for _, size in todo)
+    if processes > 1 and len(todo) > 1 and weight > WORTH_A_POOL:
+        from syncscope.linter.pool import chunks, spread
+
+        split = [[job for job, _ in chunk] for chunk in chunks(todo, lambda item: item[1])]
+        for answers in spread(work, split, processes, crashed):
+            done |= {answer.checked.path: answer for answer in answers}
+            tick(len(done))
+    else:
+        if weight > WORTH_A_POOL:
+            from syncscope.linter.pool import frugal
+
+            frugal()
+        for job, _ in todo:
+            done[job.path] = work(job)
+            tick(len(done))
+    if store:
+        for job, _ in todo:
+            if not done[job.path].checked.problem:
+                store.put(job.path, keys[job.path], done[job.path].checked)
+        store.save()
+    return [done[job.path] for job in jobs]
+
+
+def work(job: Job) -> Done:
+    """One job."""
+    try:
+        if not job.safeties:
+            return Done(engine.check_file(job.path, job.config))
+        with open(job.path, "rb") as file:
+            raw = file.read()
+        return mended(job, raw)
+    except OSError as error:
+        return Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
+    except Exception as bug:
+        bug.add_note(f"while linting {job.path}")
+        raise
+
+
+def mended(job: Job, raw: bytes) -> Done:
+    """The fixes of a file with this content, and what is still found in it then."""
+    first = engine.check(job.path, raw, job.config)
+    if not any(f.fix and f.fix.safety in job.safeties for f in first.findings):
+        return Done(first)
+    result = mend(job.path, raw, lambda source: engine.check_source(source, job.config).findings, job.safeties)
+    return Done(engine.check(job.path, result.raw, job.config), result, raw)
+
+
+def crashed(job: Job) -> Done:
+    """What is said of a file whose worker died: the interpreter itself crashed, or the system killed it."""
+    return Done(Checked(job.path, problem=f"{job.path}: the process that linted it died; please report this file"))

@@ -1,0 +1,228 @@
+"""What one command found: findings with their sources, counted, and written where they are to be written."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from syncscope import discover
+from syncscope.errors import UserError
+from syncscope.linter import baseline, engine, suppressions
+from syncscope.linter.config import BUILT_IN
+from syncscope.linter.engine import Checked, Hidden, presented, source_of
+from syncscope.linter.fixing import edited, write
+from syncscope.linter.run import Done, Files, Job, mended, run
+from syncscope.linter.source import Source
+from syncscope.model.finding import Finding, Safety
+
+if TYPE_CHECKING:
+    from syncscope.model.report import Report
+
+Found = tuple[Source, Finding]
+
+
+@dataclass
+class Linted:
+    """The findings of one command. `found` has them in bytes of `Source.code`, `presented` as they are shown."""
+
+    files: Files
+    done: Sequence[Done]
+    problems: list[str]
+    found: list[Found] = field(default_factory=list)
+    presented: list[Found] = field(default_factory=list)
+    known: int = 0  # findings that the baseline holds
+    is_stdin: bool = False
+
+    @property
+    def written(self) -> bytes:
+        """The bytes of the only file, after its fixes."""
+        one = self.done[0]
+        return one.mended.raw if one.mended else one.before
+
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """The text of every file (or cell) that has findings, by `Finding.source_name`."""
+        return {
+            name: text for source in dict.fromkeys(s for s, _ in self.found) for name, text in source.texts().items()
+        }
+
+    def report(self) -> Report:
+        """All that an exporter gets."""
+        from syncscope.model.report import Report
+        from syncscope.rules import hazard
+
+        named = dict.fromkeys(f.rule for _, f in self.found)
+        rules = engine.ruleset(self.files.config(".").rules)
+        hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
+        findings = tuple(finding for _, finding in self.presented)
+        return Report(findings=findings, sources=self.sources, notes=tuple(self.problems), hazards=hazards)
+
+    def fixes(self) -> Iterator[tuple[Source, Finding, int]]:
+        """Each fix once: where it belongs, its first finding, how many further findings it mends."""
+        seen: dict[tuple[object, ...], list[Found]] = {}
+        for source, finding in self.found:
+            if finding.fix:
+                seen.setdefault((source.path, finding.fix), []).append((source, finding))
+        for same in seen.values():
+            yield *same[0], len(same) - 1
+
+    def patches(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """Name, text before and after of all that fixing changed."""
+        for one in self.done:
+            if one.mended and one.mended.raw != one.before:
+                before = source_of(one.checked.path, one.before).texts()
+                after = source_of(one.checked.path, one.mended.raw).texts()
+                yield from ((name, text, after[name]) for name, text in before.items() if text != after[name])
+
+    def write(self) -> None:
+        """Write the fixed files."""
+        for one in self.done:
+            if one.mended and one.mended.raw != one.before:
+                self._write(one.checked.path, one.mended.raw, one.before)
+
+    def _write(self, path: str, raw: bytes, before: bytes) -> bool:
+        try:
+            write(path, raw, before)
+        except UserError as error:
+            self.problems.append(str(error))
+            return False
+        return True
+
+    def write_baseline(self, path: str) -> int:
+        """Write the findings as a baseline; how many they are."""
+
+        def line(source: Source, finding: Finding) -> str:
+            return source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
+
+        return baseline.save(path, ((finding, line(source, finding)) for source, finding in self.found))
+
+    def add_allow(self, reason: str) -> int:
+        """Write an `allow` to every finding that a comment can silence; how many they are."""
+        count = 0
+        by_source: dict[Source, dict[int, list[Finding]]] = {}
+        for source, finding in self.found:
+            if finding.rule not in BUILT_IN:
+                by_source.setdefault(source, {}).setdefault(finding.place.line, []).append(finding)
+        for source, by_line in by_source.items():
+            additions = suppressions.additions(source, {n: [f.rule for f in fs] for n, fs in by_line.items()}, reason)
+            new = edited(source, additions)
+            if new is None:
+                self.problems.append(f"{source.path}: its comments cannot be written")
+            elif self._write(source.path, new.raw, source.raw):
+                count += sum(map(len, by_line.values()))
+        return count
+
+    def summary(self, *, fixed: bool, unsafe: bool, dry: bool) -> Iterator[str]:
+        """What was found, what can be mended and how, what is hidden and how to see it."""
+        applied = [f for one in self.done if one.mended for f in one.mended.applied]
+        if fixed:
+            yield f"{'would make' if dry else 'made'} {plural(len(applied), 'fix', 'fixes')}"
+            yield from (why for one in self.done if one.mended for why in one.mended.refused)
+        linted = sum(not one.checked.problem for one in self.done)
+        findings = [finding for _, finding in self.presented]
+        if not findings:
+            yield f"no findings in {plural(linted, 'file')}" if linted else "no Python files"
+        else:
+            count = Counter(f.severity for f in findings)
+            kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])
+            where = plural(len({f.place.path for f in findings}), "file")
+            left = " left" if fixed else ""
+            yield f"{plural(len(findings), 'finding')}{left} ({kinds}) in {where} of {linted}"
+        offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
+        said = []
+        if offered[Safety.SAFE] and not (fixed and not dry):
+            said.append(f"{offered[Safety.SAFE]} with --fix")
+        if offered[Safety.UNSAFE] and not (fixed and unsafe):
+            said.append(f"{offered[Safety.UNSAFE]} hidden behind --unsafe-fixes")
+        if offered[Safety.SUGGEST]:
+            said.append(f"{offered[Safety.SUGGEST]} to be made by hand")
+        if said:
+            yield f"fixes: {', '.join(said)}" + ("" if dry else "; --diff shows them")
+        hidden = sum((one.checked.hidden for one in self.done), Hidden())
+        reasons = [
+            (hidden.cold, "in cold code (--all)"),
+            (hidden.unsure, "less sure (--min-confidence low)"),
+            (hidden.allowed, "allowed by comments"),
+            (self.known, "known to the baseline"),
+        ]
+        if any(number for number, _ in reasons):
+            yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
+
+
+def plural(number: int, one: str, more: str = "") -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {one if number == 1 else more or one + 's'}"
+
+
+def gather(
+    files: Files,
+    safeties: Sequence[Safety] = (),
+    processes: int = 1,
+    *,
+    cached: bool = True,
+    tick: Callable[[int, int], None] = lambda _, __: None,
+) -> Linted:
+    """Lint the files of a command."""
+    jobs = files.jobs(safeties)
+    done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
+    linted = Linted(files, done, [*files.problems, *(d.checked.problem for d in done if d.checked.problem)])
+    for job, one in zip(jobs, done, strict=True):
+        if one.checked.findings:
+            raw = one.mended.raw if one.mended else None
+            collect(linted, one.checked, job, raw)
+    recall(linted)
+    return linted
+
+
+def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Linted:
+    """Lint one file's content, given by another program."""
+    job = Job(name, files.config(name), frozenset(safeties))
+    one = mended(job, raw)
+    one = one if one.mended else Done(one.checked, None, raw)
+    linted = Linted(files, [one], [], is_stdin=True)
+    collect(linted, one.checked, job, one.mended.raw if one.mended else raw)
+    recall(linted)
+    return linted
+
+
+def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> None:
+    """Add a file's findings, with the source they speak of."""
+    try:
+        if raw is None:
+            with open(job.path, "rb") as file:
+                raw = file.read()
+        source = source_of(job.path, raw)
+    except (OSError, SyntaxError):
+        source = Source(job.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+    linted.found += [(source, finding) for finding in checked.findings]
+
+
+def recall(linted: Linted) -> None:
+    """Leave out what the baseline holds, and make the rest presentable."""
+    path = linted.files.config(".").baseline
+    if path:
+        known = baseline.load(path)
+        new = {id(f) for f in baseline.unknown((f for _, f in linted.found), known, path)}
+        linted.known = sum(id(f) not in new for _, f in linted.found)
+        linted.found = [(s, f) for s, f in linted.found if id(f) in new]
+    linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]
+
+
+def check_names(files: Files) -> None:
+    """Whether every name in `select` and `ignore` means something.
+
+    Raises:
+        UserError: one does not; the hint is the nearest.
+    """
+    config = files.config(os.curdir)
+    said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
+    if said:
+        rules = engine.ruleset(config.rules)
+        families = {engine.family(name, config.rules) for name in rules}
+        choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
+        for name in said:
+            if name not in choices:
+                raise UserError(f"no rule is called {name!r}", discover.did_you_mean(name, choices))

@@ -1,0 +1,145 @@
+"""`# syncscope: allow[rule] reason` and `# noqa`: findings that somebody looked at and lets stand.
+
+A comment at the end of a line speaks of the statement that the line belongs to; on a line of its own, of the next statement.
+`# noqa` silences all rules, `# noqa: item-read` one; both as other linters read them. Unused `allow` comments are reported.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from syncscope.linter.source import Source
+from syncscope.model.finding import Edit, Finding, Fix, Safety
+from syncscope.model.source import Span
+
+ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]]*)\])?(?P<reason>[^#]*)")
+NOQA = re.compile(r"#\s*noqa(?P<rules>:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
+UNUSED = "unused-allow"
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """One suppression: the lines of code it speaks of, the rules it names (none: all of them), where it stands."""
+
+    first: int
+    last: int
+    rules: frozenset[str]
+    span: Span
+    ours: bool  # an `allow`: we may call it unused
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether it silences this finding."""
+        return self.first <= finding.place.line <= self.last and (not self.rules or finding.rule in self.rules)
+
+
+def ours(code: bytes) -> bool:
+    """Whether there may be an `allow` in it: a file of suppressions and nothing else is looked at too."""
+    return b"syncscope:" in code
+
+
+def comments(source: Source, tree: ast.Module | None) -> list[Comment]:
+    """The suppressions of a file. Tokenises it only where its bytes look as if there were one."""
+    code = source.code
+    if b"syncscope:" not in code and b"noqa" not in code.lower():
+        return []
+    reach = statements(tree) if tree else []
+    found = []
+    for token in tokens(code):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, column = token.start
+        for pattern, ours in ((ALLOW, True), (NOQA, False)):
+            if match := pattern.search(token.string):
+                row = source.starts[line - 1]
+                before = code[row:].split(b"\n", 1)[0].decode()[:column]
+                start = row + len((before + token.string[: match.start()]).encode())
+                end = start + len(match[0].rstrip().encode())
+                named = frozenset(re.findall(r"[\w-]+", match["rules"] or ""))
+                first, last = target(reach, line, alone=not before.strip())
+                found.append(Comment(first, last, named, Span(start, end), ours))
+    return found
+
+
+def tokens(code: bytes) -> Iterable[tokenize.TokenInfo]:
+    """The tokens of a file, as far as it can be read."""
+    try:
+        yield from tokenize.tokenize(io.BytesIO(code).readline)
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+def statements(tree: ast.Module) -> list[tuple[int, int]]:
+    """First and last line of each simple statement, and of the head of each compound one."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = node.end_lineno or node.lineno
+            if isinstance(body, list) and body:
+                last = max(node.lineno, min(last, body[0].lineno - 1))
+            found.append((node.lineno, last))
+    return sorted(found)
+
+
+def target(reach: Sequence[tuple[int, int]], line: int, alone: bool) -> tuple[int, int]:
+    """The lines that a comment on this line speaks of."""
+    inside = [r for r in reach if r[0] <= line <= r[1]]
+    if inside:
+        return max(inside)
+    if alone:
+        return next((r for r in reach if r[0] > line), (line, line))
+    return line, line
+
+
+def apply(findings: Iterable[Finding], found: Sequence[Comment]) -> tuple[list[Finding], list[Finding], list[Comment]]:
+    """The findings that stand, those that are silenced, and the `allow`s that silence nothing."""
+    stand: list[Finding] = []
+    silent: list[Finding] = []
+    used: set[Comment] = set()
+    for finding in findings:
+        by = [c for c in found if c.covers(finding)]
+        used.update(by)
+        (silent if by else stand).append(finding)
+    return stand, silent, [c for c in found if c.ours and c not in used]
+
+
+def removal(code: bytes, comment: Comment) -> Fix:
+    """Take an unused comment away, and its line if nothing else stands on it."""
+    start, end = comment.span.start, comment.span.end
+    line = code.rfind(b"\n", 0, start) + 1
+    stop = code.find(b"\n", end)
+    stop = len(code) if stop < 0 else stop
+    if not code[end:stop].strip():
+        start = line + len(code[line:start].rstrip(b" \t"))
+        end = stop - code[:stop].endswith(b"\r")
+        if start == line or not code[line:start].strip():
+            start, end = line, min(stop + 1, len(code))
+    return Fix("remove the comment", (Edit(Span(start, end), ""),), Safety.SAFE)
+
+
+def additions(source: Source, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
+    """An `allow` for each of these lines' rules: behind the statement's last line, or in the `allow` that is there."""
+    reach = statements(ast.parse(source.code))
+    wanted: dict[int, set[str]] = {}
+    for line, rules in by_line.items():
+        wanted.setdefault(target(reach, line, alone=False)[1], set()).update(rules)
+    edits = []
+    for line, missing in sorted(wanted.items()):
+        start = source.starts[line - 1]
+        row = source.code[start:].split(b"\n", 1)[0].rstrip(b"\r")
+        names = sorted(missing)
+        match = ALLOW.search(row.decode())
+        if match and match["rules"] is not None:
+            at = start + len(row.decode()[: match.end("rules")].encode())
+            had = re.findall(r"[\w-]+", match["rules"])
+            more = "".join(f", {name}" for name in names if name not in had)
+            edits.append(Edit(Span(at, at), more))
+        else:
+            text = f"  # syncscope: allow[{', '.join(names)}]" + (f" {reason}" if reason else "")
+            edits.append(Edit(Span(start + len(row.rstrip()), start + len(row)), text))
+    return edits
