@@ -214,7 +214,7 @@ class Columns:
     def trace(self, head: dict[str, Any], notes: list[str]) -> Trace:
         """The events as a trace ordered by start; `head` is what stood beside `traceEvents`."""
         self.lost += sum(len(stack) for stack in self._open.values())
-        columns = {}
+        columns: dict[str, Any] = {}
         for column, parts in self._parts.items():
             columns[column] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
             parts.clear()

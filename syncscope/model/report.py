@@ -24,6 +24,8 @@ class Step:
 class Read:
     """One logical wait of the host: the several driver calls of one `.item()` merged into one. Times are ns.
 
+    `function` is set where only the enclosing function is known: then `place` is the line on which it begins.
+
     `waited_for` is the row of the device event whose end it needed (-1: none was found, the queue was empty), `ahead` how
     much device work was still queued when it began, `idle_after` how long the device then had nothing to do.
     """
@@ -43,16 +45,24 @@ class Read:
     idle_after: int = 0
     fallback: bool = False
     calls: tuple[int, ...] = ()  # rows of the trace
+    function: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What some reads cost a step, ns: saved if only they are fixed, saved if they are fixed last, Shapley share."""
+    """What some reads cost a step, ns: saved if only they are fixed, saved if they are fixed last, Shapley share.
+
+    The others are what is saved if only this is changed, but not removed: the value is read one step later; the reads of a
+    step are made one, at the last of them; the copy is made beside the work and waited for at the end of the step.
+    """
 
     alone: float
     last: float
     share: float
     share_error: float  # one standard error of the sampled share
+    deferred: float | None = None
+    merged: float | None = None
+    asynchronous: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,18 @@ class Line:
     rule: str = ""
     finding: Finding | None = None
     fallback: bool = False
+    function: str = ""  # set where only the enclosing function is known: then `place` is the line on which it begins
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The reads of one function or module together. `count` and `blocked` are per step, times in ns."""
+
+    kind: str  # "function" or "module"
+    name: str
+    count: float
+    blocked: float
+    price: Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +114,14 @@ class Report:
     verdict: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)
+    step: float | None = None
+    steady: int = 0
+    lean_step: float | None = None
+    lean_saving: float | None = None
+    plan: tuple[int, ...] = ()
+    plan_saving: float | None = None
+    groups: tuple[Group, ...] = ()
+    unseen: tuple[Finding, ...] = ()
     sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     name: str = ""
     hazards: tuple[Hazard, ...] = ()

@@ -1,0 +1,90 @@
+"""Where a recording and the source speak of the same line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+from syncscope.model.finding import Finding, Hazard
+from syncscope.model.report import Read
+from syncscope.model.source import Place
+
+
+class Join:
+    """Findings by place: paths are the same where the longest possible part of their ends agrees.
+
+    A recording knows a file as the interpreter did (`/home/me/proj/train.py`), the linter as the user typed it
+    (`proj/train.py`), and the machine may be another one.
+    """
+
+    def __init__(self, findings: Iterable[Finding], hazards: Sequence[Hazard] = ()) -> None:
+        self._findings = tuple(findings)
+        self._seen_as = {hazard.name: hazard.seen_as for hazard in hazards}
+        self._by_file: dict[str, list[Finding]] = {}
+        for finding in self._findings:
+            self._by_file.setdefault(PurePath(finding.place.path).name, []).append(finding)
+        self._met: set[int] = set()
+
+    def finding(self, op: str, place: Place | None, function: str = "", column: int = -1) -> Finding | None:
+        """The finding at a place: on that line, or in that function where the recording knows no more."""
+        if place is None:
+            return None
+        near = self._by_file.get(PurePath(place.path).name, [])
+        if function:
+            near = [
+                f for f in near if f.function.rpartition(".")[2] == function and op in self._seen_as.get(f.rule, ())
+            ]
+        else:
+            near = [f for f in near if f.place.line <= place.line <= max(f.end_line, f.place.line)]
+        if not near:
+            return None
+
+        def fits(f: Finding) -> tuple[int, bool, int, int]:
+            knows = op in self._seen_as.get(f.rule, ())
+            return same_end(f.place.path, place.path), knows, -abs(f.place.line - place.line), -abs(f.column - column)
+
+        best = max(near, key=fits)
+        whole = min(len(PurePath(best.place.path).parts), len(PurePath(place.path).parts))
+        if same_end(best.place.path, place.path) < whole and same_end(best.place.path, place.path) < 2:
+            return None  # two files that share only their name
+        self._met.add(id(best))
+        return best
+
+    def rule(self, op: str, finding: Finding | None) -> str:
+        """The rule that knows a read: that of its finding, else the hazard that shows itself by such an op."""
+        if finding is not None:
+            return finding.rule
+        return next((name for name, seen_as in self._seen_as.items() if op in seen_as), "")
+
+    @property
+    def unseen(self) -> tuple[Finding, ...]:
+        """The findings that `finding` has not given to anyone."""
+        return tuple(f for f in self._findings if id(f) not in self._met)
+
+
+def same_end(one: str, other: str) -> int:
+    """How many of the last parts of two paths are the same."""
+    ends = zip(reversed(_parts(one)), reversed(_parts(other)), strict=False)
+    count = 0
+    for a, b in ends:
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def mapped(read: Read, source: str) -> Place | None:
+    """The place of a read in the tree under `source`, where its file is there under any shorter path."""
+    if read.place is None:
+        return None
+    parts = _parts(read.place.path)
+    for first in range(len(parts)):
+        path = os.path.join(source, *parts[first:])
+        if os.path.isfile(path):
+            return Place(path, read.place.line)
+    return read.place
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(p for p in path.replace("\\", "/").split("/") if p not in ("", "."))

@@ -1,0 +1,214 @@
+"""The several driver calls of one `.item()`, copy, nonzero or mask as one `Read`, with the line it stands on."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from syncscope.analysis.intervals import gaps, union
+from syncscope.analysis.nesting import Nesting
+from syncscope.analysis.waits import Launches, Wait
+from syncscope.model.report import Read, Step
+from syncscope.model.source import Place
+from syncscope.model.trace import Flag, Kind, Trace
+
+Times = np.ndarray[tuple[int], np.dtype[np.int64]]
+NAMES = {"_local_scalar_dense": "item", "is_nonzero": "bool", "_to_copy": "to", "_unique2": "unique"}
+OPERATOR = re.compile(r"^(?:aten|prims|torchvision|c10d)::")
+# Frames that only carry the user's wish: torch's own, the interpreter's and the standard library's.
+CARRIER = re.compile(r"(?:^|/)(?:torch|functorch)/|^<|(?:^|/)lib/python3[.\d]*/(?!site-packages|dist-packages)")
+MODULE = re.compile(r"^nn\.Module: (?P<name>.+?)(?:_\d+)?$")
+
+
+def reads(trace: Trace, waits: Iterable[Wait], launched: Launches, steps: tuple[Step, ...] = ()) -> tuple[Read, ...]:
+    """The logical reads of a recording, in order of their start; the recorder's own closing wait is none.
+
+    `waits` and `launched` are what `analysis.waits` gives, `steps` number the reads.
+    """
+    around = _Around(trace)
+    units: dict[tuple[int, int], list[Wait]] = {}
+    for wait in waits:
+        if not wait.closing:
+            units.setdefault(around.unit(wait.row), []).append(wait)
+    end = trace.start + trace.duration
+    queue = _Queued(trace, launched)
+    found = [_read(trace, around, queue, unit, members, end) for (_, unit), members in units.items()]
+    found.sort(key=lambda read: read.start)
+    return tuple(_numbered(_charged(trace, found, launched, end), steps))
+
+
+def _read(trace: Trace, around: _Around, queue: _Queued, unit: int, members: list[Wait], end: Times) -> Read:
+    start = min(int(trace.start[w.row]) for w in members)
+    stop = max(int(end[w.row]) for w in members)
+    targets = [t for w in members for t in w.targets]
+    last = max(targets, key=lambda t: int(end[t]), default=-1)
+    blocked = 0
+    for wait in members:
+        until = max((int(end[t]) for t in wait.targets), default=0)
+        blocked += max(0, min(until, int(end[wait.row])) - int(trace.start[wait.row]))
+    place, column, function = around.place(unit, members[0].row)
+    flags = around.flags(members[0].row)
+    return Read(
+        op=around.name(unit, bool(flags & Flag.FALLBACK)),
+        start=start,
+        end=stop,
+        blocked=blocked,
+        thread=trace.lanes[trace.lane[unit]].thread,
+        place=place,
+        column=column,
+        module=around.module(unit, members[0].row),
+        bytes=max(int(trace.bytes[unit]), int(max((trace.bytes[t] for t in targets), default=-1))) if targets else -1,
+        waited_for=last if blocked else -1,
+        ahead=queue.ahead(start, stop),
+        fallback=bool(flags & Flag.FALLBACK),
+        calls=tuple(w.row for w in members),
+        function=function,
+    )
+
+
+def _charged(trace: Trace, found: list[Read], launched: Launches, end: Times) -> list[Read]:
+    """Each gap of the device goes to the one read after whose work it began; every idle nanosecond is charged once.
+
+    ```text
+    device  --K1--)      (--K2--
+    host    [-- read --] launch
+                  |<-->|  idle after the read: K1's end to K2's start
+    ```
+    """
+    idle = gaps(union(trace.start[launched.row], end[launched.row]))
+    begins = {int(s): int(e - s) for s, e in zip(idle.start.tolist(), idle.end.tolist(), strict=True)}
+    charged = []
+    for read in found:
+        after = 0
+        if read.waited_for >= 0:
+            after = begins.pop(int(end[read.waited_for]), 0)
+        charged.append(replace(read, idle_after=after))
+    return charged
+
+
+def _numbered(found: list[Read], steps: tuple[Step, ...]) -> list[Read]:
+    starts = [s.start for s in steps]
+    numbered = []
+    for read in found:
+        at = int(np.searchsorted(starts, read.start, side="right")) - 1
+        inside = at >= 0 and read.start < steps[at].end
+        numbered.append(replace(read, step=steps[at].index if inside else -1))
+    return numbered
+
+
+class _Queued:
+    """How much device work had been enqueued and not done at a moment."""
+
+    def __init__(self, trace: Trace, launched: Launches) -> None:
+        known = launched.call >= 0
+        rows, calls = launched.row[known], launched.call[known]
+        order = np.argsort(trace.start[calls], kind="stable")
+        self._since = trace.start[calls][order]
+        self._start = trace.start[rows][order]
+        self._end = self._start + trace.duration[rows][order]
+        self._reach = np.maximum.accumulate(self._end)
+
+    def ahead(self, now: int, until: int) -> int:
+        """Sum of the work (or rest of work) that was enqueued before `now` and not done then, ns."""
+        last = int(np.searchsorted(self._since, now, side="right"))
+        first = int(np.searchsorted(self._reach, now, side="right"))  # all before it are done
+        part = slice(first, last)
+        rest = self._end[part] - np.maximum(self._start[part], now)
+        return int(rest[rest > 0].sum())
+
+
+class _Around:
+    """What encloses a call: the read or operator it belongs to, its line, its module."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._units = Nesting(trace, Kind.READ, Kind.OP)
+        self._frames = Nesting(trace, Kind.PYTHON)
+        self._chains: dict[int, list[int]] = {}
+        lanes = [int(x) for x in np.unique(trace.lane[trace.rows(Kind.PYTHON)])]
+        steps = trace.rows(Kind.STEP)
+        main = int(trace.lane[steps[0]]) if len(steps) else -1
+        self._main = main if main in lanes else (lanes[0] if len(lanes) == 1 else -1)
+
+    def _chain(self, row: int) -> list[int]:
+        if row not in self._chains:
+            trace = self._trace
+            start = int(trace.start[row])
+            self._chains[row] = self._units.around(int(trace.lane[row]), start, start + int(trace.duration[row]))
+        return self._chains[row]
+
+    def unit(self, row: int) -> tuple[int, int]:
+        """The row that stands for the whole read: the Python expression, else the outermost operator, else the call."""
+        trace = self._trace
+        chain = self._chain(row)
+        for above in chain:
+            if trace.kind[above] == Kind.READ:
+                return 0, above
+        for above in chain:
+            if trace.flags[above] & Flag.FALLBACK or OPERATOR.match(trace.names[trace.name[above]]):
+                return 1, above
+        return (1, chain[-1]) if chain else (2, row)
+
+    def flags(self, row: int) -> int:
+        """The flags of all that encloses a call."""
+        found = 0
+        for above in self._chain(row):
+            found |= int(self._trace.flags[above])
+        return found
+
+    def name(self, unit: int, fallback: bool) -> str:
+        """What users call it: `item`, `nonzero`, `fallback of aten::x`, `cudaStreamSynchronize`."""
+        trace = self._trace
+        name: str = trace.names[trace.name[unit]]
+        if trace.kind[unit] == Kind.READ:
+            return name
+        if fallback:
+            return name if name.startswith("fallback of ") else f"fallback of {name}"
+        short = name.removeprefix("aten::")
+        return NAMES.get(short, short)
+
+    def place(self, unit: int, call: int) -> tuple[Place | None, int, str]:
+        """Line and column as recorded; else the innermost user's function around, where it begins, and its name."""
+        trace = self._trace
+        recorded = next((r for r in (unit, *reversed(self._chain(call))) if trace.place[r] >= 0), -1)
+        if recorded >= 0:
+            return trace.places[trace.place[recorded]], int(trace.column[recorded]), ""
+        for frame in reversed(self._stack(call)):
+            if trace.place[frame] >= 0:
+                place = trace.places[trace.place[frame]]
+                if not _carries(place.path):
+                    return place, -1, trace.names[trace.name[frame]].rpartition(": ")[2]
+        return None, -1, ""
+
+    def module(self, unit: int, call: int) -> str:
+        """The `nn.Module` in whose forward it happened, as recorded or by the Python frames."""
+        trace = self._trace
+        for row in (unit, *reversed(self._chain(call))):
+            if trace.detail[row] >= 0 and '"module"' in trace.details[trace.detail[row]]:
+                known = json.loads(trace.details[trace.detail[row]])
+                if isinstance(known, dict) and known.get("module"):
+                    return str(known["module"])
+        for frame in reversed(self._stack(call)):
+            found = MODULE.match(trace.names[trace.name[frame]])
+            if found:
+                return found["name"]
+        return ""
+
+    def _stack(self, call: int) -> list[int]:
+        """The Python frames around a call, those of the main thread where its own has none (backward), outermost first."""
+        trace = self._trace
+        start, end = int(trace.start[call]), int(trace.start[call] + trace.duration[call])
+        frames = self._frames.around(int(trace.lane[call]), start, end)
+        if not frames and self._main >= 0 and self._main != trace.lane[call]:
+            frames = self._frames.around(self._main, start, end)
+        return frames
+
+
+def _carries(path: str) -> bool:
+    bare = "/" not in path and path.removesuffix(".py") in sys.stdlib_module_names
+    return bare or bool(CARRIER.search(path))
