@@ -1,0 +1,22 @@
+"""`syncscope lsp`: the linter in an editor."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import click
+
+from syncscope.errors import UserError
+
+
+@click.command()
+def command() -> None:
+    """Serve an editor over standard input and output: diagnostics, hover, and fixes as code actions.
+
+    An editor starts this; docs/lint.md says how for some of them. It needs `pip install syncscope[lsp]`.
+    """
+    if importlib.util.find_spec("pygls") is None:
+        raise UserError("the editor server needs pygls", "pip install 'syncscope[lsp]'")
+    from syncscope.linter.lsp import server
+
+    server().start_io()
