@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def functions() -> list[str]:
 
 
 class Recording:
-    """From `start` to `stop` everything goes into a spool; `fill` then turns it into events."""
+    """From `start` to `stop` everything goes into a spool, which `add_records` turns into events."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.path: Path | None = None
@@ -90,16 +91,6 @@ class Recording:
         library.counts(c.byref(lost))
         self.notes += lost_in_words(left, *lost[2:])
 
-    def fill(self, builder: Builder, labels: dict[int, str]) -> tuple[int, dict[str, Any]]:
-        """Adds the events to a builder; the origin on our clock, and what belongs into the trace's meta."""
-        if self.path is None:
-            return 0, {"notes": self.notes}
-        header, records = spool.read(self.path)
-        meta = add_records(builder, records, header["monotonic_ns"], header["pid"], labels)
-        meta["notes"] = [*self.notes, *meta["notes"]]
-        meta["origin_ns"] = header["origin_ns"]
-        return header["monotonic_ns"], meta
-
     def discard(self) -> None:
         """Removes the spool: its events live on in a trace."""
         if self.path is not None:
@@ -118,16 +109,14 @@ def lost_in_words(left: int, disk: int, ring: int, refused: int, full: int) -> l
     return [words for words, count in said.items() if count]
 
 
-def add_records(
-    builder: Builder, records: NDArray[Any], origin: int, pid: int, labels: dict[int, str]
-) -> dict[str, Any]:
+def add_records(builder: Builder, records: NDArray[Any], origin: int, host: Callable[[int], Lane]) -> dict[str, Any]:
     """Adds the events of a spool's records; what belongs into the trace's meta: devices, clocks, notes."""
     names = spool.texts(records)
     notes: list[str] = []
     of_type = {kind: records[records["type"] == kind] for kind in range(spool.CALL, spool.DEVICE + 1)}
     queues, calls, stamps = of_type[spool.QUEUE], of_type[spool.CALL], of_type[spool.STAMP]
     known = functions()
-    _add_calls(builder, calls, known, origin, pid, labels)
+    _add_calls(builder, calls, known, origin, host)
 
     device_of = np.zeros(int(queues["queue"].max(initial=0)) + 1, np.int64)
     device_of[queues["queue"]] = queues["name"]
@@ -166,12 +155,12 @@ def add_records(
 
 
 def _add_calls(
-    builder: Builder, calls: NDArray[Any], known: list[str], origin: int, pid: int, labels: dict[int, str]
+    builder: Builder, calls: NDArray[Any], known: list[str], origin: int, host: Callable[[int], Lane]
 ) -> None:
     kinds = np.array([int(Kind.COMPILE if name in BUILDS else Kind.CALL) for name in known], np.int64)
     name = builder.numbers("name", [f"cl{name}" for name in known])
     threads, at = np.unique(calls["tid"], return_inverse=True)
-    lanes = builder.numbers("lane", [Lane(pid, int(t), label=labels.get(int(t), "")) for t in threads])
+    lanes = builder.numbers("lane", [host(int(t)) for t in threads])
     builder.add(
         len(calls),
         kind=kinds[calls["fn"]],

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any, NamedTuple
 
+from syncscope.tracers.modules import path_from
 from syncscope.tracers.places import Seen, Spot, seen_from
 
 
@@ -105,7 +106,7 @@ def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: 
         finally:
             end = monotonic_ns()
             if sinks:
-                record = Record(op, seen, local.thread, start, end, _bytes(args))
+                record = Record(op, seen, local.thread, start, end, _bytes(args), "", path_from(frame))
                 for sink in sinks:
                     sink(record)
     finally:
@@ -287,7 +288,8 @@ def _to(original: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             local.inside = False
         if sinks and not self.is_cpu and result.is_cpu and not kwargs.get("non_blocking"):
-            record = Record("cpu", here(sys._getframe(1)), local.thread, start, monotonic_ns(), _bytes((self,)))
+            frame, end = sys._getframe(1), monotonic_ns()
+            record = Record("cpu", here(frame), local.thread, start, end, _bytes((self,)), "", path_from(frame))
             for sink in sinks:
                 sink(record)
         return result
@@ -359,8 +361,9 @@ def _kernels(queue: Any) -> None:
         fallback = operator.startswith("fallback of ")
         name = operator.removeprefix("fallback of ").partition("::")[2] or operator
         op = "ocl_fallback" if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
-        seen = here(sys._getframe(1))
-        record = Record(op, seen, local.thread, start, end, size, operator if fallback else "")
+        frame = sys._getframe(1)
+        seen = here(frame)
+        record = Record(op, seen, local.thread, start, end, size, operator if fallback else "", path_from(frame))
         for guard in guards:
             guard(op, seen)
         for sink in sinks:

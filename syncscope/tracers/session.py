@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
-import os
 import platform
 import sys
 import threading
@@ -15,10 +13,11 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from syncscope.errors import UserError
-from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
-from syncscope.tracers import imports, native, opencl, places, reads, steps
+from syncscope.model.trace import Lane, Trace
+from syncscope.tracers import imports, native, opencl, reads, spool, steps
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.icd import patches
+from syncscope.tracers.journal import Journal, add_rows
 
 T = TypeVar("T")
 A = ParamSpec("A")
@@ -61,6 +60,8 @@ class Session:
         self._spool = spool
         self._on_trace = on_trace
         self._take: Take | None = None
+        self._marked = False  # somebody marks the steps: finding them would count twice
+        self._held: int | None = None  # when the first found step ended; 0: it has been counted
 
     @property
     def trace(self) -> Trace:
@@ -93,6 +94,8 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
+            if self._held:
+                self._boundary(self._held)
             self._finish()
         finally:
             steps.sinks.remove(self._found_step)
@@ -116,17 +119,26 @@ class Session:
 
     def step(self) -> None:
         """A training step ends here, and the next begins."""
-        steps.marked = True
-        self._boundary()
+        self._marked, self._held = True, 0
+        self._boundary(time.monotonic_ns())
 
     def _found_step(self) -> None:
-        if not steps.marked:
-            self._boundary()
+        """An optimizer has stepped. The first is held back: whoever marks steps has not yet had the chance to."""
+        now = time.monotonic_ns()
+        if self._marked:
+            return
+        if self._held is None:
+            self._held = now
+            return
+        if self._held:
+            self._boundary(self._held)
+            self._held = 0
+        self._boundary(now)
 
-    def _boundary(self) -> None:
+    def _boundary(self, at: int) -> None:
         self.count += 1
         if self._take is not None:
-            self._take.boundary()
+            self._take.boundary(at)
         imports.heard()
         self._turn()
 
@@ -137,16 +149,16 @@ class Session:
             if self._take is None and self.count >= self.wait + self.warmup:
                 self._begin()
             return
-        at = self.count % length
-        if at == 0 and self.count:
+        turn, at = divmod(self.count, length)
+        if self._take is not None and turn >= self.cycle:
             self._finish()
         done = self.repeat and self.cycle >= self.repeat
-        if at == self.wait + self.warmup and not done and self._take is None:
+        if at >= self.wait + self.warmup and not done and self._take is None:
             self._begin()
 
     def _begin(self) -> None:
         self._take = Take(self.count, self._spool)
-        self.cycle += 1
+        self.cycle = self.count // (self.wait + self.warmup + (self.active or 1)) + 1
 
     def _finish(self) -> None:
         take, self._take = self._take, None
@@ -160,89 +172,69 @@ class Session:
 class Take:
     """What is recorded between two moments."""
 
-    def __init__(self, first_step: int = 0, spool: Path | None = None) -> None:
-        self.opencl = opencl.Recording(spool)
-        self._rows: list[reads.Record] = []
-        self._ops: list[tuple[str, int, int, bool, int]] = []
-        self._first = first_step
+    def __init__(self, first_step: int = 0, folder: Path | None = None) -> None:
+        self._next = first_step
         self._queue: Any = None
-        self.unix, self.origin = time.time_ns(), time.monotonic_ns()
+        self.journal = Journal(folder)
+        self.opencl = opencl.Recording(folder)
         self.opencl.start()
-        self._sink = self._rows.append
-        reads.sinks.append(self._sink)
+        reads.sinks.append(self.journal.read)
         self._listen()
-        self._boundaries = [time.monotonic_ns()]
+        self._since = time.monotonic_ns()
 
     def _listen(self) -> None:
         """To the operators of our own device, once it is there."""
         module = sys.modules.get("syncscope.kernels.queue")
         if module is not None and self._queue is None:
             self._queue = module
-            module.watchers.append(self._operator)
+            module.watchers.append(self.journal.operator)
 
-    def _operator(self, name: str, start: int, end: int, fallback: bool) -> None:
-        self._ops.append((name, start, end, fallback, reads.local.thread))
-
-    def boundary(self) -> None:
+    def boundary(self, at: int) -> None:
         """A step ends."""
-        self._boundaries.append(time.monotonic_ns())
+        self.journal.step(self._next, self._since, at)
+        self._next += 1
+        self._since = at
         self._listen()
 
     def end(self) -> Trace:
         """Stops, and returns what was recorded."""
-        reads.sinks.remove(self._sink)
+        reads.sinks.remove(self.journal.read)
         if self._queue is not None:
-            self._queue.watchers.remove(self._operator)
+            self._queue.watchers.remove(self.journal.operator)
         self.opencl.stop()
-        builder = Builder()
+        self.journal.close()
+        files = [path for path in (self.opencl.path, self.journal.path) if path]
         labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
-        origin, meta = self.opencl.fill(builder, labels)
-        origin = origin or self.origin
-        pid = os.getpid()
-
-        def lane(thread: int) -> Lane:
-            return Lane(pid, thread, label=labels.get(thread, ""))
-
-        builder.add_events(self._events(origin, lane))
-        meta.setdefault("origin_ns", self.unix)
-        trace = builder.trace(host=platform.node(), recorder="syncscope", **meta)
-        self.opencl.discard()
+        notes = list(self.opencl.notes)
+        if self.journal.lost:
+            notes.append(f"{self.journal.lost} reads, operators and steps were lost: no room on the disk")
+        trace = assemble(files, labels, notes)
+        for path in files:
+            path.unlink(missing_ok=True)
         return trace
 
-    def _events(self, origin: int, lane: Callable[[int], Lane]) -> Iterator[Event]:
-        main = lane(threading.main_thread().native_id or 0)
-        for number, (start, end) in enumerate(zip(self._boundaries, self._boundaries[1:], strict=False), self._first):
-            yield Event(Kind.STEP, f"ProfilerStep#{number}", main, start - origin, end - start)
-        for name, start, end, fallback, thread in self._ops:
-            flags = Flag.FALLBACK if fallback else Flag.NONE
-            yield Event(Kind.OP, name, lane(thread), start - origin, end - start, flags=flags)
-        for record in self._rows:
-            yield read_event(record, origin, lane)
 
+def assemble(files: Iterable[Path], labels: dict[int, str] | None = None, notes: Iterable[str] = ()) -> Trace:
+    """The trace of the files of one recording: the hook's spool and the journal beside it, as far as they go."""
+    builder = Builder()
+    meta: dict[str, Any] = {}
+    said = list(notes)
+    parts = [(path, *spool.read(path)) for path in files]
+    origin = min(header["monotonic_ns"] for _, header, _ in parts)
 
-def read_event(record: reads.Record, origin: int, lane: Callable[[int], Lane]) -> Event:
-    """A read as an event: the user's line and column, and in `detail` the library's line, the operator and the module."""
-    spot = reads.spot_of(record.seen)
-    place, column = places.resolve(spot) if spot else (None, -1)
-    detail = {}
-    if record.seen.library is not None and record.seen.user is not None:
-        detail["library"] = places.short(record.seen.library)
-    if record.operator:
-        detail["operator"] = record.operator
-    if record.module:
-        detail["module"] = record.module
-    return Event(
-        Kind.READ,
-        record.op,
-        lane(record.thread),
-        record.start - origin,
-        record.end - record.start,
-        bytes=record.bytes,
-        place=place,
-        column=column,
-        flags=Flag.FALLBACK if record.operator else Flag.NONE,
-        detail=json.dumps(detail) if detail else "",
-    )
+    for path, header, records in parts:
+
+        def lane(thread: int, process: int = header["pid"]) -> Lane:
+            return Lane(process, thread, label=(labels or {}).get(thread, ""))
+
+        meta.setdefault("origin_ns", header["origin_ns"] - (header["monotonic_ns"] - origin))
+        if path.suffix == ".rows":
+            add_rows(builder, records, origin, lane)
+        else:
+            facts = opencl.add_records(builder, records, origin, lane)
+            said += facts.pop("notes")
+            meta |= facts
+    return builder.trace(host=platform.node(), recorder="syncscope", notes=said, **meta)
 
 
 def steps_of(loader: Iterable[T]) -> Iterator[T]:

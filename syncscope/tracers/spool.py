@@ -26,7 +26,7 @@ RECORD = np.dtype(
 CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME: text in the last 48 bytes."""
 
 
-def create(folder: Path | None = None) -> tuple[int, Path]:
+def create(folder: Path | None = None, suffix: str = ".spool") -> tuple[int, Path]:
     """A new spool, open for writing.
 
     Raises:
@@ -35,7 +35,7 @@ def create(folder: Path | None = None) -> tuple[int, Path]:
     now, unix = time.monotonic_ns(), time.time_ns()
     header = {"syncscope": 1, "pid": os.getpid(), "origin_ns": unix, "monotonic_ns": now}
     try:
-        handle, name = tempfile.mkstemp(prefix=f"syncscope-{os.getpid()}-", suffix=".spool", dir=folder)
+        handle, name = tempfile.mkstemp(prefix=f"syncscope-{os.getpid()}-", suffix=suffix, dir=folder)
         os.write(handle, json.dumps(header).encode().ljust(HEADER))
     except OSError as error:
         raise UserError(

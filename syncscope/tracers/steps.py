@@ -9,7 +9,6 @@ from typing import Any
 from syncscope.tracers import reads
 
 sinks: list[Callable[[], None]] = []
-marked = False  # somebody marks the steps: finding them would count twice
 _first: weakref.ref[Any] | None = None
 
 

@@ -1,0 +1,173 @@
+"""What Python saw (reads, operators, steps), written as it comes beside the hook's spool, in the same 64-byte records.
+
+Memory stays flat and a killed process leaves what it knew: rows go to disk every few thousand, and once a second at a step.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.model.source import Place
+from syncscope.model.trace import Flag, Kind, Lane, Table
+from syncscope.tracers import places, reads, spool
+from syncscope.tracers.columns import Builder
+
+READ, OP, STEP = 7, 8, 9  # record types after the hook's own
+KINDS = {READ: Kind.READ, OP: Kind.OP, STEP: Kind.STEP}
+BATCH = 4096  # rows between two writes
+FLUSH = 1_000_000_000  # ns after which a step writes what there is
+
+
+class Journal:
+    """Rows on their way to disk. In a record `queue` is the column, `corr` the place and `a` the detail, by their names."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._handle, self.path = spool.create(folder, ".rows")
+        self._reads: deque[reads.Record] = deque()
+        self._ops: deque[tuple[str, int, int, bool, int]] = deque()
+        self._steps: deque[tuple[int, int, int, int]] = deque()
+        self._names = Table[str]()
+        self._known: dict[Any, tuple[int, int, int]] = {}
+        self._lock = threading.Lock()
+        self._flushed = time.monotonic_ns()
+        self.lost = 0
+
+    def read(self, record: reads.Record) -> None:
+        """A line has read."""
+        self._reads.append(record)
+        if len(self._reads) > BATCH:
+            self.flush()
+
+    def operator(self, name: str, start: int, end: int, fallback: bool) -> None:
+        """An operator of our own device has run on this thread."""
+        self._ops.append((name, start, end, fallback, reads.local.thread))
+        if len(self._ops) > BATCH:
+            self.flush()
+
+    def step(self, number: int, start: int, end: int) -> None:
+        """A step has ended on this thread."""
+        self._steps.append((number, start, end, reads.local.thread))
+        if end - self._flushed > FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what there is; a full disk is counted, not raised: the program must not die of its profiler."""
+        with self._lock:
+            self._flushed = time.monotonic_ns()
+            before = len(self._names)
+            rows = [self._step_row(*row) for row in _drain(self._steps)]
+            rows += [self._op_row(*row) for row in _drain(self._ops)]
+            rows += [self._read_row(row) for row in _drain(self._reads)]
+            new = list(self._names)[before:]
+            text = b"".join(_name_records(number, name) for number, name in enumerate(new, before + 1))
+            data = text + np.array(rows, spool.RECORD).tobytes()
+            try:
+                while data:
+                    data = data[os.write(self._handle, data) :]
+            except OSError:
+                self.lost += len(rows)
+
+    def close(self) -> None:
+        """Writes the rest."""
+        if self._handle >= 0:
+            self.flush()
+            os.close(self._handle)
+            self._handle = -1
+
+    def _number(self, name: str) -> int:
+        return self._names[name] + 1 if name else 0
+
+    def _step_row(self, number: int, start: int, end: int, thread: int) -> tuple[int, ...]:
+        return (STEP, 0, 0, 0, thread, 0, self._number(f"ProfilerStep#{number}"), 0, -1, start, end, 0, 0)
+
+    def _op_row(self, name: str, start: int, end: int, fallback: bool, thread: int) -> tuple[int, ...]:
+        flags = Flag.FALLBACK if fallback else Flag.NONE
+        return (OP, 0, flags, 0, thread, 0, self._number(name), 0, -1, start, end, 0, 0)
+
+    def _read_row(self, r: reads.Record) -> tuple[int, ...]:
+        key = (r.seen, r.operator, r.module)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._described(r)
+        place, column, detail = known
+        flags = Flag.FALLBACK if r.operator else Flag.NONE
+        return (READ, 0, flags, 0, r.thread, column, self._number(r.op), place, r.bytes, r.start, r.end, detail, 0)
+
+    def _described(self, r: reads.Record) -> tuple[int, int, int]:
+        """Numbers of place and detail, and the column: the user's line, and beside it the library's that reads."""
+        spot = reads.spot_of(r.seen)
+        place, column = places.resolve(spot) if spot else (None, -1)
+        detail = {}
+        if r.seen.library is not None and r.seen.user is not None:
+            detail["library"] = places.short(r.seen.library)
+        if r.operator:
+            detail["operator"] = r.operator
+        if r.module:
+            detail["module"] = r.module
+        number = self._number(json.dumps(detail)) if detail else 0
+        return (self._number(str(place)) if place else 0, max(0, column), number)
+
+
+def _drain(rows: deque[Any]) -> list[Any]:
+    """Takes out what is there; another thread may append meanwhile."""
+    return [rows.popleft() for _ in range(len(rows))]
+
+
+def _name_records(number: int, text: str) -> bytes:
+    raw = text.encode()
+    parts = [raw[i : i + 48] for i in range(0, len(raw), 48)] or [b""]
+    out = b""
+    for part in parts:
+        head = np.zeros(1, spool.RECORD)
+        head["type"], head["flags"], head["name"] = spool.NAME, len(part), number
+        out += head.tobytes()[:16] + part.ljust(48, b"\0")
+    return out
+
+
+def add_rows(builder: Builder, records: NDArray[Any], origin: int, lane: Callable[[int], Lane]) -> None:
+    """Adds the events of a journal's records to a builder."""
+    names = spool.texts(records)
+    records = records[np.isin(records["type"], list(KINDS))]
+    if not len(records):
+        return
+    table = [names.get(i) for i in range(max(names, default=0) + 1)]
+
+    def numbered(column: str, used: NDArray[Any], make: Callable[[str], Any]) -> NDArray[np.int64]:
+        """From the journal's numbers to the builder's, for the names that are used in this column."""
+        of = np.full(len(table), -1, np.int64)
+        present = [int(i) for i in np.unique(used) if i]
+        of[present] = builder.numbers(column, [make(table[i] or "") for i in present])
+        found: NDArray[np.int64] = of[used]
+        return found
+
+    threads, at = np.unique(records["tid"], return_inverse=True)
+    kinds = np.zeros(max(KINDS) + 1, np.int64)
+    kinds[list(KINDS)] = [int(kind) for kind in KINDS.values()]
+    builder.add(
+        len(records),
+        kind=kinds[records["type"]],
+        name=numbered("name", records["name"], str),
+        lane=builder.numbers("lane", [lane(int(t)) for t in threads])[at],
+        start=records["t0"] - origin,
+        duration=records["t1"] - records["t0"],
+        bytes=records["size"],
+        place=numbered("place", records["corr"], _place),
+        column=np.where(records["queue"] > 0, records["queue"].astype(np.int64), -1),
+        flags=records["flags"],
+        detail=numbered("detail", records["a"], str),
+    )
+
+
+def _place(text: str) -> Place:
+    path, _, line = text.rpartition(":")
+    return Place(path, int(line))
