@@ -49,18 +49,52 @@ class Shape(Enum):
     DYNAMIC = "dynamic"  # depends on data
 
 
-@dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of one value; `sure` is 0 (a guess) to 3 (torch's own API says so)."""
+    """What is known of one value; `sure` is 0 (a guess) to 3 (torch's own API says so).
 
-    kind: Value = Value.UNKNOWN
-    dtype: Dtype = Dtype.UNKNOWN
-    device: Device = Device.UNKNOWN
-    shape: Shape = Shape.UNKNOWN
-    ndim: int | None = None
-    sure: int = 0
-    why: tuple[str, ...] = ()
-    elements: tuple[Fact, ...] = ()  # of a SEQUENCE, in order
+    A plain class, made by the hundred thousand: treat it as immutable. `said` is where it was learnt (words, or the
+    expression in the `ast`), `source` the fact it was derived from; `why` renders that chain only when asked. `ref` is the
+    interpreter's own note of what a value stands for (a function, a class, a dotted name).
+    """
+
+    __slots__ = ("device", "dtype", "elements", "kind", "ndim", "ref", "said", "shape", "source", "sure")
+
+    def __init__(
+        self,
+        kind: Value = Value.UNKNOWN,
+        dtype: Dtype = Dtype.UNKNOWN,
+        device: Device = Device.UNKNOWN,
+        shape: Shape = Shape.UNKNOWN,
+        ndim: int | None = None,
+        sure: int = 0,
+        why: tuple[str, ...] | str | ast.AST = (),
+        elements: tuple[Fact, ...] = (),  # of a SEQUENCE, in order
+        ref: object = None,
+        source: Fact | None = None,
+    ) -> None:
+        self.kind = kind
+        self.dtype = dtype
+        self.device = device
+        self.shape = shape
+        self.ndim = ndim
+        self.sure = sure
+        self.said = why
+        self.elements = elements
+        self.ref = ref
+        self.source = source
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """How it came to be known, from the first reason to the last."""
+        said: list[tuple[str, ...]] = []
+        fact: Fact | None = self
+        while fact is not None and len(said) < _LONGEST_CHAIN:
+            said.append(_words(fact.said))
+            fact = fact.source
+        lines: dict[str, None] = {}
+        for words in reversed(said):
+            lines.update(dict.fromkeys(words))
+        return tuple(lines)
 
     @property
     def is_tensor(self) -> bool:
@@ -71,6 +105,37 @@ class Fact:
     def on_device(self) -> bool:
         """Whether it is a tensor that a device must compute."""
         return self.kind is Value.TENSOR and self.device is Device.DEVICE
+
+    def _known(self) -> tuple[object, ...]:
+        return (self.kind, self.dtype, self.device, self.shape, self.ndim, self.sure, self.elements)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Fact) and self._known() == other._known())
+
+    def __hash__(self) -> int:
+        return hash(self._known())
+
+    def __repr__(self) -> str:
+        return f"Fact({self})"
+
+    def __str__(self) -> str:
+        words = [self.kind.value]
+        words += [w.value for w in (self.dtype, self.device, self.shape) if w.value != "unknown"]
+        words += [f"{self.ndim}-d"] if self.ndim is not None else []
+        return f"{' '.join(words)} {self.sure}"
+
+
+_LONGEST_CHAIN = 12  # links of a `why`: what lies further back no longer explains anything
+
+
+def _words(said: tuple[str, ...] | str | ast.AST) -> tuple[str, ...]:
+    if isinstance(said, tuple):
+        return said
+    if isinstance(said, str):
+        return (said,)
+    text = ast.unparse(said).partition("\n")[0]
+    line = getattr(said, "lineno", 0)
+    return (f"line {line}: {text if len(text) <= 100 else text[:97] + '...'}",)
 
 
 UNKNOWN = Fact()

@@ -1,0 +1,179 @@
+"""What an annotation says of a value."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors.facts import (
+    ANY_DTYPE,
+    BOOL,
+    FLOATING,
+    INT,
+    INTEGER,
+    MODULE,
+    NONE,
+    NUMBER,
+    OTHER,
+    SIZE,
+    STRING,
+    TENSOR,
+    THING,
+    TRUTH,
+    items,
+    join,
+    named,
+    sequence,
+    tensor,
+)
+from syncscope.tensors.facts import FLOAT as FLOAT_DTYPE
+from syncscope.tensors.project import Class, Module
+from syncscope.tensors.scope import instance, lookup, member
+from syncscope.tensors.signatures import DTYPE_NAMED
+
+_PLAIN = {
+    "builtins.int": INTEGER,
+    "builtins.float": FLOATING,
+    "builtins.bool": TRUTH,
+    "builtins.complex": NUMBER,
+    "builtins.str": STRING,
+    "builtins.bytes": STRING,
+    "builtins.None": NONE,
+    "torch.Size": SIZE,
+    "torch.device": Fact(OTHER, ref="torch.device", sure=3),
+    "torch.dtype": Fact(OTHER, ref="torch.dtype", sure=3),
+    "numbers.Number": NUMBER,
+    "torch.Generator": THING,
+    "typing.Any": UNKNOWN,
+    "typing.Callable": THING,
+    "collections.abc.Callable": THING,
+}
+_LISTS = {
+    "list",
+    "List",
+    "Sequence",
+    "Iterable",
+    "Iterator",
+    "Collection",
+    "set",
+    "Set",
+    "frozenset",
+    "Generator",
+    "deque",
+    "MutableSequence",
+}
+_DICTS = {"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict", "DefaultDict"}
+_SAME = {"Optional", "Final", "Annotated", "Required", "NotRequired", "ClassVar", "Type"}
+_JAX = {
+    "Float": FLOAT_DTYPE,
+    "Int": INT,
+    "Integer": INT,
+    "Bool": BOOL,
+    "Shaped": ANY_DTYPE,
+    "Num": ANY_DTYPE,
+    "Inexact": FLOAT_DTYPE,
+}
+
+
+def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
+    """The fact behind an annotation, UNKNOWN when it says nothing; a tensor's comes with `why` it is one."""
+    if node is None:
+        return UNKNOWN
+    kind = node.__class__
+    if kind is ast.Constant:
+        assert isinstance(node, ast.Constant)
+        if isinstance(node.value, str):
+            try:
+                return annotated(module, ast.parse(node.value, mode="eval").body, why)
+            except (SyntaxError, RecursionError, ValueError):
+                return UNKNOWN
+        return NONE if node.value is None else UNKNOWN
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.BitOr):
+            return _either(annotated(module, node.left, why), annotated(module, node.right, why))
+        return UNKNOWN
+    if isinstance(node, ast.Subscript):
+        return _subscripted(module, node, why)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _meaning(module, _target(module, node), why)
+    return UNKNOWN
+
+
+def _either(a: Fact, b: Fact) -> Fact:
+    """One of a Union: Optional keeps its sureness, a tensor beside something else is only a guess."""
+    for one, other in ((a, b), (b, a)):
+        if other is NONE:
+            return one
+        if one.kind is TENSOR and other.kind is not TENSOR:
+            return tensor(one.dtype, sure=1, why="one of the types it is annotated with is Tensor")
+    return join(a, b) if a.kind is b.kind else UNKNOWN
+
+
+def _target(module: Module, node: ast.expr) -> Fact:
+    if isinstance(node, ast.Name):
+        return lookup(module, node.id)
+    if isinstance(node, ast.Attribute):
+        of = _target(module, node.value)
+        return member(of, node.attr) if of is not UNKNOWN else UNKNOWN
+    return UNKNOWN
+
+
+def _meaning(module: Module, target: Fact, why: str) -> Fact:
+    ref = target.ref
+    if isinstance(ref, Class):
+        return instance(ref)
+    if not isinstance(ref, str):
+        return UNKNOWN
+    plain = _PLAIN.get(ref)
+    if plain is not None:
+        return plain
+    word = ref.rpartition(".")[2]
+    if ref.startswith("torch."):
+        if word in ("Tensor", "Parameter", "Buffer"):
+            return tensor(sure=3, why=why or "annotated as a tensor")
+        if word.endswith("Tensor") and word in DTYPE_NAMED:
+            # Only the name of the class is meant: people write FloatTensor for any floating dtype and LongTensor for any integer.
+            dtype = DTYPE_NAMED[word]
+            return tensor(dtype if dtype is not FLOAT_DTYPE else ANY_DTYPE, sure=3, why=why or f"annotated as {word}")
+        if ref.startswith("torch.nn.") and word[:1].isupper():
+            return Fact(MODULE, sure=3, ref=ref)
+        if ref.startswith(("torch.distributions.", "torch.optim.")):
+            return Fact(OTHER, sure=3, ref=f"{ref}()")
+        if ref == "torch.utils.data.DataLoader":
+            return Fact(OTHER, sure=3, ref="torch.utils.data.DataLoader()")
+    if word == "Tensor":
+        return tensor(sure=3, why=why or "annotated as a tensor")
+    if ref.startswith("numpy") and word in ("ndarray", "NDArray"):
+        return named("numpy.ndarray()")
+    if ref.startswith("builtins."):
+        return Fact(OTHER, sure=3, ref=ref + "()")
+    return UNKNOWN
+
+
+def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
+    target = _target(module, node.value)
+    word = target.ref.rpartition(".")[2] if isinstance(target.ref, str) else ""
+    if not word:
+        word = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if not inner:
+        return UNKNOWN
+    if word in _SAME:
+        return annotated(module, inner[0], why)
+    if word == "Union":
+        found = annotated(module, inner[0], why)
+        for each in inner[1:]:
+            found = _either(found, annotated(module, each, why))
+        return found
+    if word in ("tuple", "Tuple"):
+        if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is ...:
+            return items(annotated(module, inner[0], why))
+        return sequence(tuple(annotated(module, each, why) for each in inner))
+    if word in _LISTS:
+        return items(annotated(module, inner[0], why))
+    if word in _DICTS and len(inner) == 2:
+        return items(annotated(module, inner[1], why))
+    if word in _JAX and target.ref != "builtins.bool":
+        fact = annotated(module, inner[0], why)
+        return tensor(_JAX[word], sure=3, why=why) if fact.kind is TENSOR else fact
+    return UNKNOWN

@@ -1,0 +1,753 @@
+"""Expressions: what each gives, and where Python itself asks a tensor for its value."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors.calls import call
+from syncscope.tensors.facts import (
+    ANY_DTYPE,
+    ANY_SHAPE,
+    ARRAY,
+    BATCH,
+    BOOL,
+    DYNAMIC,
+    FIXED,
+    FLOAT,
+    FLOATING,
+    HOST,
+    INT,
+    INTEGER,
+    MODULE,
+    NONE,
+    NP_ARRAY,
+    NUMBER,
+    NUMBERS,
+    OTHER,
+    SCALAR,
+    SEQUENCE,
+    SIZE,
+    STRING,
+    TENSOR,
+    THING,
+    TRUTH,
+    Items,
+    device_of,
+    element,
+    items,
+    join,
+    named,
+    sequence,
+    tensor,
+)
+from syncscope.tensors.frame import ASKED, EXPRESSIONS, Frame, condition, evaluate
+from syncscope.tensors.functions import attribute
+from syncscope.tensors.project import Function, Module
+from syncscope.tensors.scope import lookup, member
+from syncscope.tensors.signatures import DTYPE_NAMED
+from syncscope.tensors.statements import bind, dotted, iterated
+
+NOTHING_KNOWN = UNKNOWN.kind
+_TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}
+_TENSOR_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
+_NUMBER_ATTRIBUTES = frozenset(
+    ["ndim", "is_cuda", "requires_grad", "is_leaf", "is_sparse", "itemsize", "nbytes", "is_meta", "is_mps", "is_quantized", "is_nested", "is_xpu"]
+)
+
+
+def constant(frame: Frame, node: ast.Constant) -> Fact:
+    return _TYPES.get(node.value.__class__, THING)
+
+
+def name(frame: Frame, node: ast.Name) -> Fact:
+    word = node.id
+    fact = frame.env.get(word)
+    if fact is not None:
+        return fact
+    outer = frame.outer
+    while outer is not None:
+        fact = outer.env.get(word)
+        if fact is not None:
+            return fact
+        outer = outer.outer
+    fact = frame.module.facts.get(word)
+    if fact is None:
+        fact = lookup(frame.module, word)
+    if fact is UNKNOWN and word in frame.used:
+        return frame.assumed(word, node)
+    return fact
+
+
+def attribute_of(frame: Frame, node: ast.Attribute) -> Fact:
+    owner = frame.table[node.value.__class__](frame, node.value)
+    return read_attribute(frame, node, owner)
+
+
+def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
+    kind = owner.kind
+    word = node.attr
+    if kind is TENSOR:
+        return _tensor_attribute(frame, node, owner)
+    ref = owner.ref
+    if kind is OTHER or kind is MODULE:
+        if ref.__class__ is str:
+            if kind is OTHER:
+                found = named(f"{ref}.{word}")
+                if ref == "torch" and word in DTYPE_NAMED and found.dtype is ANY_DTYPE:
+                    found.dtype = DTYPE_NAMED[word]
+                    found.ref = "torch.dtype"
+                return found
+            if word in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
+                return tensor(FLOAT, sure=3, why=node, shape=FIXED)
+        elif isinstance(ref, Module):
+            return member(owner, word)
+        elif ref is not None:
+            path = dotted(node)
+            if path:
+                fact = frame.env.get(path)
+                if fact is not None and fact is not NONE:
+                    return fact
+            fact = attribute(owner, word, frame)
+            if fact is None:
+                fact = member(owner, word)
+            if fact.kind is not NOTHING_KNOWN and fact is not NONE:
+                return fact
+            return used_as(frame, node, path)
+    elif kind is ARRAY:
+        return (
+            NP_ARRAY
+            if word in ("T", "real", "imag", "flat")
+            else SIZE
+            if word == "shape"
+            else INTEGER
+            if word in ("size", "ndim")
+            else UNKNOWN
+        )
+    elif kind is BATCH:
+        return element(owner)
+    elif kind is SEQUENCE and isinstance(ref, Items) and ref.keys is not None and word in ref.keys:
+        return ref.keys[word]
+    path = dotted(node)
+    if path:
+        fact = frame.env.get(path)
+        if fact is not None:
+            return fact
+        return used_as(frame, node, path)
+    return UNKNOWN
+
+
+def used_as(frame: Frame, node: ast.Attribute, path: str) -> Fact:
+    """What the uses of `a.b` in this function, or of `self.b` in this class, say."""
+    if not path:
+        return UNKNOWN
+    weight = frame.used.get(path, 0)
+    if weight < 2 and path.startswith("self."):
+        cls = frame.cls
+        if cls is not None:
+            if cls.used_as is None:
+                cls.used_as = cls.module.evidence.between(cls.node.lineno, cls.node.end_lineno or cls.node.lineno)
+            weight = cls.used_as.get(path, 0)
+    if weight == 2:
+        return tensor(sure=2, why=f"`{path}` is used as only a tensor can be")
+    return UNKNOWN
+
+
+def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
+    word = node.attr
+    if word == "shape":
+        return SIZE
+    if word == "device":
+        return Fact(OTHER, ANY_DTYPE, owner.device, sure=3, ref="torch.device")
+    if word == "dtype":
+        return Fact(OTHER, owner.dtype, sure=3, ref="torch.dtype")
+    if word in _TENSOR_ATTRIBUTES:
+        return Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.sure, (), source=owner)
+    if word in _NUMBER_ATTRIBUTES:
+        return INTEGER
+    if word in ("values", "indices"):
+        return Fact(
+            TENSOR,
+            ANY_DTYPE if word == "values" else INT,
+            owner.device,
+            owner.shape,
+            None,
+            owner.sure,
+            (),
+            source=owner,
+        )
+    path = dotted(node)
+    if path:
+        fact = frame.env.get(path)
+        if fact is not None:
+            return fact
+        if frame.used.get(path) == 2:
+            return tensor(sure=2, why=f"`{path}` is used as only a tensor can be")
+    if owner.sure < 3 and word in ("loss", "logits", "last_hidden_state", "hidden_states", "pooler_output"):
+        return tensor(FLOAT, sure=owner.sure, why=node, ndim=0 if word == "loss" else None)
+    return UNKNOWN
+
+
+def binary_operation(frame: Frame, node: ast.BinOp) -> Fact:
+    table = frame.table
+    left = table[node.left.__class__](frame, node.left)
+    right = table[node.right.__class__](frame, node.right)
+    if left.kind is NOTHING_KNOWN and right.kind is NOTHING_KNOWN:
+        return UNKNOWN
+    return binary(node, left, right, node.op, frame)
+
+
+def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Frame | None = None) -> Fact:
+    """The result of an arithmetic or bitwise operator."""
+    lk, rk = left.kind, right.kind
+    if lk is TENSOR or rk is TENSOR:
+        one, other = (left, right) if lk is TENSOR else (right, left)
+        ok = other.kind
+        if one is right and left.ref == "str":  # "..." % tensor
+            if frame is not None and op.__class__ is ast.Mod and isinstance(node, ast.BinOp):
+                frame.emit("format", node, node.right, right)
+            return STRING
+        if ok is OTHER and one.sure < 3:
+            return UNKNOWN
+        operator = op.__class__
+        if operator is ast.Div:
+            dtype = FLOAT
+        elif one.dtype is other.dtype:
+            dtype = one.dtype
+            if dtype is BOOL and ok is TENSOR and operator not in (ast.BitAnd, ast.BitOr, ast.BitXor):
+                dtype = INT if operator is not ast.Sub else BOOL
+            elif dtype is BOOL and operator in (ast.Mult, ast.Add):
+                dtype = INT
+        elif FLOAT in (one.dtype, other.dtype) and ok in (TENSOR, SCALAR):
+            dtype = FLOAT
+        elif (one.dtype is INT and other.dtype is BOOL) or (one.dtype is BOOL and other.dtype is INT):
+            dtype = INT
+        elif ok is SCALAR and other.dtype is INT:
+            dtype = one.dtype
+        elif operator in (ast.BitAnd, ast.BitOr, ast.BitXor) and BOOL in (one.dtype, other.dtype):
+            dtype = BOOL
+        else:
+            dtype = ANY_DTYPE
+        if ok is TENSOR:
+            ndim = max(one.ndim, other.ndim) if one.ndim is not None and other.ndim is not None else None
+            if operator is ast.MatMult:
+                ndim = one.ndim if one.ndim == other.ndim and one.ndim is not None and one.ndim > 1 else None
+            return Fact(
+                TENSOR,
+                dtype,
+                device_of(one, other),
+                _shape(one, other),
+                ndim,
+                max(one.sure, other.sure),
+                node,
+                source=_surer(one, other),
+            )
+        device = one.device if ok is not NOTHING_KNOWN or one.device is not HOST else device_of(one, other)
+        return Fact(TENSOR, dtype, device, one.shape, one.ndim if ok is SCALAR else None, one.sure, node, source=one)
+    if lk is ARRAY or rk is ARRAY:
+        return NP_ARRAY
+    if lk is SCALAR and rk is SCALAR:
+        if left.dtype is right.dtype and left.dtype is INT and op.__class__ not in (ast.Div, ast.Pow):
+            return INTEGER
+        return NUMBER
+    if lk is SEQUENCE and rk is SEQUENCE and op.__class__ is ast.Add:
+        if left.elements and right.elements:
+            return sequence(left.elements + right.elements)
+        return join(left, right)
+    if lk is SEQUENCE and op.__class__ is ast.Mult:
+        return items(element(left))
+    if left.ref == "str" or right.ref == "str":
+        if (
+            op.__class__ is ast.Mod
+            and left.ref == "str"
+            and rk is SEQUENCE
+            and frame is not None
+            and isinstance(node, ast.BinOp)
+        ):
+            for each in right.elements:
+                if each.kind is TENSOR:
+                    frame.emit("format", node, node.right, each)
+                    break
+        return STRING if left.ref == "str" else UNKNOWN
+    return UNKNOWN
+
+
+def _shape(one: Fact, other: Fact) -> object:
+    if one.shape is other.shape:
+        return one.shape
+    return DYNAMIC if DYNAMIC in (one.shape, other.shape) else ANY_SHAPE
+
+
+def _surer(one: Fact, other: Fact) -> Fact:
+    return one if one.sure >= other.sure else other
+
+
+def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
+    if node.op.__class__ is ast.Not:
+        condition(frame, node.operand)
+        return TRUTH
+    fact = evaluate(frame, node.operand)
+    if fact.kind is TENSOR:
+        return Fact(TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, fact.sure, node, source=fact)
+    return fact if fact.kind in (SCALAR, ARRAY) else UNKNOWN
+
+
+def comparison(frame: Frame, node: ast.Compare) -> Fact:
+    table = frame.table
+    left = table[node.left.__class__](frame, node.left)
+    before = node.left
+    result = TRUTH
+    last = len(node.ops) - 1
+    for position, (op, right_node) in enumerate(zip(node.ops, node.comparators)):
+        right = table[right_node.__class__](frame, right_node)
+        operator = op.__class__
+        if operator is ast.Is or operator is ast.IsNot:
+            result = TRUTH
+        elif operator is ast.In or operator is ast.NotIn:
+            result = TRUTH
+            if right.kind is TENSOR:
+                frame.emit("condition", node, right_node, right)
+            elif left.kind is TENSOR and right.kind is SEQUENCE and left.sure > 1:
+                frame.emit("condition", node, before, left, 2)
+        elif left.kind is TENSOR or right.kind is TENSOR:
+            if (left.ref == "str" or right.ref == "str" or left is NONE or right is NONE) or (
+                (left.kind is SEQUENCE or right.kind is SEQUENCE) and operator in (ast.Eq, ast.NotEq)
+            ):
+                result = UNKNOWN
+            else:
+                result = _compared(node, left, right)
+                if position < last:
+                    frame.emit("condition", node, before, result)
+        elif left.kind is ARRAY or right.kind is ARRAY:
+            result = NP_ARRAY
+        elif (left.kind is NOTHING_KNOWN and right.kind is NOTHING_KNOWN) or left.kind is NOTHING_KNOWN or right.kind is NOTHING_KNOWN:
+            result = UNKNOWN
+        elif left.kind is SEQUENCE and right.kind is SEQUENCE and operator in (ast.Eq, ast.NotEq):
+            result = TRUTH
+            for side, at in ((left, before), (right, right_node)):
+                each = next((e for e in side.elements if e.kind is TENSOR), None)
+                if each is not None:
+                    frame.emit("condition", node, at, each)
+                    break
+        else:
+            result = TRUTH
+        left, before = right, right_node
+    return result
+
+
+def _compared(node: ast.AST, left: Fact, right: Fact) -> Fact:
+    one, other = (left, right) if left.kind is TENSOR else (right, left)
+    if other.kind is TENSOR:
+        ndim = max(one.ndim, other.ndim) if one.ndim is not None and other.ndim is not None else None
+        return Fact(
+            TENSOR,
+            BOOL,
+            device_of(one, other),
+            _shape(one, other),
+            ndim,
+            max(one.sure, other.sure),
+            node,
+            source=_surer(one, other),
+        )
+    ndim = one.ndim if other.kind is SCALAR else None
+    return Fact(TENSOR, BOOL, one.device, one.shape, ndim, one.sure, node, source=one)
+
+
+def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
+    from syncscope.tensors.statements import learnt
+
+    *first, last = node.values
+    result: Fact | None = None
+    env = frame.env
+    for value in first:
+        fact = condition(frame, value)
+        when, otherwise = learnt(frame, value)
+        more = when if node.op.__class__ is ast.And else otherwise
+        if more:
+            frame.env = {**frame.env, **more}
+        result = fact if result is None else join(result, fact)
+    fact = evaluate(frame, last)
+    frame.env = env
+    return join(result, fact) if result is not None else fact
+
+
+def truth_of(frame: Frame, node: ast.expr) -> Fact:
+    """The truth of `a and b`: the last operand is asked as well."""
+    if isinstance(node, ast.BoolOp):
+        from syncscope.tensors.statements import learnt
+
+        env = frame.env
+        for value in node.values:
+            truth_of(frame, value)
+            when, otherwise = learnt(frame, value)
+            more = when if node.op.__class__ is ast.And else otherwise
+            if more:
+                frame.env = {**frame.env, **more}
+        frame.env = env
+        return TRUTH
+    fact = evaluate(frame, node)
+    if fact.kind is TENSOR:
+        frame.emit("condition", node, node, fact)
+    return fact
+
+
+def conditional(frame: Frame, node: ast.IfExp) -> Fact:
+    from syncscope.tensors.statements import constant as decided
+    from syncscope.tensors.statements import learnt
+
+    condition(frame, node.test)
+    when, otherwise = learnt(frame, node.test)
+    env = frame.env
+    truth = decided(frame, node.test)
+    if when:
+        frame.env = {**env, **when}
+    waits = frame.waits
+    if truth is False:
+        frame.waits = None
+    body = evaluate(frame, node.body)
+    frame.waits = None if truth is True else waits
+    frame.env = {**env, **otherwise} if otherwise else env
+    other = evaluate(frame, node.orelse)
+    frame.env, frame.waits = env, waits
+    if truth is not None:
+        return body if truth else other
+    return join(body, other)
+
+
+def subscript(frame: Frame, node: ast.Subscript) -> Fact:
+    base = evaluate(frame, node.value)
+    kind = base.kind
+    if kind is SEQUENCE or kind is BATCH:
+        return _item(frame, node, base)
+    if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
+        return base
+    how, mask, at, result = index_kind(frame, node, base)
+    if how == "mask" and mask is not None and kind is not ARRAY:
+        sure = min(mask.sure, base.sure) if kind is TENSOR else min(mask.sure, 2)
+        if kind is MODULE or kind is OTHER:
+            sure = min(sure, 1)
+        frame.emit("mask_read", node, at, mask, sure)
+    return result
+
+
+def _item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
+    index = node.slice
+    if isinstance(index, ast.Constant):
+        value = index.value
+        if isinstance(value, int):
+            return element(base, value)
+        ref = base.ref
+        if isinstance(ref, Items) and ref.keys is not None and value in ref.keys:
+            return ref.keys[value]
+        return element(base)
+    if (
+        isinstance(index, ast.UnaryOp)
+        and isinstance(index.operand, ast.Constant)
+        and isinstance(index.operand.value, int)
+    ):
+        return element(base, -index.operand.value)
+    if isinstance(index, ast.Slice):
+        for bound in (index.lower, index.upper, index.step):
+            if bound is not None:
+                fact = evaluate(frame, bound)
+                if fact.kind is TENSOR:
+                    frame.emit("index", node, bound, fact)
+        if base.elements and (index.lower is None or isinstance(index.lower, ast.Constant)) and index.step is None:
+            low = index.lower.value if isinstance(index.lower, ast.Constant) else None
+            high = index.upper.value if isinstance(index.upper, ast.Constant) else None
+            if (low is None or isinstance(low, int)) and (index.upper is None or isinstance(high, int)):
+                return sequence(base.elements[low:high])
+        return items(element(base)) if base.elements else base
+    fact = evaluate(frame, index)
+    if fact.kind is TENSOR and base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
+        frame.emit("index", node, index, fact)
+    return element(base)
+
+
+def index_kind(frame: Frame, node: ast.Subscript, base: Fact) -> tuple[str, Fact | None, ast.expr | None, Fact]:
+    """How a tensor is indexed: ("mask" or "plain", the mask's fact, its node, the result)."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    mask: Fact | None = None
+    at: ast.expr | None = None
+    ndim = base.ndim
+    gathered: Fact | None = None
+    tensorlike = base.kind is TENSOR
+    for part in parts:
+        kind = part.__class__
+        if kind is ast.Slice:
+            for bound in (part.lower, part.upper, part.step):  # type: ignore[attr-defined]  # checked by class
+                if bound is not None and bound.__class__ is not ast.Constant:
+                    fact = evaluate(frame, bound)
+                    if fact.kind is TENSOR:
+                        frame.emit("size", node, bound, fact)
+            continue
+        if kind is ast.Constant:
+            value = part.value  # type: ignore[attr-defined]  # checked by class
+            if value is None:
+                ndim = None if ndim is None else ndim + 1
+            elif value.__class__ is int:
+                ndim = None if ndim is None else ndim - 1
+            elif value is not ...:
+                ndim = None
+            continue
+        fact = evaluate(frame, part)
+        if fact.kind is TENSOR:
+            if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and _mask_like(part)):
+                if mask is None or fact.sure > mask.sure:
+                    mask = (
+                        fact
+                        if fact.dtype is BOOL
+                        else Fact(
+                            TENSOR,
+                            ANY_DTYPE,
+                            fact.device,
+                            fact.shape,
+                            fact.ndim,
+                            min(fact.sure, 2),
+                            fact.said,
+                            source=fact.source,
+                        )
+                    )
+                    at = part
+                if fact.ndim is not None and ndim is not None:
+                    ndim = ndim - fact.ndim + 1
+                else:
+                    ndim = None
+            elif fact.ndim == 0:
+                if (tensorlike or base.kind is ARRAY) and fact.dtype is not FLOAT:
+                    frame.emit("scalar_index", node, part, fact, base.sure)
+                ndim = None if ndim is None else ndim - 1
+            else:
+                gathered = fact
+                if fact.ndim is not None and ndim is not None:
+                    ndim = ndim - 1 + fact.ndim
+                else:
+                    ndim = None
+        elif fact.kind is SCALAR:
+            ndim = None if ndim is None else ndim - 1
+        elif fact.kind in (SEQUENCE, ARRAY) and tensorlike:
+            if (
+                not isinstance(part, ast.Tuple)
+                and (fact.kind is ARRAY or isinstance(part, ast.List))
+                and fact.ref != "size"
+            ):
+                frame.emit(
+                    "index_list",
+                    node,
+                    part,
+                    Fact(
+                        base.kind,
+                        base.dtype,
+                        base.device,
+                        base.shape,
+                        base.ndim,
+                        min(base.sure, 2),
+                        base.said,
+                        source=base.source,
+                    ),
+                )
+            ndim = None
+        elif fact is NONE:
+            ndim = None if ndim is None else ndim + 1
+        else:
+            ndim = None
+    if mask is not None:
+        if not tensorlike and base.kind is not NOTHING_KNOWN:
+            return "mask", mask, at, base if base.kind is ARRAY else UNKNOWN
+        sure = min(base.sure, mask.sure) if tensorlike else min(mask.sure, 2)
+        device = base.device if tensorlike else mask.device
+        return (
+            "mask",
+            mask,
+            at,
+            Fact(TENSOR, base.dtype if tensorlike else ANY_DTYPE, device, DYNAMIC, ndim, sure, node, source=mask),
+        )
+    if tensorlike:
+        shape = base.shape if gathered is None else gathered.shape if gathered.shape is DYNAMIC else base.shape
+        return (
+            "plain",
+            None,
+            None,
+            Fact(
+                TENSOR,
+                base.dtype,
+                base.device,
+                shape,
+                ndim if ndim is None or ndim >= 0 else None,
+                base.sure,
+                (),
+                source=base,
+            ),
+        )
+    if base.kind is ARRAY:
+        return "plain", None, None, base
+    path = dotted(node.value)
+    if path and frame.used.get(path) == 2:
+        return "plain", None, None, UNKNOWN
+    return "plain", None, None, UNKNOWN
+
+
+def _mask_like(node: ast.expr) -> bool:
+    while isinstance(node, (ast.Subscript, ast.UnaryOp)):
+        if isinstance(node, ast.UnaryOp):
+            if isinstance(node.op, ast.Invert):
+                return True
+            node = node.operand
+        else:
+            node = node.value
+    word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    word = word.lower()
+    return (
+        ("mask" in word or word in ("keep", "valid", "to_keep", "is_valid"))
+        and "attention" not in word
+        and "idx" not in word
+        and "ind" not in word
+    )
+
+
+def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:
+    found = []
+    starred = False
+    for each in node.elts:
+        if each.__class__ is ast.Starred:
+            starred = True
+            found.append(element(evaluate(frame, each.value)))  # type: ignore[attr-defined]  # checked by class
+        else:
+            found.append(frame.table[each.__class__](frame, each))
+    if not found:
+        return Fact(SEQUENCE, sure=3)
+    if starred or len(found) > 24:
+        each = found[0]
+        for other in found[1:]:
+            each = join(each, other)
+        return items(each)
+    if all(f.kind is SCALAR for f in found) and len(found) > 4:
+        return NUMBERS
+    return Fact(SEQUENCE, sure=3, elements=tuple(found))
+
+
+def dictionary(frame: Frame, node: ast.Dict) -> Fact:
+    keys: dict[object, Fact] = {}
+    each: Fact = UNKNOWN
+    for key, value in zip(node.keys, node.values):
+        fact = frame.table[value.__class__](frame, value)
+        if key is None:
+            if isinstance(fact.ref, Items) and fact.ref.keys is not None:
+                keys.update(fact.ref.keys)
+        elif isinstance(key, ast.Constant):
+            keys[key.value] = fact
+        else:
+            condition_free = evaluate(frame, key)
+            if condition_free.kind is TENSOR:
+                frame.emit("index", key, key, condition_free, 1)
+            each = fact if each is UNKNOWN else join(each, fact)
+    return Fact(SEQUENCE, sure=3, ref=Items(each, keys))
+
+
+def comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Fact:
+    env = frame.env
+    frame.env = dict(env)
+    _generators(frame, node.generators)
+    each = evaluate(frame, node.elt)
+    frame.env = env
+    return items(each)
+
+
+def dict_comprehension(frame: Frame, node: ast.DictComp) -> Fact:
+    env = frame.env
+    frame.env = dict(env)
+    _generators(frame, node.generators)
+    evaluate(frame, node.key)
+    each = evaluate(frame, node.value)
+    frame.env = env
+    return items(each, {})
+
+
+def _generators(frame: Frame, generators: list[ast.comprehension]) -> None:
+    from syncscope.tensors.statements import learnt
+
+    for generator in generators:
+        each, _ = iterated(frame, generator.iter, evaluate(frame, generator.iter))
+        bind(frame, generator.target, each)
+        for test in generator.ifs:
+            condition(frame, test)
+            when, _ = learnt(frame, test)
+            frame.env.update(when)
+
+
+def formatted(frame: Frame, node: ast.JoinedStr) -> Fact:
+    for part in node.values:
+        if part.__class__ is ast.FormattedValue:
+            fact = evaluate(frame, part.value)  # type: ignore[attr-defined]  # checked by class
+            if fact.kind is TENSOR:
+                frame.emit("format", node, part.value, fact)  # type: ignore[attr-defined]  # checked by class
+    return STRING
+
+
+def anonymous(frame: Frame, node: ast.Lambda) -> Fact:
+    env = frame.env
+    frame.env = dict(env)
+    for argument in (*node.args.args, *node.args.kwonlyargs):
+        frame.env[argument.arg] = frame.assumed(argument.arg, node)
+    evaluate(frame, node.body)
+    frame.env = env
+    return Fact(OTHER, sure=3, ref=node)
+
+
+def walrus(frame: Frame, node: ast.NamedExpr) -> Fact:
+    fact = evaluate(frame, node.value)
+    bind(frame, node.target, fact)
+    return fact
+
+
+def starred(frame: Frame, node: ast.Starred) -> Fact:
+    evaluate(frame, node.value)
+    return UNKNOWN
+
+
+def inner_value(frame: Frame, node: ast.Await | ast.Yield | ast.YieldFrom) -> Fact:
+    if node.value is not None:
+        evaluate(frame, node.value)
+    return UNKNOWN
+
+
+def slice_value(frame: Frame, node: ast.Slice) -> Fact:
+    for bound in (node.lower, node.upper, node.step):
+        if bound is not None:
+            evaluate(frame, bound)
+    return THING
+
+
+EXPRESSIONS.update(
+    {
+        ast.Constant: constant,
+        ast.Name: name,
+        ast.Attribute: attribute_of,
+        ast.BinOp: binary_operation,
+        ast.UnaryOp: unary_operation,
+        ast.Compare: comparison,
+        ast.BoolOp: boolean_operation,
+        ast.IfExp: conditional,
+        ast.Subscript: subscript,
+        ast.Tuple: collection,
+        ast.List: collection,
+        ast.Set: collection,
+        ast.Dict: dictionary,
+        ast.ListComp: comprehension,
+        ast.SetComp: comprehension,
+        ast.GeneratorExp: comprehension,
+        ast.DictComp: dict_comprehension,
+        ast.JoinedStr: formatted,
+        ast.Lambda: anonymous,
+        ast.NamedExpr: walrus,
+        ast.Starred: starred,
+        ast.Await: inner_value,
+        ast.Yield: inner_value,
+        ast.YieldFrom: inner_value,
+        ast.Slice: slice_value,
+        ast.Call: call,
+        ast.FormattedValue: lambda frame, node: evaluate(frame, node.value),
+    }
+)
+ASKED[ast.BoolOp] = truth_of
+_UNUSED = (Function,)

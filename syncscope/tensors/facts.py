@@ -1,0 +1,198 @@
+"""Facts that occur everywhere, made once, and how two facts become one."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape, Value
+
+TENSOR, MODULE, BATCH, ARRAY = Value.TENSOR, Value.MODULE, Value.BATCH, Value.ARRAY
+SCALAR, SEQUENCE, OTHER = Value.SCALAR, Value.SEQUENCE, Value.OTHER
+HOST, DEVICE, SOMEWHERE = Device.HOST, Device.DEVICE, Device.UNKNOWN
+FIXED, DYNAMIC, ANY_SHAPE = Shape.FIXED, Shape.DYNAMIC, Shape.UNKNOWN
+BOOL, INT, FLOAT, ANY_DTYPE = Dtype.BOOL, Dtype.INT, Dtype.FLOAT, Dtype.UNKNOWN
+
+NUMBER = Fact(SCALAR, ANY_DTYPE, HOST, sure=3)
+TRUTH = Fact(SCALAR, BOOL, HOST, sure=3)
+INTEGER = Fact(SCALAR, INT, HOST, sure=3)
+FLOATING = Fact(SCALAR, FLOAT, HOST, sure=3)
+STRING = Fact(OTHER, sure=3, ref="str")
+NONE = Fact(OTHER, sure=3, ref="None")
+THING = Fact(OTHER, sure=3)
+SIZE = Fact(SEQUENCE, INT, HOST, sure=3, ref="size")  # torch.Size: a tuple of Python integers
+NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, sure=3, ref="numbers")  # a list of Python numbers, however deep
+NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, sure=3)
+
+_names: dict[str, Fact] = {}
+
+
+class Items:
+    """What a list, a dict or an iterator holds: its keys where they are written out, else one fact for all."""
+
+    __slots__ = ("each", "keys")
+
+    def __init__(self, each: Fact = UNKNOWN, keys: dict[object, Fact] | None = None) -> None:
+        self.each = each
+        self.keys = keys
+
+
+def named(dotted: str) -> Fact:
+    """A name from outside the project, as it would be imported: `torch.nn.functional.pad`."""
+    fact = _names.get(dotted)
+    if fact is None:
+        fact = _names[dotted] = Fact(OTHER, ref=dotted, sure=3)
+    return fact
+
+
+def sequence(elements: tuple[Fact, ...]) -> Fact:
+    """A tuple or list whose elements are known one by one."""
+    return Fact(SEQUENCE, sure=3, elements=elements)
+
+
+def items(each: Fact, keys: dict[object, Fact] | None = None) -> Fact:
+    """A container of which every element is like this one."""
+    return Fact(SEQUENCE, sure=each.sure, ref=Items(each, keys))
+
+
+def tensor(
+    dtype: Dtype = ANY_DTYPE,
+    device: Device = SOMEWHERE,
+    sure: int = 3,
+    why: ast.AST | str | tuple[str, ...] = (),
+    source: Fact | None = None,
+    shape: Shape = ANY_SHAPE,
+    ndim: int | None = None,
+) -> Fact:
+    """A tensor."""
+    return Fact(TENSOR, dtype, device, shape, ndim, sure, why, (), None, source)
+
+
+def array(source: Fact | None = None) -> Fact:
+    """A numpy array."""
+    return (
+        NP_ARRAY
+        if source is None
+        else Fact(ARRAY, source.dtype, HOST, source.shape, source.ndim, source.sure, source=source)
+    )
+
+
+def device_of(*facts: Fact) -> Device:
+    """Where the result of an operation on these lives: a tensor on a device wins over one on the host."""
+    found = HOST
+    for fact in facts:
+        if fact.kind is TENSOR:
+            if fact.device is DEVICE:
+                return DEVICE
+            if fact.device is SOMEWHERE:
+                found = SOMEWHERE
+        elif fact.kind is Value.UNKNOWN:
+            found = SOMEWHERE
+    return found
+
+
+def join(a: Fact, b: Fact) -> Fact:
+    """What is known when either may be the case."""
+    if a is b:
+        return a
+    if a.kind is b.kind:
+        if a.kind is TENSOR:
+            if a.device is b.device:
+                device = a.device
+            else:
+                device = DEVICE if DEVICE in (a.device, b.device) else SOMEWHERE
+            surer = a if a.sure <= b.sure else b
+            return Fact(
+                TENSOR,
+                a.dtype if a.dtype is b.dtype else ANY_DTYPE,
+                device,
+                a.shape if a.shape is b.shape else (DYNAMIC if DYNAMIC in (a.shape, b.shape) else ANY_SHAPE),
+                a.ndim if a.ndim == b.ndim else None,
+                surer.sure,
+                (),
+                source=surer,
+            )
+        if a.kind is SEQUENCE:
+            return _join_sequences(a, b)
+        if a.kind is SCALAR:
+            return a if a.dtype is b.dtype else NUMBER
+        if a.kind is OTHER:
+            if a.ref == "None":
+                return b
+            if b.ref == "None":
+                return a
+            if a.ref == b.ref and a.ref is not None and a.ref != "torch.device":
+                return a
+            if a.ref == b.ref == "torch.device":
+                return a if a.device is DEVICE else b
+            return THING if isinstance(a.ref, str) and a.ref == "str" else UNKNOWN
+        return a if a.ref == b.ref else Fact(a.kind, device=a.device, sure=min(a.sure, b.sure))
+    for one, other in ((a, b), (b, a)):
+        if one.kind is OTHER and one.ref == "None":
+            return other
+        if one.kind is TENSOR:
+            if other.kind is SCALAR:
+                return one if one.sure < 3 else _weaker(one, 2)
+            if other.kind is ARRAY:
+                return _weaker(one, min(one.sure, 2))
+            return _weaker(one, min(one.sure, 2) if other.kind is Value.UNKNOWN else 1)
+        if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
+            return one
+    return UNKNOWN
+
+
+def _weaker(fact: Fact, sure: int) -> Fact:
+    return Fact(TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, min(sure, fact.sure), (), source=fact)
+
+
+def _join_sequences(a: Fact, b: Fact) -> Fact:
+    if a.elements and len(a.elements) == len(b.elements):
+        return sequence(tuple(map(join, a.elements, b.elements)))
+    if a.ref == b.ref and not a.elements and not b.elements:
+        return a
+    if isinstance(a.ref, Items) and isinstance(b.ref, Items) and a.ref.keys is not None and b.ref.keys is not None:
+        keys = dict(a.ref.keys)
+        for key, fact in b.ref.keys.items():
+            keys[key] = join(keys[key], fact) if key in keys else fact
+        return items(join(a.ref.each, b.ref.each), keys)
+    if not a.elements and a.ref is None:
+        return b
+    if not b.elements and b.ref is None:
+        return a
+    return items(join(element(a), element(b)))
+
+
+def element(fact: Fact, position: int | None = None) -> Fact:
+    """One element of a container, or of a tensor that is iterated over."""
+    kind = fact.kind
+    if kind is SEQUENCE:
+        if fact.elements:
+            if position is not None:
+                return fact.elements[position] if -len(fact.elements) <= position < len(fact.elements) else UNKNOWN
+            each = fact.elements[0]
+            for other in fact.elements[1:]:
+                each = join(each, other)
+            return each
+        ref = fact.ref
+        if isinstance(ref, Items):
+            if position is not None and ref.keys is not None and position in ref.keys:
+                return ref.keys[position]
+            return ref.each
+        if ref == "size":
+            return INTEGER
+        if ref == "numbers":
+            return NUMBER
+        return UNKNOWN
+    if kind is TENSOR:
+        return Fact(
+            TENSOR,
+            fact.dtype,
+            fact.device,
+            fact.shape if fact.shape is not DYNAMIC else FIXED,
+            fact.ndim - 1 if fact.ndim else None,
+            fact.sure,
+            (),
+            source=fact,
+        )
+    if kind is BATCH:
+        return tensor(device=fact.device, sure=fact.sure, source=fact)
+    return UNKNOWN

@@ -1,0 +1,138 @@
+"""The state of interpreting one function: what its names hold, where the host would wait, how hot the place is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors.facts import HOST, SEQUENCE, TENSOR, tensor
+from syncscope.tensors.project import Class, Function, Module
+
+EXPRESSIONS: dict[type, Callable[[Frame, Any], Fact]] = {}  # filled by expressions.py
+ASKED: dict[type, Callable[[Frame, Any], Fact]] = {}  # the same where Python asks for the truth
+STATEMENTS: dict[type, Callable[[Frame, Any], None]] = {}  # filled by statements.py
+
+
+class Wait(NamedTuple):
+    """A Site before it is asked for: what `emit` was told."""
+
+    op: str
+    node: ast.AST
+    operand: ast.expr | None
+    fact: Fact
+    sure: int
+    heat: tuple[bool, str] | None
+
+
+class Frame:
+    """One run through a function (or a module's top level)."""
+
+    __slots__ = (
+        "clock",
+        "dead",
+        "depth",
+        "env",
+        "function",
+        "heat",
+        "module",
+        "nested",
+        "outer",
+        "returns",
+        "seen",
+        "table",
+        "used",
+        "waits",
+        "work",
+    )
+
+    def __init__(
+        self,
+        module: Module,
+        function: Function | None = None,
+        outer: Frame | None = None,
+        waits: dict[tuple[int, str], Wait] | None = None,
+        depth: int = 0,
+    ) -> None:
+        self.module = module
+        self.function = function
+        self.outer = outer
+        self.env: dict[str, Fact] = {}
+        self.waits = waits  # None: only the result is wanted
+        self.depth = depth
+        self.table = EXPRESSIONS
+        self.seen: dict[int, Fact] | None = None
+        self.heat: tuple[bool, str] | None = None  # what the surrounding block says
+        self.returns: list[Fact] = []
+        self.dead = False  # the rest of this block is not reached
+        self.used: dict[str, int] = {}
+        self.clock: ast.AST | None = None  # the last clock reading
+        self.work = False  # the device was given work since
+        self.nested: list[Function] = []
+
+    @property
+    def cls(self) -> Class | None:
+        """The class whose method this is, also inside a nested function."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.function is not None and frame.function.cls is not None:
+                return frame.function.cls
+            frame = frame.outer
+        return None
+
+    def assumed(self, name: str, node: ast.AST) -> Fact:
+        """What the use of a name says of a value that nothing else is known of."""
+        weight = self.used.get(name)
+        if weight == 2:
+            return tensor(sure=2, why=f"`{name}` is used as only a tensor can be")
+        return UNKNOWN
+
+    def emit(self, op: str, node: ast.AST, operand: ast.expr | None, fact: Fact, sure: int = 3) -> None:
+        """The host waits here, unless the operand lives on the host."""
+        if self.waits is None or fact.device is HOST:
+            return
+        self.waits[(id(node), op)] = Wait(op, node, operand, fact, min(sure, fact.sure), self.heat)
+
+
+def evaluate(frame: Frame, node: ast.expr) -> Fact:
+    """What an expression gives."""
+    return frame.table[node.__class__](frame, node)
+
+
+def recording() -> dict[type, Callable[[Frame, Any], Fact]]:
+    """The same table, each entry keeping what it answered in `frame.seen`."""
+
+    def kept(of: Callable[[Frame, Any], Fact]) -> Callable[[Frame, Any], Fact]:
+        def run(frame: Frame, node: Any) -> Fact:
+            fact = of(frame, node)
+            if frame.seen is not None:
+                frame.seen[id(node)] = fact
+            return fact
+
+        return run
+
+    return {kind: kept(of) for kind, of in EXPRESSIONS.items()}
+
+
+def condition(frame: Frame, node: ast.expr) -> Fact:
+    """An expression whose truth Python asks for: a tensor is read."""
+    if node.__class__ is ast.BoolOp:
+        return ASKED[ast.BoolOp](frame, node)
+    fact = frame.table[node.__class__](frame, node)
+    if fact.kind is TENSOR:
+        frame.emit("condition", node, node, fact)
+    return fact
+
+
+def holds_tensor(fact: Fact) -> Fact | None:
+    """The tensor in a value, or in the elements of a tuple or list."""
+    if fact.kind is TENSOR:
+        return fact
+    if fact.kind is SEQUENCE:
+        for each in fact.elements:
+            if each.kind is TENSOR:
+                return each
+        each = getattr(fact.ref, "each", UNKNOWN)
+        return each if each.kind is TENSOR else None
+    return None

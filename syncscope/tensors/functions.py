@@ -1,0 +1,333 @@
+"""Running a function over facts: its parameters as far as they are known, its body once, what it gives back."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors import heat
+from syncscope.tensors.annotations import annotated
+from syncscope.tensors.facts import (
+    ARRAY,
+    HOST,
+    INTEGER,
+    MODULE,
+    NONE,
+    NUMBER,
+    OTHER,
+    SEQUENCE,
+    STRING,
+    TENSOR,
+    items,
+    join,
+    tensor,
+)
+from syncscope.tensors.frame import STATEMENTS, Frame, Wait
+from syncscope.tensors.project import Class, Function
+from syncscope.tensors.scope import Bound, Instance, ancestry, find_method, instance, is_module, outside
+
+_DEEPEST = 4  # calls into calls: what lies deeper is unknown
+_FORWARD = {
+    "forward",
+    "training_step",
+    "validation_step",
+    "test_step",
+    "predict_step",
+    "shared_step",
+    "_shared_step",
+    "compute_loss",
+}
+_NAMED_LIKE_TENSORS = frozenset(
+    ["x", "input", "inputs", "logits", "target", "targets", "label", "labels", "mask", "attention_mask", "input_ids", "hidden_states", "pred", "preds", "prediction", "predictions", "loss", "scores", "boxes", "embeddings", "features", "feats", "images", "tensor", "query", "key", "value", "keys", "values", "queries", "z", "h"]
+)
+_DEFAULTS = {int: INTEGER, float: NUMBER, bool: NUMBER, str: STRING}
+
+
+def parameters(function: Function, frame: Frame) -> None:
+    """Bind the parameters: by annotation, by what callers pass, by how they are used, by what people call them."""
+    node = function.node
+    arguments = node.args
+    env = frame.env
+    module = function.module
+    positional = [*arguments.posonlyargs, *arguments.args]
+    cls = function.cls
+    host = heat.on_host(function)
+    first = 0
+    forward = False
+    if cls is not None and positional and "staticmethod" not in function.decorators():
+        owner = instance(cls)
+        env[positional[0].arg] = Fact(OTHER, sure=3, ref=cls) if "classmethod" in function.decorators() else owner
+        first = 1
+        forward = function.name in _FORWARD and owner.kind is MODULE
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    pairs = [
+        *zip(positional[first:], defaults[first:], strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    for argument, default in pairs:
+        name = argument.arg
+        known = (
+            annotated(module, argument.annotation, f"`{name}` is annotated as a tensor")
+            if argument.annotation
+            else UNKNOWN
+        )
+        passed = function.passed.get(name)
+        if known.kind is TENSOR and known.sure >= 3:
+            if passed is not None and passed.kind is TENSOR and passed.sure >= 2:
+                known = Fact(
+                    TENSOR, passed.dtype, known.device, passed.shape, passed.ndim, 3, known.said, source=passed
+                )
+        elif passed is not None and passed.kind is not Fact().kind and known.kind is not SEQUENCE:
+            known = passed
+        elif known is UNKNOWN or known.kind is TENSOR:
+            weight = frame.used.get(name, 0)
+            if isinstance(default, ast.Constant) and default.value is not None:
+                known = (
+                    _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
+                )
+            elif weight == 2:
+                known = tensor(known.dtype, sure=2, why=f"`{name}` is used as only a tensor can be")
+            elif argument.annotation is None:
+                if forward:
+                    known = tensor(sure=2 if weight else 1, why=f"`{name}` is an argument of `{function.name}`")
+                elif name in _NAMED_LIKE_TENSORS and not host:
+                    known = tensor(sure=1, why=f"`{name}` is what people call a tensor")
+        if known.kind is TENSOR and host:
+            known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.sure, known.said)
+        if known is not UNKNOWN:
+            env[name] = known
+    if arguments.vararg is not None and arguments.vararg.annotation is not None:
+        env[arguments.vararg.arg] = items(annotated(module, arguments.vararg.annotation))
+    if arguments.kwarg is not None and arguments.kwarg.annotation is not None:
+        env[arguments.kwarg.arg] = items(annotated(module, arguments.kwarg.annotation))
+
+
+def execute(frame: Frame, body: list[ast.stmt]) -> None:
+    """Run statements until the block ends or cannot go on."""
+    for statement in body:
+        STATEMENTS[statement.__class__](frame, statement)
+        if frame.dead:
+            return
+
+
+def run(function: Function, depth: int = 0) -> Fact:
+    """What a function gives back for what is known of its parameters; its waits are kept in `function.sites`."""
+    if function.result is not None:
+        return function.result
+    if function.running or depth > _DEEPEST:
+        return promised(function)
+    function.running = True
+    try:
+        waits: dict[tuple[int, str], Wait] = {}
+        frame = Frame(function.module, function, _outer(function), waits, depth)
+        frame.used = used(function)
+        parameters(function, frame)
+        execute(frame, function.node.body)
+        finish(frame)
+        function.result = conclude(function, frame)
+        function.sites = waits
+    finally:
+        function.running = False
+    return function.result
+
+
+def _outer(function: Function) -> Frame | None:
+    return function.closure if isinstance(function.closure, Frame) else None
+
+
+def used(function: Function) -> dict[str, int]:
+    """How the names of a function are used."""
+    node = function.node
+    return function.module.evidence.between(node.lineno, node.end_lineno or node.lineno)
+
+
+def finish(frame: Frame) -> None:
+    """Run the functions that were defined inside, now that the names around them are known."""
+    for inner in frame.nested:
+        run(inner, frame.depth)
+        if frame.waits is not None and isinstance(inner.sites, dict):
+            frame.waits.update(inner.sites)
+
+
+def promised(function: Function) -> Fact:
+    """What the annotation of a function says it returns."""
+    return annotated(function.module, function.node.returns, f"`{function.name}` is annotated to return a tensor")
+
+
+def conclude(function: Function, frame: Frame) -> Fact:
+    """The join of what was returned, and what the annotation adds."""
+    found: Fact | None = None
+    for each in frame.returns:
+        found = each if found is None else join(found, each)
+    if isinstance(function.node, ast.AsyncFunctionDef):
+        return UNKNOWN
+    found = found or NONE
+    if function.node.returns is not None:
+        said = promised(function)
+        if said.kind is TENSOR and found.kind is TENSOR:
+            if said.sure > found.sure:
+                return Fact(
+                    TENSOR, found.dtype, found.device, found.shape, found.ndim, said.sure, said.said, source=found
+                )
+        elif said.kind is not Fact().kind and (found.kind is Fact().kind or found is NONE or said.kind is not SEQUENCE):
+            return said
+    return found
+
+
+def call(
+    function: Function, frame: Frame, args: list[Fact], keywords: dict[str | None, Fact], owner: Fact | None = None
+) -> Fact:
+    """The result of calling a function of the project, and note what was passed for its parameters."""
+    node = function.node
+    here = function.module is frame.module
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    if function.cls is not None and names and (owner is not None) and "staticmethod" not in function.decorators():
+        names = names[1:]
+    given: dict[str, Fact] = dict(zip(names, args))
+    for name, fact in keywords.items():
+        if name is not None:
+            given[name] = fact
+    if here and function.result is None and not function.running:
+        note(function, given)
+        result = run(function, frame.depth + 1)
+    elif here:
+        if note(function, given) and not function.running:
+            frame.module.functions.append(function)
+        result = function.result if function.result is not None else promised(function)
+    elif function.node.returns is not None:
+        result = promised(function)
+        if result.kind is not SEQUENCE and result.kind is not TENSOR and result.kind is not Fact().kind:
+            return result
+        better = run(function, frame.depth + 2) if function.result is None else function.result
+        result = better if better.kind is not Fact().kind else result
+    else:
+        result = run(function, frame.depth + 2)
+    if result.kind is Fact().kind or (result.kind is TENSOR and result.sure < 2) or result.kind is SEQUENCE:
+        better = particular(function, frame, given)
+        if better.kind is not Fact().kind:
+            return better
+    return result
+
+
+def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact:
+    """The result for these very arguments, when the function is small and some argument is known."""
+    node = function.node
+    if function.running or frame.depth >= _DEEPEST - 1 or (node.end_lineno or 0) - node.lineno > 60:
+        return UNKNOWN
+    telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE)}
+    if not telling:
+        return UNKNOWN
+    key = tuple(sorted((name, hash(fact)) for name, fact in telling.items()))
+    known = function.calls.get(key)
+    if known is not None:
+        return known
+    if len(function.calls) > 8:
+        return UNKNOWN
+    function.running = True
+    try:
+        inner = Frame(function.module, function, _outer(function), None, frame.depth + 2)
+        inner.used = used(function)
+        parameters(function, inner)
+        for name, fact in given.items():
+            if fact.kind is not Fact().kind:
+                inner.env[name] = fact
+        execute(inner, node.body)
+        result = conclude(function, inner)
+    finally:
+        function.running = False
+    function.calls[key] = result
+    return result
+
+
+def note(function: Function, given: dict[str, Fact]) -> bool:
+    """Remember what callers pass; whether that says more than was known before."""
+    news = False
+    for name, fact in given.items():
+        if fact.kind is Fact().kind or fact is NONE:
+            continue
+        before = function.passed.get(name)
+        if before is None:
+            function.passed[name] = fact
+            news = news or fact.kind in (TENSOR, SEQUENCE, MODULE)
+        elif before is not fact and before != fact:
+            both = join(before, fact)
+            if both != before:
+                function.passed[name] = both
+                news = news or both.kind is TENSOR
+    return news
+
+
+def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None:
+    """An attribute of an object of a class of the project; None when the class does not say."""
+    ref = owner.ref
+    if not isinstance(ref, Instance):
+        return None
+    cls = ref.cls
+    for each in ancestry(cls):
+        prepare(each)
+        fact = each.attributes.get(name)
+        if fact is not None:
+            return fact
+        method = each.methods.get(name)
+        if method is not None:
+            if "property" in method.decorators() or "cached_property" in method.decorators():
+                return run(method, (frame.depth if frame else 0) + 1)
+            return Fact(OTHER, sure=3, ref=Bound(method, owner))
+        annotation = each.fields.get(name)
+        if annotation is not None:
+            fact = annotated(each.module, annotation, f"`{name}` is annotated as a tensor")
+            if fact.kind is not Fact().kind:
+                return fact
+    return None
+
+
+def prepare(cls: Class) -> None:
+    """See what `__init__` (and the first pass over the other set-up methods) sets on the object."""
+    if cls.prepared:
+        return
+    cls.prepared = True
+    for name in ("__init__", "__post_init__", "setup", "build", "reset_parameters"):
+        method = cls.methods.get(name)
+        if method is not None:
+            run(method, 1)
+
+
+def set_attribute(owner: Fact, name: str, fact: Fact) -> None:
+    """Remember what is set on an object, joined with what was set before."""
+    ref = owner.ref
+    if isinstance(ref, Instance) and fact.kind is not Fact().kind:
+        before = ref.cls.attributes.get(name)
+        ref.cls.attributes[name] = fact if before is None else join(before, fact)
+
+
+def forward(module: Fact, frame: Frame, args: list[Fact], keywords: dict[str | None, Fact], node: ast.AST) -> Fact:
+    """What calling an nn.Module gives: its own `forward` when it is of this project, else a tensor at 2."""
+    ref = module.ref
+    if isinstance(ref, Instance):
+        method = find_method(ref.cls, "forward") or find_method(ref.cls, "__call__")
+        if method is not None:
+            result = call(method, frame, args, keywords, module)
+            if result.kind is not Fact().kind:
+                return result
+        return tensor(sure=1, why=node)
+    sure = min(2, module.sure)
+    if isinstance(ref, str) and ref.startswith("torch.nn."):
+        word = ref.rpartition(".")[2]
+        if word in ("LSTM", "GRU", "RNN"):
+            output = tensor(sure=sure, why=node)
+            state = output if word != "LSTM" else Fact(SEQUENCE, sure=sure, elements=(output, output))
+            return Fact(SEQUENCE, sure=sure, elements=(output, state))
+        if word in ("LSTMCell",):
+            output = tensor(sure=sure, why=node)
+            return Fact(SEQUENCE, sure=sure, elements=(output, output))
+        if word == "MultiheadAttention":
+            output = tensor(sure=sure, why=node)
+            return Fact(SEQUENCE, sure=sure, elements=(output, output))
+        return tensor(sure=3 if module.sure == 3 else 2, why=node, ndim=0 if word.endswith("Loss") else None)
+    return tensor(sure=sure, why=node)
+
+
+def is_forward_like(cls: Class) -> bool:
+    """Whether its objects are nn.Modules."""
+    return is_module(cls) or any(name.endswith("Module") for name in outside(cls))

@@ -1,0 +1,105 @@
+"""Hot or cold: whether a place runs in every step, and the words that say why."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from syncscope.tensors.project import Function
+
+_HOT = {
+    "forward": "in `forward`",
+    "__call__": "in `__call__`",
+    "training_step": "in the training step",
+    "train_step": "in the training step",
+    "train_one_epoch": "in the training loop",
+    "train_epoch": "in the training loop",
+    "train": "in the training loop",
+    "training_loop": "in the training loop",
+    "fit": "in the training loop",
+    "step": "in `step`",
+    "compute_loss": "in the loss",
+    "get_loss": "in the loss",
+    "backward": "in `backward`",
+}
+_COLD = re.compile(
+    r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
+    r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|"
+    r"state_dict|load_state_dict|plot\w*|draw\w*|visuali[sz]e\w*|export\w*|convert\w*)$"
+)
+_EVALUATION = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|inference|post_?process\w*)(_|$)"
+)
+_DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
+_NO_GRAD = {"no_grad", "inference_mode"}
+
+
+def of_function(function: Function | None) -> tuple[bool, str]:
+    """Hot or cold by the function alone."""
+    if function is None:
+        return False, "at the top level of the file, once"
+    name = function.name
+    node = function.node
+    for decorator in node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if (target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")) in _NO_GRAD:
+            return False, "under no_grad: not in the training step"
+    if name in _HOT:
+        return True, _HOT[name]
+    if _COLD.match(name):
+        return False, f"in `{name}`: set-up"
+    if _DATA.match(name):
+        return False, f"in `{name}`: data is prepared on the host"
+    if _EVALUATION.search(name):
+        return False, f"in `{name}`: evaluation"
+    if "loss" in name.lower() or (function.cls is not None and "loss" in function.cls.name.lower()):
+        return True, f"in the loss `{name}`"
+    cls = function.cls
+    if cls is not None and cls.name.endswith(("Dataset", "Sampler", "Collator", "Transform", "Tokenizer", "Processor")):
+        return False, f"in `{cls.name}`: data is prepared on the host"
+    return True, f"`{name}` may run in every step"
+
+
+def on_host(function: Function) -> bool:
+    """Whether its values are the data pipeline's, which live on the host."""
+    cls = function.cls
+    return bool(_DATA.match(function.name)) or (
+        cls is not None and cls.name.endswith(("Dataset", "Sampler", "Collator"))
+    )
+
+
+def of_with(node: ast.With | ast.AsyncWith) -> tuple[bool, str] | None:
+    """Cold inside `with torch.no_grad()`."""
+    for item in node.items:
+        call = item.context_expr
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _NO_GRAD:
+            return False, "under no_grad: not in the training step"
+    return None
+
+
+def of_test(node: ast.expr) -> tuple[bool, str] | None:
+    """Cold inside `if step % n == 0` and the like."""
+    for part in node.values if isinstance(node, ast.BoolOp) else [node]:
+        inner = part.operand if isinstance(part, ast.UnaryOp) else part
+        inner = inner.left if isinstance(inner, ast.Compare) else inner
+        if (
+            isinstance(inner, ast.BinOp)
+            and isinstance(inner.op, ast.Mod)
+            and not isinstance(inner.left, (ast.Constant, ast.JoinedStr))
+        ):
+            return False, f"only when `{ast.unparse(node)}`"
+        name = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
+        if name in _RARE:
+            return False, f"only when `{ast.unparse(node)}`"
+    return None
+
+
+_RARE = {"debug", "DEBUG", "verbose", "VERBOSE"}
+_LOADER = re.compile(
+    r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE
+)
+
+
+def is_loader(name: str) -> bool:
+    """Whether people call a loader so."""
+    return bool(_LOADER.search(name))

@@ -1,0 +1,156 @@
+"""Source to Sites: the one door of this room."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from syncscope.model.fact import UNKNOWN, Fact, Site
+from syncscope.model.source import Place, Span
+from syncscope.tensors import expressions, heat
+from syncscope.tensors.frame import Frame, Wait, recording
+from syncscope.tensors.functions import conclude, execute, finish, parameters, run, used
+from syncscope.tensors.project import Function, Module, Project
+from syncscope.tensors.statements import define
+
+_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
+_ROUNDS = 2  # times that functions are looked at again because their callers turned out to pass tensors
+
+
+def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None) -> list[Site]:
+    """Every expression of a file that makes the host wait if its operand lives on a device.
+
+    Raises:
+        SyntaxError: as `ast.parse` does, also for nesting that is too deep to follow.
+    """
+    if tree is None:
+        try:
+            tree = ast.parse(source, path)
+        except ValueError as error:  # a null byte
+            raise SyntaxError(str(error), (path, 1, 1, None)) from None
+        except (RecursionError, MemoryError):
+            raise SyntaxError("nested too deeply to be read", (path, 1, 1, None)) from None
+    if b"torch" not in source:
+        return []
+    try:
+        return _sites(Module(source, path, project, tree))
+    except RecursionError:
+        raise SyntaxError("nested too deeply to be followed", (path, 1, 1, None)) from None
+
+
+def _sites(module: Module) -> list[Site]:
+    frame = Frame(module, waits={})
+    frame.used = {}
+    execute(frame, module.tree.body)
+    finish(frame)
+    functions = [(function, wait) for function in _all(frame.nested) for wait in _waits(function)]
+    for _ in range(_ROUNDS):
+        again, module.functions = dict.fromkeys(module.functions), []
+        for function in again:
+            function.result = None
+            run(function)
+    functions = [(function, wait) for function in _all(frame.nested) for wait in _waits(function)]
+    found = [(None, wait) for wait in (frame.waits or {}).values()]
+    seen = {(id(wait.node), wait.op) for _, wait in functions}
+    rows = [(None, wait) for _, wait in found if (id(wait.node), wait.op) not in seen]
+    offsets = _Offsets(module)
+    made = [_site(module, offsets, function, wait) for function, wait in (*rows, *functions)]
+    made.sort(key=lambda site: (site.span.start, site.span.end, site.op))
+    return made
+
+
+def _all(functions: list[Function]) -> list[Function]:
+    return list(dict.fromkeys(functions))
+
+
+def _waits(function: Function) -> list[Wait]:
+    return list(function.sites.values()) if isinstance(function.sites, dict) else []
+
+
+class _Offsets:
+    """Byte offsets of `ast` positions: its columns count bytes of UTF-8, whatever the file's encoding."""
+
+    def __init__(self, module: Module) -> None:
+        source = module.source
+        self.source = source
+        self.starts = [0, *(match.end() for match in _LINE_ENDS.finditer(source))]
+        self.bom = source.startswith(b"\xef\xbb\xbf")
+        self.encoding = _encoding(source)
+
+    def of(self, line: int, column: int) -> int:
+        start = self.starts[line - 1]
+        if line == 1 and self.bom:
+            start += 3
+        if self.encoding is None:
+            return start + column
+        end = self.starts[line] if line < len(self.starts) else len(self.source)
+        text = self.source[start:end].decode(self.encoding, "replace")
+        return start + len(text.encode()[:column].decode("utf-8", "ignore").encode(self.encoding, "replace"))
+
+
+def _encoding(source: bytes) -> str | None:
+    """The declared encoding when it is not UTF-8 and bytes beyond ASCII occur."""
+    if source.isascii():
+        return None
+    declared = re.match(rb"(?:[^\n]*\n)?[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", source)
+    name = declared.group(1).decode("ascii").lower() if declared else "utf-8"
+    return None if name.replace("_", "-") in ("utf-8", "utf8", "u8") else name
+
+
+def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wait) -> Site:
+    node = wait.node
+    line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
+    span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
+    inside = _innermost(function, node) if function is not None else None
+    hot, why = heat.of_function(inside or function)
+    if wait.heat is not None and (not wait.heat[0] or hot or function is None):
+        hot, why = wait.heat
+    return Site(
+        wait.op,
+        Place(module.path, line),
+        span,
+        node,
+        wait.operand,
+        wait.fact,
+        wait.sure,
+        hot,
+        why,
+        (inside or function).node if function is not None else None,  # type: ignore[union-attr]
+        _FactsOf(module, function),
+    )
+
+
+def _innermost(function: Function, node: ast.AST) -> Function:
+    """The nested function that holds a node."""
+    return function
+
+
+class _FactsOf:
+    """Answers for the expressions of a function, by running it once more and keeping every answer."""
+
+    def __init__(self, module: Module, function: Function | None) -> None:
+        self.module = module
+        self.function = function
+        self.facts: dict[int, Fact] | None = None
+
+    def __call__(self, node: ast.expr) -> Fact:
+        if self.facts is None:
+            self.facts = _facts(self.module, self.function)
+        return self.facts.get(id(node), UNKNOWN)
+
+
+def _facts(module: Module, function: Function | None) -> dict[int, Fact]:
+    outer = function.closure if function is not None and isinstance(function.closure, Frame) else None
+    frame = Frame(module, function, outer, {})
+    frame.seen = {}
+    frame.table = recording()
+    if function is None:
+        execute(frame, module.tree.body)
+    else:
+        frame.used = used(function)
+        parameters(function, frame)
+        execute(frame, function.node.body)
+    return frame.seen
+
+
+_UNUSED = (expressions, conclude, define)

@@ -1,0 +1,209 @@
+"""The modules of a project and what they define: names resolved over imports, parsed once, never executed."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncscope.model.fact import Fact
+from syncscope.tensors.evidence import Evidence
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Function:
+    """A function of the project: its parameters as callers use them, and what it gives back once known."""
+
+    __slots__ = ("calls", "closure", "cls", "deep", "module", "name", "node", "passed", "result", "running", "sites")
+
+    def __init__(self, node: FunctionNode, module: Module, cls: Class | None = None, closure: object = None) -> None:
+        self.node = node
+        self.module = module
+        self.cls = cls
+        self.name = node.name
+        self.closure = closure
+        self.result: Fact | None = None
+        self.running = False
+        self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
+        self.calls: dict[tuple[object, ...], Fact] = {}  # results for particular arguments
+        self.sites: object = None
+        self.deep = 0
+
+    def decorators(self) -> Iterator[str]:
+        """Last words of the decorators: `torch.no_grad()` is "no_grad"."""
+        for node in self.node.decorator_list:
+            target = node.func if isinstance(node, ast.Call) else node
+            yield target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+
+
+class Class:
+    """A class of the project: its methods, its annotated fields, and its attributes once `__init__` was seen."""
+
+    __slots__ = (
+        "attributes",
+        "bases",
+        "fields",
+        "instance",
+        "methods",
+        "module",
+        "name",
+        "node",
+        "prepared",
+        "used_as",
+    )
+
+    def __init__(self, node: ast.ClassDef, module: Module) -> None:
+        self.node = node
+        self.module = module
+        self.name = node.name
+        self.methods: dict[str, Function] = {}
+        self.fields: dict[str, ast.expr] = {}  # name -> annotation
+        self.attributes: dict[str, Fact] = {}
+        self.prepared = False
+        self.bases: list[Fact] | None = None
+        self.instance: Fact | None = None
+        self.used_as: dict[str, int] | None = None
+        for statement in node.body:
+            if isinstance(statement, FunctionNode):
+                self.methods.setdefault(statement.name, Function(statement, module, self))
+            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                self.fields[statement.target.id] = statement.annotation
+
+
+class Module:
+    """A parsed file and the names at its top level."""
+
+    __slots__ = (
+        "asked",
+        "evidence",
+        "facts",
+        "functions",
+        "package",
+        "path",
+        "project",
+        "source",
+        "symbols",
+        "text",
+        "tree",
+    )
+
+    def __init__(
+        self, source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None
+    ) -> None:
+        self.source = source
+        self.path = path
+        self.project = project
+        self.tree = ast.parse(source, path) if tree is None else tree
+        self.text = source.decode("utf-8", "replace")
+        self.evidence = Evidence(self.text)
+        self.symbols: dict[str, ast.AST] = {}
+        self.facts: dict[str, Fact] = {}
+        self.asked: set[str] = set()  # names being resolved: a cycle ends here
+        self.functions: list[Function] = []
+        self.package = project.package_of(path) if project is not None else ()
+        _collect(self.tree.body, self.symbols)
+
+
+def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:
+    """Names bound at the top level, also under `if` and `try`; of several bindings the first definition counts."""
+    for statement in body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            symbols.setdefault(statement.name, statement)
+        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
+            for alias in statement.names:
+                name = alias.asname or (
+                    alias.name if isinstance(statement, ast.ImportFrom) else alias.name.partition(".")[0]
+                )
+                symbols.setdefault(name, statement)
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    symbols.setdefault(target.id, statement)
+        elif isinstance(statement, ast.AnnAssign):
+            if isinstance(statement.target, ast.Name):
+                symbols.setdefault(statement.target.id, statement)
+        elif isinstance(statement, ast.If):
+            _collect(statement.body, symbols)
+            _collect(statement.orelse, symbols)
+        elif isinstance(statement, ast.Try):
+            _collect(statement.body, symbols)
+            for handler in statement.handlers:
+                _collect(handler.body, symbols)
+            _collect(statement.orelse, symbols)
+        elif isinstance(statement, (ast.With, ast.For, ast.While)):
+            _collect(statement.body, symbols)
+
+
+class Project:
+    """Resolves imports to files of the same project, and keeps what it has parsed.
+
+    `roots` are folders that absolute imports are looked up in, beside the folder above the outermost package of the
+    importing file. Nothing outside is read: an installed library stays a name.
+    """
+
+    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 300) -> None:
+        self.roots = roots
+        self.limit = limit
+        self.read: dict[str, str] = {}  # path -> hash of every file that an answer relied on
+        self._modules: dict[str, Module | None] = {}
+        self._files: dict[str, str | None] = {}
+        self._packages: dict[str, tuple[str, ...]] = {}
+
+    def package_of(self, path: str) -> tuple[str, ...]:
+        """The folders that are packages around a file, the outermost first, after the folder that holds them."""
+        folder = Path(path).parent
+        key = str(folder)
+        found = self._packages.get(key)
+        if found is None:
+            names: list[str] = []
+            while (folder / "__init__.py").is_file() and folder.name:
+                names.append(folder.name)
+                folder = folder.parent
+            found = self._packages[key] = (str(folder), *reversed(names))
+        return found
+
+    def module(self, importer: Module, name: str, level: int) -> Module | None:
+        """The module that `from name import ...` means in that file, or None when it is not of this project."""
+        if not importer.package:
+            return None
+        above, *packages = importer.package
+        if level:
+            kept = packages[: len(packages) - (level - 1)]
+            if len(kept) + level - 1 != len(packages):
+                return None
+            file = self._file(Path(above, *kept), name)
+        else:
+            file = self._file(Path(above), name)
+            if file is None and packages:
+                file = None
+            for root in self.roots if file is None else ():
+                file = file or self._file(root, name)
+        return self._open(file) if file is not None else None
+
+    def _file(self, folder: Path, name: str) -> str | None:
+        key = f"{folder}/{name}"
+        if key not in self._files:
+            path = folder.joinpath(*name.split(".")) if name else folder
+            choices = [path / "__init__.py"] if not name else [path.with_name(path.name + ".py"), path / "__init__.py"]
+            self._files[key] = next((str(p) for p in choices if p.is_file()), None)
+        return self._files[key]
+
+    def _open(self, file: str) -> Module | None:
+        if file not in self._modules:
+            if len(self._modules) >= self.limit:
+                self._modules.pop(next(iter(self._modules)))
+            self._modules[file] = None
+            try:
+                source = Path(file).read_bytes()
+                self.read[file] = hashlib.blake2b(source, digest_size=16).hexdigest()
+                if _MENTIONS.search(source):
+                    self._modules[file] = Module(source, file, self)
+            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+                pass  # an import that cannot be read tells nothing; linting that file itself says why
+        return self._modules[file]
+
+
+_MENTIONS = re.compile(rb"torch|import")

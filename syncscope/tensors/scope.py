@@ -1,0 +1,209 @@
+"""Names of a module and members of what they stand for."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors.facts import MODULE, OTHER, named
+from syncscope.tensors.project import Class, Function, Module
+from syncscope.tensors.signatures import table
+
+_BUILTINS = frozenset(dir(builtins))
+_EXTERNAL = (
+    "torch",
+    "numpy",
+    "math",
+    "time",
+    "logging",
+    "typing",
+    "collections",
+    "functools",
+    "itertools",
+    "os",
+    "sys",
+    "re",
+)
+_SHORT = {"np": "numpy"}
+
+
+class Bound:
+    """A method together with the object it was taken from."""
+
+    __slots__ = ("function", "owner")
+
+    def __init__(self, function: Function, owner: Fact) -> None:
+        self.function = function
+        self.owner = owner
+
+
+def lookup(module: Module, name: str) -> Fact:
+    """What a name at the top level of a module stands for."""
+    fact = module.facts.get(name)
+    if fact is None:
+        if name in module.asked:
+            return UNKNOWN
+        module.asked.add(name)
+        try:
+            fact = _resolve(module, name)
+        finally:
+            module.asked.discard(name)
+        module.facts[name] = fact
+    return fact
+
+
+def _resolve(module: Module, name: str) -> Fact:
+    symbol = module.symbols.get(name)
+    if symbol is None:
+        return named(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
+    if isinstance(symbol, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return Fact(OTHER, sure=3, ref=Function(symbol, module))
+    if isinstance(symbol, ast.ClassDef):
+        return Fact(OTHER, sure=3, ref=Class(symbol, module))
+    if isinstance(symbol, ast.Import):
+        for alias in symbol.names:
+            if alias.asname == name or (alias.asname is None and alias.name.partition(".")[0] == name):
+                dotted = alias.name if alias.asname else name
+                return _project_module(module, dotted, 0) or named(dotted)
+        return UNKNOWN
+    if isinstance(symbol, ast.ImportFrom):
+        return _imported(module, symbol, name)
+    if isinstance(symbol, (ast.Assign, ast.AnnAssign)) and symbol.value is not None:
+        from syncscope.tensors.frame import Frame, evaluate  # a cycle: expressions are looked up by name
+
+        return evaluate(Frame(module, depth=1), symbol.value)
+    return UNKNOWN
+
+
+def _imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
+    for alias in symbol.names:
+        if (alias.asname or alias.name) == name:
+            source = symbol.module or ""
+            if module.project is not None and not source.startswith(_EXTERNAL):
+                found = module.project.module(module, source, symbol.level)
+                if found is not None:
+                    if alias.name in found.symbols:
+                        return lookup(found, alias.name)
+                    inner = module.project.module(
+                        module, f"{source}.{alias.name}" if source else alias.name, symbol.level
+                    )
+                    return Fact(OTHER, sure=3, ref=inner) if inner is not None else UNKNOWN
+                inner = module.project.module(module, f"{source}.{alias.name}" if source else alias.name, symbol.level)
+                if inner is not None:
+                    return Fact(OTHER, sure=3, ref=inner)
+            return named(f"{'.' * symbol.level}{source}.{alias.name}")
+    return UNKNOWN
+
+
+def _project_module(module: Module, dotted: str, level: int) -> Fact | None:
+    if module.project is None or dotted.startswith(_EXTERNAL):
+        return None
+    found = module.project.module(module, dotted, level)
+    return Fact(OTHER, sure=3, ref=found) if found is not None else None
+
+
+def member(of: Fact, name: str) -> Fact:
+    """An attribute of a module or a dotted name."""
+    ref = of.ref
+    if isinstance(ref, str):
+        return named(f"{ref}.{name}")
+    if isinstance(ref, Module):
+        if name in ref.symbols:
+            return lookup(ref, name)
+        return UNKNOWN
+    if isinstance(ref, Class):
+        method = find_method(ref, name)
+        return Fact(OTHER, sure=3, ref=method) if method is not None else UNKNOWN
+    return UNKNOWN
+
+
+def bases(cls: Class) -> list[Fact]:
+    """What a class derives from, as far as it can be resolved."""
+    if cls.bases is None:
+        cls.bases = []
+        found = []
+        for node in cls.node.bases:
+            target = node.value if isinstance(node, ast.Subscript) else node
+            path: list[str] = []
+            while isinstance(target, ast.Attribute):
+                path.append(target.attr)
+                target = target.value
+            fact = lookup(cls.module, target.id) if isinstance(target, ast.Name) else UNKNOWN
+            for word in reversed(path):
+                fact = member(fact, word)
+            if fact is UNKNOWN:
+                fact = named("?." + (path[0] if path else getattr(target, "id", "")))
+            if fact.ref is not cls:
+                found.append(fact)
+        cls.bases = found
+    return cls.bases
+
+
+def ancestry(cls: Class) -> list[Class]:
+    """A class and its bases within the project, nearest first."""
+    found: list[Class] = [cls]
+    for each in found:
+        for base in bases(each):
+            if isinstance(base.ref, Class) and base.ref not in found and len(found) < 20:
+                found.append(base.ref)
+    return found
+
+
+def outside(cls: Class) -> list[str]:
+    """Dotted names of the bases that lie outside the project."""
+    return [base.ref for each in ancestry(cls) for base in bases(each) if isinstance(base.ref, str)]
+
+
+def find_method(cls: Class, name: str) -> Function | None:
+    """A method of a class or of its bases within the project."""
+    for each in ancestry(cls):
+        method = each.methods.get(name)
+        if method is not None:
+            return method
+    return None
+
+
+def is_module(cls: Class) -> bool:
+    """Whether it is an nn.Module: by its bases, else by the looks of a base that cannot be seen."""
+    for dotted in outside(cls):
+        word = dotted.rpartition(".")[2]
+        if dotted.startswith("torch.nn.") or word in table().modules or word in ("LightningModule", "PreTrainedModel"):
+            return True
+        if not dotted.startswith(("torch.", "builtins.", "typing.", "abc.")) and word.endswith(
+            (
+                "Module",
+                "Model",
+                "Layer",
+                "Block",
+                "Net",
+                "Loss",
+                "Head",
+                "Attention",
+                "Encoder",
+                "Decoder",
+                "Embedding",
+                "MLP",
+                "Model_",
+            )
+        ):
+            return find_method(cls, "forward") is not None
+    return False
+
+
+def instance(cls: Class) -> Fact:
+    """An object of a class."""
+    if cls.instance is None:
+        cls.instance = Fact(OTHER, sure=3, ref=Instance(cls))
+        if is_module(cls):
+            cls.instance = Fact(MODULE, sure=3, ref=cls.instance.ref)
+    return cls.instance
+
+
+class Instance:
+    """An object of a class of the project."""
+
+    __slots__ = ("cls",)
+
+    def __init__(self, cls: Class) -> None:
+        self.cls = cls

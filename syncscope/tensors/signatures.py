@@ -1,0 +1,208 @@
+"""What torch's callables give back, which of their parameters take Python numbers, and the ways of waiting by name.
+
+`torch_callables.json` is generated from torch's own schemas (`python -m tests.generate_torch_table`); what no schema says
+(dtype, number of dimensions, whether a value is made on the host) stands here.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from syncscope.model.fact import Dtype
+
+OPS: dict[str, str] = {
+    # shape: the result's shape depends on data
+    "nonzero": "positions of the elements that are not zero",
+    "argwhere": "positions of the elements that are not zero, one row each",
+    "where": "torch.where with the condition alone",
+    "unique": "distinct values",
+    "unique_consecutive": "distinct runs of values",
+    "mask_read": "x[mask]",
+    "mask_write": "x[mask] = tensor",
+    "masked_select": "the selected elements, flat",
+    "bincount": "as many bins as the largest value",
+    "repeat_interleave": "tensor repeats without output_size",
+    "one_hot": "one_hot without num_classes",
+    "size": "a tensor where a size, a length or a bound is taken",
+    "nms": "boxes that survive non-maximum suppression",
+    "sparse": "conversion to or from a sparse or nested layout",
+    "combinations": "combinations of the elements (built on masked_select)",
+    # read: a value goes to the host
+    "item": ".item()",
+    "tolist": ".tolist()",
+    "float": "float(tensor)",
+    "int": "int(tensor)",
+    "bool": "bool(tensor)",
+    "complex": "complex(tensor)",
+    "index": "a tensor where Python asks for an index",
+    "condition": "a tensor in a condition",
+    "builtin": "min, max, sum, any, all, sorted, round over tensors",
+    "format": "a tensor printed, formatted or logged",
+    "cpu": ".cpu() and the like",
+    "numpy": ".numpy()",
+    "asarray": "a tensor given to numpy",
+    "math": "math.* of a tensor",
+    "equal": "torch.equal",
+    "allclose": "torch.allclose",
+    "is_nonzero": "torch.is_nonzero",
+    "scalar_index": "a 0-dimensional integer tensor as an index",
+    "scalar_slot": "a tensor where a Python number is taken",
+    # copy: bytes go to the device while the host waits
+    "to_device": "a blocking copy to the device",
+    "tensor_literal": "torch.tensor(value, device=device)",
+    "created_on_host": "made on the host, then moved",
+    "index_list": "a list or numpy index into a device tensor",
+    # library: waits inside a library call
+    "distribution_validate": "a distribution that checks its arguments",
+    "grad_scaler": "GradScaler reads whether there was an overflow",
+    "clip_grad_norm": "clip_grad_norm_(error_if_nonfinite=True)",
+    "linalg_check": "a linalg call that checks its status",
+    "multinomial": "multinomial checks its weights",
+    "pack_padded_sequence": "pack_padded_sequence needs the lengths on the host",
+    "anomaly": "anomaly detection reads every gradient",
+    "transformer_mask": "TransformerEncoder looks into its mask",
+    "ctc_loss": "ctc_loss needs the lengths on the host",
+    "tensor_check": "torch._check_tensor_all",
+    # explicit
+    "synchronize": "waits for everything",
+    "empty_cache": "gives memory back, waits for everything",
+    "barrier": "waits for the other ranks",
+    # timing
+    "timing": "a clock read around device work without a synchronise",
+    # fallback, when asked
+    "ocl_fallback": "runs on the CPU on the OpenCL backend",
+}
+
+
+class Signature(NamedTuple):
+    """What a torch callable gives back ("T", "TT", "L", "N", "B", "?") and which parameters take Python numbers."""
+
+    back: tuple[str, ...]
+    slots: dict[str, bool]  # name -> whether it is a size (an integer or a list of integers that makes a shape)
+    places: dict[int, str]  # position -> name
+    spread: int  # the position from which sizes may be spread, or a large number
+
+
+_NOWHERE = 99
+_SIZES = {
+    "size",
+    "shape",
+    "repeats",
+    "sizes",
+    "split_size",
+    "split_sizes",
+    "steps",
+    "end",
+    "start",
+    "step",
+    "length",
+    "dims",
+}
+
+
+def _signature(text: str) -> Signature:
+    back, _, rest = text.partition(" ")
+    slots: dict[str, bool] = {}
+    places: dict[int, str] = {}
+    spread = _NOWHERE
+    for word in rest.split():
+        listed = word.startswith("#")
+        word = word.removeprefix("#")
+        digits = word[: len(word) - len(word.lstrip("0123456789"))]
+        name = word.lstrip("*0123456789")
+        slots[name] = listed or name in _SIZES
+        if digits:
+            places[int(digits)] = name
+            if listed:
+                spread = min(spread, int(digits))
+    return Signature(tuple(back.split("|")), slots, places, spread)
+
+
+class Table(NamedTuple):
+    """The generated table, read once."""
+
+    functions: dict[str, str]  # "torch.narrow" -> entry
+    methods: dict[str, str]
+    modules: frozenset[str]
+    distributions: frozenset[str]
+    optimizers: frozenset[str]
+    tags: dict[str, list[str]]
+
+
+@cache
+def table() -> Table:
+    """The generated table of torch's callables."""
+    raw = json.loads((Path(__file__).parent / "torch_callables.json").read_text())
+    spaces = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft")
+    functions = {f"{space}.{name}": entry for space in spaces for name, entry in raw[space].items()}
+    names = (frozenset(raw[key]) for key in ("modules", "distributions", "optimizers"))
+    return Table(functions, raw["torch.Tensor"], *names, raw["tags"])
+
+
+@cache
+def function(name: str) -> Signature | None:
+    """The signature behind a dotted name ("torch.nn.functional.pad"), or None."""
+    entry = table().functions.get(name)
+    return _signature(entry) if entry is not None else None
+
+
+@cache
+def method(name: str) -> Signature | None:
+    """The signature of a tensor method; position 0 is the tensor itself."""
+    entry = table().methods.get(name)
+    if entry is None and name.endswith("_"):
+        entry = table().methods.get(name[:-1])
+    return _signature(entry) if entry is not None else None
+
+
+_BOOL = """eq ne lt le gt ge greater less greater_equal less_equal not_equal isnan isinf isfinite isin isclose isneginf
+isposinf isreal logical_and logical_or logical_not logical_xor any all bool signbit"""
+_INT = """argmax argmin argsort nonzero argwhere bincount count_nonzero searchsorted bucketize one_hot long int short byte
+randint randperm multinomial tril_indices triu_indices combinations_ nonzero_static char randint_like"""
+_FLOAT = """float double half bfloat16 softmax log_softmax sigmoid mean rand randn linspace exp log sqrt rsqrt tanh sin cos
+cross_entropy mse_loss l1_loss nll_loss binary_cross_entropy binary_cross_entropy_with_logits smooth_l1_loss kl_div cdist
+norm std var interpolate grid_sample layer_norm rand_like randn_like logsumexp nanmean gelu silu linear conv2d conv1d log1p
+cosine_similarity normalize div true_divide log2 log10 atan2 erf dropout sigmoid_ softplus logspace hann_window"""
+DTYPE_OF: dict[str, Dtype] = {
+    name: dtype
+    for dtype, names in ((Dtype.BOOL, _BOOL), (Dtype.INT, _INT), (Dtype.FLOAT, _FLOAT))
+    for name in names.split()
+}
+_NAMES = {
+    Dtype.BOOL: "bool BoolTensor",
+    Dtype.INT: "int long int8 int16 int32 int64 short uint8 uint16 uint32 uint64 LongTensor IntTensor ByteTensor ShortTensor",
+    Dtype.FLOAT: "float double half float16 float32 float64 bfloat16 FloatTensor DoubleTensor HalfTensor BFloat16Tensor",
+    Dtype.COMPLEX: "complex64 complex128 cfloat cdouble",
+}
+DTYPE_NAMED: dict[str, Dtype] = {name: dtype for dtype, names in _NAMES.items() for name in names.split()}
+
+# Made on the host unless a device is given.
+FACTORIES = frozenset(
+    ["tensor", "as_tensor", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "logspace", "eye", "tril_indices", "triu_indices", "from_numpy", "frombuffer", "scalar_tensor", "hann_window", "hamming_window", "range", "asarray", "FloatTensor", "LongTensor", "BoolTensor", "IntTensor", "DoubleTensor", "HalfTensor", "ByteTensor", "Tensor", "empty_strided"]
+)
+LIKE = frozenset(name for name in table().functions if name.endswith("_like"))
+# One value is left when no dimension is named.
+REDUCTIONS = frozenset(
+    ["sum", "mean", "max", "min", "prod", "any", "all", "std", "var", "norm", "argmax", "argmin", "amax", "amin", "logsumexp", "median", "nansum", "nanmean", "count_nonzero", "nanmedian", "dist", "dot", "trace", "aminmax", "mode"]
+)
+LOSSES = frozenset(
+    ["cross_entropy", "mse_loss", "l1_loss", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "smooth_l1_loss", "kl_div", "huber_loss", "cosine_embedding_loss", "margin_ranking_loss", "triplet_margin_loss", "hinge_embedding_loss", "ctc_loss", "gaussian_nll_loss", "poisson_nll_loss", "multi_margin_loss", "multilabel_margin_loss", "soft_margin_loss", "multilabel_soft_margin_loss"]
+)
+# Pairs (values, indices) when a dimension is named.
+PAIRED = frozenset(["max", "min", "median", "mode", "sort", "topk", "kthvalue", "cummax", "cummin", "nanmedian", "aminmax"])
+# Checked for success, which the host reads; each has an `_ex` form or a switch.
+LINALG_CHECKED = frozenset(
+    ["torch.linalg.inv", "torch.linalg.solve", "torch.linalg.cholesky", "torch.inverse", "torch.cholesky", "torch.linalg.eigh", "torch.linalg.eigvalsh", "torch.linalg.svd", "torch.linalg.svdvals", "torch.linalg.eig", "torch.linalg.eigvals", "torch.svd", "torch.linalg.lu_factor", "torch.linalg.ldl_factor", "torch.linalg.pinv", "torch.linalg.matrix_rank", "torch.linalg.lstsq", "torch.linalg.tensorinv", "torch.linalg.tensorsolve", "torch.linalg.cond", "torch.pinverse"]
+)
+
+# Attributes that only a torch tensor has: seeing one says what the value is.
+TORCH_ONLY = frozenset(
+    ["unsqueeze", "unsqueeze_", "detach", "detach_", "masked_fill", "masked_fill_", "masked_select", "masked_scatter", "index_select", "index_add", "index_add_", "index_fill_", "index_copy_", "scatter", "scatter_", "scatter_add", "scatter_add_", "gather", "permute", "contiguous", "expand", "expand_as", "view", "view_as", "type_as", "requires_grad_", "backward", "new_zeros", "new_ones", "new_full", "new_tensor", "new_empty", "numel", "nelement", "cuda", "softmax", "log_softmax", "sigmoid", "relu", "narrow", "unbind", "topk", "logsumexp", "chunk", "repeat_interleave", "is_cuda", "is_floating_point", "grad_fn", "retain_grad", "clamp_", "clamp", "clamp_min", "clamp_max", "bernoulli_", "normal_", "uniform_", "zero_", "fill_", "mul_", "add_", "sub_", "div_", "copy_", "addcmul_", "addcdiv_", "lerp_", "isnan", "isinf", "isfinite", "bmm", "matmul", "mT", "unfold", "triu", "tril", "logical_and", "logical_or", "logical_not", "count_nonzero", "amax", "amin", "rsqrt", "exp", "log", "log1p", "sqrt", "tanh", "half", "bfloat16", "data_ptr", "element_size", "register_hook", "is_contiguous", "nonzero_static"]
+)
+# Attributes that numpy arrays or others share: they say something only where torch values are expected.
+SHARED = frozenset(
+    ["shape", "dim", "size", "ndim", "reshape", "device", "dtype", "float", "long", "int", "double", "bool", "cpu", "numpy", "item", "tolist", "to", "sum", "mean", "max", "min", "abs", "any", "all", "argmax", "argmin", "cumsum", "transpose", "flatten", "nonzero", "unique", "t", "T", "eq", "ne", "gt", "lt", "ge", "le", "pow", "std", "var", "squeeze", "split", "data", "grad", "add", "sub", "mul", "div", "norm", "repeat", "clone", "type", "sort", "argsort", "round", "floor"]
+)
