@@ -148,23 +148,21 @@ def check_source(source: Source, config: Config) -> Checked:
     """
     path = source.path
     said: list[Finding] = []
-    relied: tuple[tuple[str, str], ...] = ()
-    view = None
     if isinstance(source, Notebook):
         said += [broken_cell(source, number, error) for number, error in source.broken]
-    sys.setrecursionlimit(max(RECURSION, sys.getrecursionlimit()))
     at: list[Site | None] = [None] * len(said)
-    tree = None
+    relied: tuple[tuple[str, str], ...] = ()
+    view = tree = None
+    sys.setrecursionlimit(max(RECURSION, sys.getrecursionlimit()))
     try:
+        tree = ast.parse(source.code, path)
         tracked = project((*config.src, config.root) if config.root else config.src)
-        found = sites(source.code, path, tracked)
+        found = sites(source.code, path, tracked, tree)
         relied = tracked.relied(path)
-        view = View(source.code, found)
+        view = View(source.code, found, tree)
         for site, finding in asked(source, found, view, config):
             said.append(finding)
             at.append(site)
-        if suppressions.ours(source.code):
-            tree = view.tree
     except SyntaxError as error:
         said, at = [unparsable(path, error, source)], [None]
     except (RecursionError, MemoryError):
@@ -192,6 +190,7 @@ def asked(source: Source, found: Sequence[Site], view: View, config: Config) -> 
     rules, owner = ruleset(config.rules), owners(config.rules)
     off = config.ignored_in(source.path)
     seen: set[tuple[str, Span]] = set()
+    names = dotted(view.tree) if found else {}
     for site in found:
         name = owner.get(site.op)
         if name is None or (name, site.span) in seen or name in off:
@@ -218,11 +217,26 @@ def asked(source: Source, found: Sequence[Site], view: View, config: Config) -> 
                 hot=site.hot,
                 heat=site.heat,
                 why=site.fact.why,
-                function=site.function.name if site.function else "",
+                function=names.get(site.function, "") if site.function else "",
                 severity=rule.SEVERITY.value if site.hot else "note",
                 fingerprint=fingerprint(name, source, line, end_line),
             ),
         )
+
+
+def dotted(tree: ast.Module) -> dict[ast.AST, str]:
+    """The dotted name of every function, as `__qualname__` has it but for `<locals>`."""
+    names: dict[ast.AST, str] = {}
+    todo: list[tuple[ast.AST, str]] = [(tree, "")]
+    while todo:
+        node, above = todo.pop()
+        for child in ast.iter_child_nodes(node):
+            name = above
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                name = names[child] = f"{above}.{child.name}" if above else child.name
+            if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
+                todo.append((child, name))
+    return names
 
 
 def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tuple[str, str], ...]) -> Checked:

@@ -128,9 +128,9 @@ class Linted:
         else:
             count = Counter(f.severity for f in findings)
             kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])
-            where = plural(len({f.place.path for f in findings}), "file")
-            left = " left" if fixed else ""
-            yield f"{plural(len(findings), 'finding')}{left} ({kinds}) in {where} of {linted}"
+            kinds = f" ({kinds})" if len(count) > 1 else ""
+            where = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}"
+            yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
         said = []
         if offered[Safety.SAFE] and not (fixed and not dry):

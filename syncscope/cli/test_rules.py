@@ -1,0 +1,42 @@
+"""`syncscope test-rules`: do rules keep what their examples promise."""
+
+from __future__ import annotations
+
+import click
+
+from syncscope.errors import UserError
+
+
+@click.command()
+@click.argument("folders", nargs=-1)
+@click.option("--config", metavar="FILE", help="Take the folders of `rules` from this pyproject.toml instead of the nearest.")
+def command(folders: tuple[str, ...], config: str | None) -> int:
+    """Test your own rules by their examples: the marked lines, and only they, are flagged, and the fix is as shown.
+
+    FOLDERS hold rules, one .py each; without any, those that pyproject.toml and installed packages name.
+
+    \b
+    syncscope test-rules lint_rules/
+    """
+    import os
+    from pathlib import Path
+
+    from syncscope import rules
+    from syncscope.linter.config import Config, Configs
+    from syncscope.linter.examples import failures
+
+    named = tuple(map(os.path.abspath, folders)) or Configs(config or "").of("x.py").rules
+    settings = Config(rules=named)
+    own = {name: rule for folder in named for name, rule in rules.from_folder(Path(folder)).items()}
+    if not folders:
+        own |= rules.installed()
+    if not own:
+        raise UserError("no rules to test", "name a folder, or set rules = [...] in [tool.syncscope.lint]")
+    bad = 0
+    for name, rule in sorted(own.items()):
+        found = list(failures(name, rule, settings))
+        bad += bool(found)
+        click.echo(f"{name}: {'FAILED' if found else f'{len(rule.EXAMPLES)} examples hold'}")
+        for why in found:
+            click.echo("  " + why.replace("\n", "\n  "))
+    return int(bad > 0)

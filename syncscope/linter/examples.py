@@ -1,0 +1,84 @@
+"""A rule's examples as tests: exactly the marked lines, the fix as shown, and clean code after it."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check
+from syncscope.linter.fixing import mend
+from syncscope.linter.source import Source
+from syncscope.model.finding import Finding, Safety
+from syncscope.rules import Example, Rule
+
+MARK = re.compile(r"[ \t]*# !$", re.MULTILINE)
+NAME = "example.py"
+
+
+def failures(name: str, rule: Rule, config: Config) -> Iterator[str]:
+    """What is wrong with the examples of a rule, in words; nothing where they all hold."""
+    only = replace(config, select=(name,), ignore=(), all=True, min_confidence="low", per_file_ignores=())
+    if not any(marked(example.code) for example in rule.EXAMPLES):
+        yield f"{name}: no example has a line marked with `# !`"
+    for number, example in enumerate(rule.EXAMPLES, 1):
+        yield from (f"{name}, example {number}: {why}" for why in failures_of(example, only))
+
+
+def failures_of(example: Example, config: Config) -> Iterator[str]:
+    """What is wrong with one example."""
+    code = plain(example.code)
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        yield f"line {error.lineno}: {error.msg}"
+        return
+    found = findings(code, config)
+    lines, wanted = {f.place.line for f in found}, marked(example.code)
+    if missing := sorted(wanted - lines):
+        yield f"not flagged, though marked: {rows(code, missing)}"
+    if extra := sorted(lines - wanted):
+        yield f"flagged, though not marked: {rows(code, extra)}"
+    offered = {f.fix.safety.value for f in found if f.fix}
+    promised = {example.safety.value} if example.safety else set()
+    if offered != promised:
+        yield f"offers {', '.join(sorted(offered)) or 'no'} fix, says {', '.join(sorted(promised)) or 'none'}"
+    if example.fixed is not None:
+        result = mend(NAME, code.encode(), lambda source: findings_in(source, config), set(Safety))
+        after = result.raw.decode()
+        yield from result.refused
+        if after != plain(example.fixed):
+            told, got = (text.splitlines(keepends=True) for text in (plain(example.fixed), after))
+            yield "the fix is not as shown:\n" + "".join(difflib.unified_diff(told, got, "shown", "made"))
+        if len(findings(after, config)) >= len(found):
+            yield "the fixed code is flagged as before"
+
+
+def findings(code: str, config: Config) -> list[Finding]:
+    """What the rule says of a piece of code."""
+    return list(check(NAME, code.encode(), config).findings)
+
+
+def findings_in(source: Source, config: Config) -> list[Finding]:
+    """What the rule says of a source."""
+    return findings(source.code.decode(), config)
+
+
+def plain(code: str) -> str:
+    """An example as a file holds it, without its marks."""
+    return MARK.sub("", inspect.cleandoc(code)) + "\n"
+
+
+def marked(code: str) -> set[int]:
+    """The lines that must be flagged."""
+    return {n for n, line in enumerate(inspect.cleandoc(code).splitlines(), 1) if line.endswith("# !")}
+
+
+def rows(code: str, numbers: list[int]) -> str:
+    """Lines by number and text."""
+    lines = code.splitlines()
+    return "; ".join(f"line {n}: {lines[n - 1].strip()}" for n in numbers)
