@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import re
+import tokenize
 from typing import TYPE_CHECKING, cast
 
 import libcst as cst
@@ -36,6 +39,7 @@ DELIMITED = (
     cst.Assign,
 )  # what they hold needs no parentheses
 Part = ast.expr | cst.BaseExpression | str
+Left = cst.CSTNode
 
 
 class Draft:
@@ -77,7 +81,17 @@ class Draft:
         return found
 
     def node(self, expr: ast.expr) -> cst.BaseExpression:
-        """The libcst node of an expression of the function."""
+        """The libcst node of an expression of the function, to be put anywhere."""
+        return self._movable(self._node(expr), expr)
+
+    def _movable(self, node: cst.BaseExpression, origin: ast.expr) -> cst.BaseExpression:
+        """The node with the indentation of its lines written out: elsewhere libcst would not know it."""
+        statement = self.function.statement(origin)
+        if origin.lineno == origin.end_lineno or statement is None:
+            return node
+        return cast(cst.BaseExpression, node.visit(_WriteOut(self.indent(statement))))
+
+    def _node(self, expr: ast.expr) -> cst.BaseExpression:
         span = self.view.span(expr)
         if (found := self._nodes.get((span.start, span.end))) is not None:
             return found
@@ -92,9 +106,16 @@ class Draft:
             tree = cst.parse_expression(filled)
         except cst.ParserSyntaxError:
             tree = cst.parse_module(filled)
-        changed = tree.visit(_Fill(self, nodes))
+        fill = _Fill(self, nodes)
+        changed = tree.visit(fill)
         assert isinstance(changed, cst.CSTNode)
+        if id(changed) in fill.wrapped:
+            changed = fill.bare(fill.wrapped[id(changed)][0])
         return changed.code if isinstance(changed, cst.Module) else self.module.code_for_node(changed)
+
+    def part(self, template: str, **parts: Part) -> cst.BaseExpression:
+        """An expression made of a template, to be put into a hole."""
+        return cst.parse_expression(self.code(template, **parts))
 
     def _part(self, part: Part) -> cst.BaseExpression:
         if isinstance(part, ast.expr):
@@ -103,8 +124,48 @@ class Draft:
 
     def swapped(self, expr: ast.expr, instead: dict[ast.expr, Part]) -> cst.BaseExpression:
         """An expression of the function with some of its own parts replaced."""
-        swap = _Swap({self.node(old): self._part(new) for old, new in instead.items()})
-        return cast(cst.BaseExpression, self.node(expr).visit(swap))
+        swap = _Swap({self._node(old): self._part(new) for old, new in instead.items()})
+        return self._movable(cast(cst.BaseExpression, self._node(expr).visit(swap)), expr)
+
+    def call(self, call: ast.Call, instead: dict[ast.expr, Part], **keywords: Part) -> cst.BaseExpression:
+        """A call of the function with some of its parts replaced and keyword arguments added."""
+        node = self.swapped(call, instead)
+        assert isinstance(node, cst.Call)
+        tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        more = [cst.Arg(self._part(v), keyword=cst.Name(k), equal=tight) for k, v in keywords.items()]
+        kept = [a for a in node.args if a.keyword is None or a.keyword.value not in keywords]
+        if (
+            kept and isinstance(kept[-1].comma, cst.Comma) and len(more) == 1
+        ):  # one argument a line, a comma after the last
+            more = [more[0].with_changes(comma=kept[-1].comma)]
+            kept[-1] = kept[-1].with_changes(comma=cst.Comma(whitespace_after=node.whitespace_before_args))
+        return node.with_changes(args=[*kept, *more])
+
+    def drop_unused(self, gone: list[ast.AST], new: str) -> None:
+        """Take out assignments of pure values to names that were read in `gone` only and are not in the new code."""
+        function, gone = self.function, list(gone)
+        kept = {n.id for n in ast.walk(ast.parse(new)) if isinstance(n, ast.Name)}
+        for name in sorted({n.id for g in gone for n in ast.walk(g) if isinstance(n, ast.Name)} - kept):
+            self._drop(name, gone, kept, function)
+
+    def _drop(self, name: str, gone: list[ast.AST], kept: set[str], function: Function) -> None:
+        binds = function.binds(name)
+        inside = {id(n) for g in gone for n in ast.walk(g)}
+        if name in kept or len(binds) != 1 or any(id(n) not in inside for n in function.reads(name)):
+            return
+        statement = function.parent(binds[0])
+        if (
+            isinstance(function.scope, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and isinstance(statement, ast.Assign)
+            and statement.targets == [binds[0]]
+            and statement not in gone
+            and function.pure(statement.value)
+            and self.alone(statement)
+        ):
+            self.remove(statement)
+            gone.append(statement)
+            for inner in sorted({n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}):
+                self._drop(inner, gone, kept, function)
 
     def replace(self, node: ast.expr | ast.stmt, template: str, **parts: Part) -> None:
         """Put other code in the place of an expression or a statement."""
@@ -112,7 +173,8 @@ class Draft:
         if isinstance(node, ast.expr):
             text = self._in_place_of(node, text)
         else:
-            text = text.rstrip("\n").replace("\n", "\n" + self.indent(node))
+            kept = [c for c in self.comments(node) if c not in text]
+            text = "\n".join([*kept, text.rstrip("\n")]).replace("\n", "\n" + self.indent(node))
         self.edits.append(Edit(self.view.span(node), text))
 
     def _in_place_of(self, node: ast.expr, text: str) -> str:
@@ -160,12 +222,39 @@ class Draft:
         self.edits.append(Edit(Span(end, end), newline + "".join(f"{indent}{line}\n" for line in lines)))
 
     def remove(self, statement: ast.stmt) -> None:
-        """Take a statement out, with its lines and a comment at its end."""
+        """Take a statement out, with its lines; comments in them stay, on lines of their own."""
         if len(self.function.block(statement)) == 1:
             self.edits.append(Edit(self.view.span(statement), "pass"))
         else:
-            start = self.view.starts[statement.lineno - 1]
-            self.edits.append(Edit(Span(start, self._line_end(statement)), ""))
+            start, end = self.view.starts[statement.lineno - 1], self._line_end(statement)
+            indent = self.indent(statement)
+            kept = "".join(f"{indent}{c}\n" for c in self.comments(statement, end))
+            self.edits.append(Edit(Span(start, end), kept))
+
+    def comments(self, statement: ast.stmt, end: int = -1) -> list[str]:
+        """The comments in a statement, and on to `end`."""
+        span = self.view.span(statement)
+        lines = io.BytesIO(self.view.code[span.start : max(end, span.end)]).readline
+        found = []
+        with contextlib.suppress(
+            tokenize.TokenError, IndentationError
+        ):  # a piece of a file may end in the middle of a block
+            for token in tokenize.tokenize(lines):
+                if token.type == tokenize.COMMENT:
+                    found.append(token.string)  # noqa: PERF401  (what was found before an error counts)
+        return found
+
+    def head_to_assignment(self, statement: ast.If, name: str, template: str, **parts: Part) -> bool:
+        """Turn `if test: one statement` into `name = test`; False where it is not laid out on lines of its own."""
+        body = statement.body[0]
+        if body.lineno <= (statement.test.end_lineno or 0) or not self.alone(body):
+            return False
+        span, line = self.view.span(statement), self.view.starts[body.lineno - 1]
+        tested = self.view.span(statement.test).end
+        colon = self.view.code.index(b":", tested, line)
+        self.edits.append(Edit(Span(span.start, colon + 1), f"{name} = {self.code(template, **parts)}"))
+        self.edits.append(Edit(Span(line, self._line_end(body)), ""))
+        return True
 
     def _line_end(self, statement: ast.stmt) -> int:
         end = self.view.span(statement).end
@@ -206,34 +295,60 @@ class _Fill(cst.CSTTransformer):
         super().__init__()
         self.draft = draft
         self.nodes = nodes
-        self.bare: dict[int, cst.BaseExpression] = {}  # id of what was put in parentheses -> without them
-        self.kept: list[cst.BaseExpression] = []  # so that no id is used twice
+        self.labels: set[int] = set()  # ids of names that are attributes or keywords
+        self.wrapped: dict[int, tuple[cst.BaseExpression, cst.BaseExpression]] = {}  # by id: in parentheses, without
 
-    def visit_Attribute_attr(self, node: cst.Attribute) -> None:
-        """An attribute's own name is no module."""
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Attribute):
+            self.labels.add(id(node.attr))
+        elif isinstance(node, cst.Arg) and node.keyword is not None:
+            self.labels.add(id(node.keyword))
+        return True
 
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        name = updated_node.value
-        if name in MODULES:
-            return cst.parse_expression(self.draft.called(name))
-        if name not in self.nodes:
-            return updated_node
-        node = self.nodes[name]
-        if isinstance(node, ATOMS) or getattr(node, "lpar", ()):
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Left:  # type: ignore[override]  # a hole takes any expression
+        if isinstance(original_node, cst.Name) and id(original_node) not in self.labels:
+            return self._filled(original_node)
+        value = getattr(updated_node, "value", None)
+        if isinstance(updated_node, (*DELIMITED, cst.Assign)) and id(value) in self.wrapped:
+            wrapped, node = self.wrapped[id(value)]
+            bare = self.bare(wrapped) if isinstance(updated_node, cst.Assign) else node
+            if not isinstance(bare, (cst.GeneratorExp, cst.NamedExpr, cst.Tuple, cst.Yield)):
+                return updated_node.with_changes(value=bare)
+        return updated_node
+
+    def bare(self, wrapped: cst.BaseExpression) -> cst.BaseExpression:
+        """The node without the parentheses it was given, where no bracket around it holds its lines together."""
+        node = self.wrapped[id(wrapped)][1]
+        return wrapped if "\n" in self.draft.module.code_for_node(node) else node
+
+    def _filled(self, name: cst.Name) -> cst.BaseExpression:
+        if name.value in MODULES:
+            return cst.parse_expression(self.draft.called(name.value))
+        node = self.nodes.get(name.value, name)
+        if isinstance(node, ATOMS) or node.lpar:
             return node
-        wrapped = cast(cst.BaseExpression, node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]))
-        self.bare[id(wrapped)] = node
-        self.kept.append(wrapped)
+        wrapped = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        self.wrapped[id(wrapped)] = (wrapped, node)
         return wrapped
 
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> object:  # type: ignore[override]  # as libcst returns it
-        left = super().on_leave(original_node, updated_node)
-        value = getattr(left, "value", None)
-        if isinstance(left, DELIMITED) and id(value) in self.bare:
-            bare = self.bare[id(value)]
-            if not isinstance(bare, (cst.GeneratorExp, cst.NamedExpr, cst.Tuple, cst.Yield)):
-                return left.with_changes(value=bare)
-        return left
+
+class _WriteOut(cst.CSTTransformer):
+    """Turns the indentation that libcst adds by itself into white space of the lines."""
+
+    def __init__(self, indent: str) -> None:
+        super().__init__()
+        self.indent = indent
+
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Left:  # type: ignore[override]  # as libcst returns it
+        if isinstance(updated_node, cst.EmptyLine) and updated_node.indent:
+            space = (
+                self.indent + updated_node.whitespace.value if updated_node.comment else updated_node.whitespace.value
+            )
+            return updated_node.with_changes(indent=False, whitespace=cst.SimpleWhitespace(space))
+        if isinstance(updated_node, cst.ParenthesizedWhitespace) and updated_node.indent:
+            last = cst.SimpleWhitespace(self.indent + updated_node.last_line.value)
+            return updated_node.with_changes(indent=False, last_line=last)
+        return updated_node
 
 
 class _Swap(cst.CSTTransformer):
@@ -246,5 +361,5 @@ class _Swap(cst.CSTTransformer):
     def on_visit(self, node: cst.CSTNode) -> bool:
         return id(node) not in self.instead
 
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> object:  # type: ignore[override]  # as libcst returns it
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Left:  # type: ignore[override]  # a hole takes any expression
         return self.instead.get(id(original_node), updated_node)

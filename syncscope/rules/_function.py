@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncscope.model.fact import Site
+from syncscope.model.fact import UNKNOWN, Fact, Site
 
 if TYPE_CHECKING:
     from syncscope.rules._draft import Draft
@@ -18,7 +18,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 FREE_OF_EFFECTS = (
     ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List,
     ast.Compare, ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Starred,
-    ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
+    ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
 RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
 
@@ -54,6 +54,10 @@ class Function:
         """All sites of this function, in order."""
         own = self.scope if not isinstance(self.scope, ast.Module) else None
         return tuple(sorted((s for s in self.view.sites if s.function is own), key=lambda s: s.span))
+
+    def fact(self, node: ast.expr) -> Fact:
+        """What is known of an expression of this function."""
+        return self.sites[0].fact_of(node) if self.sites else UNKNOWN
 
     # who encloses whom
 
@@ -216,15 +220,38 @@ class Function:
         return not known or dotted.endswith("_")
 
     def pure(self, node: ast.AST) -> bool:
-        """Whether an expression can be evaluated twice, or not at all, without anybody noticing."""
-        for n in ast.walk(node):
-            if not isinstance(n, FREE_OF_EFFECTS):
-                return False
-            if isinstance(n, ast.Call):
-                op = self.op(n)
-                if op is None or op.name.endswith("_") or op.name in RANDOM or "out" in op.keywords:
-                    return False
-        return True
+        """Whether an expression can be evaluated twice, later or not at all without anybody noticing."""
+        return all(
+            isinstance(n, FREE_OF_EFFECTS) and (not isinstance(n, ast.Call) or self._pure_call(n))
+            for n in ast.walk(node)
+        )
+
+    def _pure_call(self, call: ast.Call) -> bool:
+        if self.dotted(call.func) in ("len", "float", "int", "bool", "abs", "str", "round"):
+            return True
+        op = self.op(call)
+        if op is None or op.name.endswith("_") or op.name in RANDOM or "out" in op.keywords:
+            return False
+        return self.dotted(call.func) is not None or self.fact(op.base).is_tensor
+
+    def shared(self, name: str) -> bool:
+        """Whether another scope may bind this name."""
+        return name in self._shared
+
+    def same_name(self, a: ast.AST, b: ast.AST) -> bool:
+        """Whether both are one name, used or bound."""
+        return isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id
+
+    def constant(self, node: ast.expr) -> int | float | None:
+        """The number that is written out, or that a name surely stands for: of this function, or a constant of the module."""
+        node = self.value(node)
+        if isinstance(node, ast.Name) and not self.binds(node.id) and node.id not in self.parameters:
+            bound = [s for s in ast.walk(self.view.tree) if isinstance(s, ast.Name) and s.id == node.id]
+            bound = [n for n in bound if not isinstance(n.ctx, ast.Load)]
+            top = [s for s in self.view.tree.body if isinstance(s, ast.Assign) and s.targets[0] in bound]
+            if len(bound) == 1 and len(top) == 1 and len(top[0].targets) == 1:
+                node = top[0].value
+        return number(node)
 
     # what a call calls
 
@@ -284,6 +311,6 @@ def number(node: ast.AST | None) -> int | float | None:
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node, sign = node.operand, -1
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
         return sign * node.value
     return None

@@ -1,0 +1,192 @@
+"""Ways that a tensor chooses, as tensors: both computed, one kept."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules._function import Function
+from syncscope.rules._proofs import same_shape
+from syncscope.rules.unique import is_elif
+
+BOTH = (
+    "both ways are computed on every pass and must be of one dtype, and NaN or inf in the gradient of the way not taken "
+    "comes through"
+)
+
+
+def test_of(site: Site, function: Function) -> ast.expr | None:
+    """The whole condition that a site is part of: what stands behind `if`, or before `if` in an expression."""
+    node = site.node
+    while isinstance(parent := function.parent(node), (ast.BoolOp, ast.UnaryOp)):
+        if isinstance(parent, ast.UnaryOp) and not isinstance(parent.op, ast.Not):
+            break
+        node = parent
+    if isinstance(node, (ast.If, ast.Assert, ast.IfExp, ast.While)):
+        node = node.test
+    return node if isinstance(node, ast.expr) else None
+
+
+def predicate(test: ast.expr, function: Function, negated: bool = False) -> str | None:
+    """The condition as a bool tensor: a template whose only holes are the user's own expressions, see `holes`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return predicate(test.operand, function, not negated)
+    if isinstance(test, ast.BoolOp):
+        if negated:
+            inner = predicate(test, function)
+            return None if inner is None else f"~({inner})"
+        parts = [predicate(v, function) for v in test.values]
+        if None in parts or not all(function.pure(v) for v in test.values):
+            return None
+        return (" & " if isinstance(test.op, ast.And) else " | ").join(f"({p})" for p in parts)
+    fact = function.fact(test)
+    if not fact.is_tensor or fact.ndim not in (0, None):
+        return None
+    hole = f"{{{key(test)}}}"
+    if fact.dtype is Dtype.BOOL:
+        return f"~{hole}" if negated else hole
+    if fact.dtype is Dtype.UNKNOWN:
+        return None
+    return f"{hole} {'==' if negated else '!='} 0"
+
+
+def key(node: ast.expr) -> str:
+    """The name of a hole for this expression."""
+    return f"at_{node.lineno}_{node.col_offset}_{node.end_lineno}_{node.end_col_offset}"
+
+
+def holes(test: ast.expr) -> dict[str, ast.expr]:
+    """What fills the holes of `predicate`."""
+    return {key(n): n for n in ast.walk(test) if isinstance(n, ast.expr)}
+
+
+def alike(function: Function, a: ast.expr, b: ast.expr) -> bool:
+    """Whether two values are tensors that `where` may mix: of one shape, or one of them a number written out."""
+    one, other = function.fact(a), function.fact(b)
+    if function.constant(a) is not None and other.is_tensor:
+        return other.dtype is Dtype.FLOAT
+    if function.constant(b) is not None and one.is_tensor:
+        return one.dtype is Dtype.FLOAT
+    if not one.is_tensor or not other.is_tensor:
+        return False
+    if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
+        return False
+    return (one.ndim is not None and one.ndim == other.ndim == 0) or same_shape(function, a, b, a)
+
+
+def chosen(site: Site, function: Function) -> Fix | None:
+    """`if t: x = a` [`else: x = b`] as `x = torch.where(t, a, b)`."""
+    test, statement = test_of(site, function), function.statement(site.node)
+    if test is None or not isinstance(statement, ast.If) or statement.test is not test or is_elif(function, statement):
+        return None
+    if len(statement.body) != 1 or len(statement.orelse) > 1:
+        return None
+    yes = assigned(statement.body[0])
+    no = assigned(statement.orelse[0]) if statement.orelse else None
+    if yes is None or (statement.orelse and (no is None or no[0] != yes[0])):
+        return None
+    name, value = yes
+    other = (
+        no[1] if no is not None else next((n for n in ast.walk(value) if function.same_name(n, ast.Name(name))), None)
+    )
+    if not isinstance(other, ast.expr) or not function.pure(value) or not function.pure(other):
+        return None
+    condition = predicate(test, function)
+    if condition is None or not alike(function, value, other):
+        return None
+    draft = function.draft()
+    draft.replace(statement, f"{name} = torch.where({condition}, {{yes}}, {{no}})", yes=value, no=other, **holes(test))
+    return draft.fix("let the device choose", Safety.UNSAFE, BOTH)
+
+
+def assigned(statement: ast.stmt) -> tuple[str, ast.expr] | None:
+    """Name and value of `x = a`."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id, statement.value
+    return None
+
+
+def chosen_at_return(site: Site, function: Function) -> Fix | None:
+    """`if t: return a` before the `return b` of the same block: one return of `torch.where(t, a, b)`."""
+    test, statement = test_of(site, function), function.statement(site.node)
+    if test is None or not isinstance(statement, ast.If) or statement.test is not test or is_elif(function, statement):
+        return None
+    block = function.block(statement)
+    last, rest = block[-1], block[block.index(statement) + 1 :]
+    early = statement.body[0]
+    if (
+        len(statement.body) != 1
+        or statement.orelse
+        or not isinstance(early, ast.Return)
+        or not isinstance(last, ast.Return)
+    ):
+        return None
+    leaves = [
+        n
+        for s in rest
+        for n in ast.walk(s)
+        if isinstance(n, (ast.Return, ast.Raise, ast.Yield, ast.Break, ast.Continue))
+    ]
+    if leaves != [last] or early.value is None or last.value is None or not function.pure(early.value):
+        return None
+    names = {n.id for n in ast.walk(early.value) if isinstance(n, ast.Name)}
+    if any(function.disturbed(n, statement, last) for n in names) or not alike(function, early.value, last.value):
+        return None
+    condition = predicate(test, function)
+    if condition is None:
+        return None
+    draft = function.draft()
+    flag = function.fresh("early")
+    if not draft.head_to_assignment(statement, flag, condition, **holes(test)):
+        return None
+    draft.replace(last.value, f"torch.where({flag}, {{yes}}, {{no}})", yes=early.value, no=last.value)
+    return draft.fix("compute both, and let the device choose", Safety.UNSAFE, BOTH)
+
+
+def chosen_in_expression(site: Site, function: Function) -> Fix | None:
+    """`a if t else b` as `torch.where(t, a, b)`."""
+    test = test_of(site, function)
+    choice = function.parent(test) if test is not None else None
+    if test is None or not isinstance(choice, ast.IfExp) or choice.test is not test:
+        return None
+    if not function.pure(choice.body) or not function.pure(choice.orelse):
+        return None
+    condition = predicate(test, function)
+    if condition is None or not alike(function, choice.body, choice.orelse):
+        return None
+    draft = function.draft()
+    draft.replace(
+        choice, f"torch.where({condition}, {{yes}}, {{no}})", yes=choice.body, no=choice.orelse, **holes(test)
+    )
+    return draft.fix("let the device choose", Safety.UNSAFE, BOTH)
+
+
+def checked_later(site: Site, function: Function) -> Fix | None:
+    """`if t: raise` and `assert t` as `torch._assert_async`."""
+    test, statement = test_of(site, function), function.statement(site.node)
+    said: ast.expr | None
+    if test is None:
+        return None
+    if isinstance(statement, ast.Assert) and statement.test is test:
+        condition, said = predicate(test, function), statement.msg
+    elif isinstance(statement, ast.If) and statement.test is test and not is_elif(function, statement):
+        if len(statement.body) != 1 or statement.orelse or not isinstance(statement.body[0], ast.Raise):
+            return None
+        error = statement.body[0].exc
+        condition = predicate(test, function, negated=True)
+        said = error.args[0] if isinstance(error, ast.Call) and error.args else None
+    else:
+        return None
+    if condition is None:
+        return None
+    text: ast.expr | str = repr(" ".join(function.view.text(test).split()))
+    if isinstance(said, ast.Constant) and isinstance(said.value, str):
+        text = said
+    draft = function.draft()
+    draft.replace(statement, f"torch._assert_async({condition}, {{said}})", said=text, **holes(test))
+    return draft.fix(
+        "let the device check",
+        Safety.SUGGEST,
+        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+    )

@@ -1,0 +1,161 @@
+"""A bool tensor on the device as an index: `x[mask]`.
+
+Why it waits
+------------
+The result has a row for each true element of the mask. The host must know how many there are to make it, so it waits until
+the device has computed the mask and everything before it.
+
+Fix safety
+----------
+Most selections end in a reduction, and that can be computed over everything with a neutral value where the mask is false.
+What differs is said with each fix: a sum taken in another order differs in its last bits; an empty selection gives NaN from
+`mean` as before, but -inf from `max` instead of an error; what is left out must be finite, or gradients become NaN where
+indexing gave zero. `any` and `all` are safe. A loss with `ignore_index` is the same loss. Where one mask serves several
+times it is enough to look for its true elements once: safe where all shapes are known to fit. The fixed shape does the work
+of all rows: if a mask keeps very few and the work is heavy, one wait may be cheaper.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._masked_loss import cross_entropy, per_element
+from syncscope.rules._masked_reduction import indexed_once, reduced
+
+FAMILY = Family.SHAPE
+SEVERITY = Severity.WARNING
+OPS = ("mask_read",)
+SEEN_AS = ("aten::index", "aten::nonzero")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        IGNORE = -1
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            keep = target != IGNORE
+            return F.cross_entropy(logits[keep], target[keep])  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        IGNORE = -1
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            return F.cross_entropy(logits.flatten(0, -2), target.flatten(), ignore_index=IGNORE)
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4]; target: label[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            keep = target != -1
+            scores = logits.permute(0, 2, 3, 1)
+            chosen = keep.unsqueeze(-1).expand_as(scores)
+            return nn.CrossEntropyLoss()(scores[chosen].view(-1, 4), target[keep])  # !
+        """,
+        """
+        import torch
+        from torch import nn
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            return nn.CrossEntropyLoss(ignore_index=-1)(logits, target)
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4, h, w]; target: label[n, h, w] < 4",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor, score: torch.Tensor):
+            good = score > 0.5
+            return F.cross_entropy(
+                logits[good],  # !
+                target[good],  # !
+                reduction="sum",
+            )
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor, score: torch.Tensor):
+            good = score > 0.5
+            return F.cross_entropy(
+                logits.flatten(0, -2),
+                torch.where(good, target, -100).flatten(),
+                reduction="sum",
+                ignore_index=-100,
+            )
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4]; target: label[n] < 4; score: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            large = error > 1
+            return error[large].mean()  # !
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            large = error > 1
+            return torch.where(large, error, 0.0).sum() / large.sum()
+        """,
+        Safety.UNSAFE,
+        "error: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.float()
+            return x[~torch.isnan(x)].max()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.float()
+            return x.masked_fill(~(~torch.isnan(x)), float("-inf")).max()
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    mask = site.node.slice if isinstance(site.node, ast.Subscript) else site.operand
+    return f"{view.quote(mask)} is a bool tensor on the device: {view.quote(site.node)} waits to learn how many rows it keeps"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    return alone(site, function) or indexed_once(site, function, with_own_fix(function))
+
+
+def alone(site: Site, function: Function) -> Fix | None:
+    """The fix that needs no other site."""
+    return cross_entropy(site, function) or per_element(site, function) or reduced(site, function)
+
+
+def with_own_fix(function: Function) -> set[int]:
+    """The selections of a function that become something better than an index."""
+    return {id(s.node) for s in function.sites if s.op == "mask_read" and alone(s, function) is not None}

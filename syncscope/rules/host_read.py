@@ -1,0 +1,83 @@
+"""A number of the device read by the host: `.item()`, `.tolist()`, `float(t)`, `int(t)`, `bool(t)`.
+
+Why it waits
+------------
+To give a Python number the host waits until the device has computed everything that was asked for before, and asks for
+nothing more meanwhile. In a loop the device then has nothing to do at the beginning of every pass.
+
+Fix safety
+----------
+A value that is only logged every n steps need only be read then: safe where nothing but plain expressions stands between.
+A running total can stay on the device in float64, in which Python adds too, so the sums are equal bit for bit; unsafe,
+because the total is a tensor inside the loop (and MPS has no float64). Several reads side by side become one: safe where
+they are of one tensor, else unsafe, because all must live on one device. `max(t.item(), 1)` can stay a tensor: unsafe,
+because what needs a Python number will read it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._reads import accumulated, clamped, collected, merged, only_where_logged, stacked
+
+FAMILY = Family.READ
+SEVERITY = Severity.WARNING
+OPS = ("item", "tolist", "float", "int", "bool", "complex", "index")
+SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def train(model, loader, optimizer):
+            total = 0.0
+            for x, y in loader:
+                loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                total += loss.item()  # !
+            return total / len(loader)
+        """,
+        """
+        import torch
+
+        def train(model, loader, optimizer):
+            total = 0.0
+            for x, y in loader:
+                loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                total = total + loss.detach().double()
+            total = float(total)
+            return total / len(loader)
+        """,
+        Safety.UNSAFE,
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    text = f"{view.quote(site.node)} waits for the device"
+    return f"{text} on every pass of the loop" if in_loop(site) else text
+
+
+def in_loop(site: Site) -> bool:
+    """Whether the read stands in a loop of its function."""
+    if site.function is None:
+        return site.hot
+    loops = (n for n in ast.walk(site.function) if isinstance(n, (ast.For, ast.While, ast.AsyncFor)))
+    return any(n.lineno < site.place.line <= (n.end_lineno or 0) for n in loops)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    return (
+        accumulated(site, function)
+        or only_where_logged(site, function)
+        or collected(site, function)
+        or stacked(site, function)
+        or merged(site, function)
+        or clamped(site, function)
+    )

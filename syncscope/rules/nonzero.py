@@ -1,0 +1,275 @@
+"""`nonzero`, `argwhere` or one-argument `where` of a tensor on the device.
+
+Why it waits
+------------
+The result has a row for each nonzero element. The host must know how many there are to make it, so it waits until the
+device has computed everything that was asked for before.
+
+Fix safety
+----------
+Indices that only serve to write one number are not needed: `x[mask] = number` is filled in place without a wait, and so is
+`x.masked_fill_(mask, number)`: the same values and gradients, a safe fix. Where only the count is used, `count_nonzero`
+gives it as a tensor that stays on the device: unsafe, because code that needs a Python int will then read it. The first k
+rows, `nonzero(m)[:k]`, can be had in a fixed shape from `nonzero_static`: unsafe, because rows that are missing are -1.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._function import Op
+from syncscope.rules._proofs import is_mask, one_value, same_shape
+
+FAMILY = Family.SHAPE
+SEVERITY = Severity.WARNING
+OPS = ("nonzero", "argwhere", "where")
+SEEN_AS = ("aten::nonzero", "aten::argwhere", "aten::nonzero_numpy")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(target: torch.Tensor):
+            target = target.clone()
+            background = torch.nonzero(target == 9, as_tuple=True)  # !
+            target[background] = -1
+            return target
+        """,
+        """
+        import torch
+
+        def loss(target: torch.Tensor):
+            target = target.clone()
+            target.masked_fill_(target == 9, -1)
+            return target
+        """,
+        Safety.SAFE,
+        "target: label[n, h]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(boxes: torch.Tensor, scores: torch.Tensor):
+            boxes = boxes.clone()
+            low, = torch.where(scores < 0.5)  # !
+            boxes[low] = 0  # none of these boxes
+            return boxes
+        """,
+        """
+        import torch
+
+        def forward(boxes: torch.Tensor, scores: torch.Tensor):
+            boxes = boxes.clone()
+            boxes[scores < 0.5] = 0  # none of these boxes
+            return boxes
+        """,
+        Safety.SAFE,
+        "boxes: float[n, 4]; scores: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(scores: torch.Tensor):
+            found = len(torch.nonzero(scores > 0))  # !
+            return scores.sum() / found
+        """,
+        """
+        import torch
+
+        def forward(scores: torch.Tensor):
+            found = (scores > 0).count_nonzero()
+            return scores.sum() / found
+        """,
+        Safety.UNSAFE,
+        "scores: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(scores: torch.Tensor):
+            return torch.nonzero(scores > 0)[:8]  # !
+        """,
+        """
+        import torch
+
+        def forward(scores: torch.Tensor):
+            return torch.nonzero_static(scores > 0, size=8)
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(scores: torch.Tensor):
+            return torch.where(scores > 0, scores, 0.0)
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.node)} waits to learn how many elements are nonzero"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    op = function.op(site.node)
+    if op is None or not isinstance(site.node, ast.Call):
+        return None
+    return (
+        filled(site, function, site.node, op)
+        or counted(site, function, site.node, op)
+        or first(function, site.node, op)
+    )
+
+
+def as_tuple(site: Site, op: Op) -> bool:
+    """Whether the result is a tuple of index tensors, one for each dimension."""
+    flag = op.keywords.get("as_tuple")
+    return site.op == "where" or (isinstance(flag, ast.Constant) and flag.value is True)
+
+
+def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None:
+    """`index = nonzero(m, as_tuple=True); x[index] = number` writes where the mask is true."""
+    if not as_tuple(site, op) or not is_mask(site.fact_of(op.base)) or not function.pure(op.base):
+        return None
+    store, definition = call, None
+    parent = function.parent(call)
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        definition, target = parent, parent.targets[0]
+        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        reads: list[ast.Name] = []
+        for name in names:
+            if not isinstance(name, ast.Name) or len(function.binds(name.id)) != 1:
+                return None
+            reads += function.reads(name.id)
+        if len(reads) != len(names) or [r.id for r in reads] != [n.id for n in names if isinstance(n, ast.Name)]:
+            return None
+        last = function.parent(reads[0]) if len(names) > 1 else reads[0]
+        if not isinstance(last, (ast.Name, ast.Tuple)) or (
+            isinstance(last, ast.Tuple) and len(last.elts) != len(names)
+        ):
+            return None
+        if isinstance(last, ast.Tuple) and any(r not in last.elts for r in reads):
+            return None
+        index: ast.expr = last
+    else:
+        index = store
+    subscript = function.parent(index)
+    assign = function.parent(subscript) if subscript is not None else None
+    if (
+        not isinstance(subscript, ast.Subscript)
+        or subscript.slice is not index
+        or not isinstance(subscript.value, ast.Name)
+        or not isinstance(assign, ast.Assign)
+        or assign.targets != [subscript]
+        or not one_value(function, site.fact_of(assign.value), assign.value)
+    ):
+        return None
+    base = subscript.value
+    draft_safety = Safety.SAFE
+    if definition is not None:
+        block = function.block(assign)
+        if definition not in block or undone(function, op.base, definition, assign):
+            return None
+    draft = function.draft()
+    if definition is not None:
+        if not draft.alone(definition):
+            return None
+        draft.remove(definition)
+    if same_shape(function, op.base, base, assign) and site.fact_of(base).is_tensor:
+        draft.replace(assign, "{x}.masked_fill_({m}, {v})", x=base, m=op.base, v=assign.value)
+        title = "fill in place where the mask is true"
+    else:
+        draft.replace(subscript, "{x}[{m}]", x=base, m=op.base)
+        title = "write through the mask itself"
+    return draft.fix(title, draft_safety)
+
+
+def undone(function: Function, expr: ast.expr, start: ast.stmt, end: ast.stmt) -> bool:
+    """Whether anything that an expression is made of may have changed between two statements."""
+    names = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
+    return any(function.disturbed(name, start, end) for name in names)
+
+
+def counted(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None:
+    """Only the number of rows is used: `len(nonzero(m))`, `nonzero(m).shape[0]`, `nonzero(m).numel()`."""
+    rows: ast.expr = call
+    if as_tuple(site, op):
+        parent = function.parent(call)
+        if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Load):
+            return None
+        rows = parent
+    ndim = site.fact_of(op.base).ndim
+    factor = 1 if as_tuple(site, op) else ndim
+    count = length(function, rows) or (number_of_elements(function, rows) if factor else None)
+    if count is None or ndim == 0 or (as_tuple(site, op) and ndim is None):
+        return None
+    draft = function.draft()
+    if number_of_elements(function, rows) is count and factor != 1:
+        draft.replace(count, f"{{m}}.count_nonzero() * {factor}", m=op.base)
+    else:
+        draft.replace(count, "{m}.count_nonzero()", m=op.base)
+    return draft.fix(
+        "count on the device",
+        Safety.UNSAFE,
+        "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it",
+    )
+
+
+def length(function: Function, tensor: ast.expr) -> ast.expr | None:
+    """The expression around a tensor that is its number of rows: `len(t)`, `t.shape[0]`, `t.size(0)`."""
+    parent = function.parent(tensor)
+    if isinstance(parent, ast.Call) and parent.args == [tensor] and function.dotted(parent.func) == "len":
+        return parent
+    if not isinstance(parent, ast.Attribute):
+        return None
+    outer = function.parent(parent)
+    if parent.attr == "shape" and isinstance(outer, ast.Subscript) and zero(outer.slice):
+        return outer
+    if parent.attr == "size" and isinstance(outer, ast.Call) and len(outer.args) == 1 and zero(outer.args[0]):
+        return outer
+    return None
+
+
+def zero(node: ast.expr) -> bool:
+    """Whether this is the number 0."""
+    return isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
+
+
+def number_of_elements(function: Function, tensor: ast.expr) -> ast.expr | None:
+    """The call `t.numel()` or `t.nelement()` around a tensor."""
+    parent = function.parent(tensor)
+    call = function.parent(parent) if isinstance(parent, ast.Attribute) else None
+    if isinstance(parent, ast.Attribute) and parent.attr in ("numel", "nelement") and isinstance(call, ast.Call):
+        return call
+    return None
+
+
+def first(function: Function, call: ast.Call, op: Op) -> Fix | None:
+    """`nonzero(m)[:k]` has at most k rows."""
+    cut = function.parent(call)
+    if not isinstance(cut, ast.Subscript) or cut.value is not call or not isinstance(cut.slice, ast.Slice):
+        return None
+    size = cut.slice.upper
+    if cut.slice.lower is not None or cut.slice.step is not None or not positive(size) or len(call.keywords) > 0:
+        return None
+    assert size is not None
+    draft = function.draft()
+    draft.replace(cut, "torch.nonzero_static({m}, size={k})", m=op.base, k=size)
+    return draft.fix(
+        "take a fixed number of rows",
+        Safety.UNSAFE,
+        "there are always that many rows: those that are missing hold -1",
+    )
+
+
+def positive(node: ast.expr | None) -> bool:
+    """Whether this is a positive number, written out."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0

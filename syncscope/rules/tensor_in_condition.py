@@ -1,0 +1,112 @@
+"""A tensor on the device as a condition: `if t:`, `while`, `assert`, `and`, `or`, `not`, `a if t else b`, `in`.
+
+Why it waits
+------------
+Python can only go one way or the other, so the host waits until the device has computed the condition and everything before
+it.
+
+Fix safety
+----------
+Where both ways end in tensors, `torch.where` lets the device choose: unsafe, because both ways are then computed on every
+pass, and where the way not taken gives NaN or inf in its gradient, `where` passes NaN on. A check that only raises can
+become `torch._assert_async`: it is suggested, not applied, because the error comes later, from the device, and is always a
+RuntimeError.
+"""
+
+from __future__ import annotations
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._conditions import checked_later, chosen, chosen_at_return, chosen_in_expression
+
+FAMILY = Family.READ
+SEVERITY = Severity.WARNING
+OPS = ("condition",)
+SEEN_AS = ("aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.FloatTensor):
+            total = x.sum()
+            if x.abs().max() > 100:  # !
+                total = total * 0.0
+            return total
+        """,
+        """
+        import torch
+
+        def loss(x: torch.FloatTensor):
+            total = x.sum()
+            total = torch.where(x.abs().max() > 100, total * 0.0, total)
+            return total
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1, m + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.FloatTensor, y: torch.FloatTensor):
+            if (y > 0).sum() < 2:  # !
+                return x.sum() * 0.0
+            keep = y - x  # the common case
+            return keep.mean()
+        """,
+        """
+        import torch
+
+        def loss(x: torch.FloatTensor, y: torch.FloatTensor):
+            early = (y > 0).sum() < 2
+            keep = y - x  # the common case
+            return torch.where(early, x.sum() * 0.0, keep.mean())
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; y: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.FloatTensor):
+            if torch.isnan(x).any():  # !
+                raise ValueError("x has a hole")
+            return x * 2
+        """,
+        """
+        import torch
+
+        def forward(x: torch.FloatTensor):
+            torch._assert_async(~torch.isnan(x).any(), "x has a hole")
+            return x * 2
+        """,
+        Safety.SUGGEST,
+        "x: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            if x is not None and x.shape[0] > 1:
+                return x
+            return x * 2
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.operand or site.node)} is computed on the device: Python waits for it to know which way to go"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    return (
+        chosen(site, function)
+        or chosen_at_return(site, function)
+        or chosen_in_expression(site, function)
+        or checked_later(site, function)
+    )

@@ -1,0 +1,199 @@
+"""Runs code as written and as fixed on random tensors, and says where they differ.
+
+Inputs are described in words: `"x: float[n, c]; keep: bool[n]"`. Letters are sizes, drawn from 0 to 5 and equal where the
+letter is; `n + 1` is never 0. Kinds:
+
+    float   half, bfloat16, single or double, with NaN and inf in any place
+    finite  single or double, no NaN, no inf
+    normal  as finite, but of one element apart from the others: no two are equal
+    int     any of the signed integers
+    label   int64 of a few values, `label[n] < 4` of -1 to 3; -1 and 9 are frequent
+    index   int64 of 0 to k - 1: `index[n] < k`, k a number or a letter
+    bool    none, some or all true
+    number  a Python float
+    count   a Python int of 0 to 5
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+from syncscope.model.finding import Safety
+
+RUNS: Counter[str] = Counter()  # how many random inputs each safety has seen
+SIZES = (0, 1, 2, 3, 5)
+WORD = re.compile(r"\s*(\w+)\s*:\s*(\w+)\s*(?:\[([^\]]*)\])?\s*(?:<\s*(\w+))?\s*$")
+FLOATS = {
+    "float": (torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    "finite": (torch.float32, torch.float64),
+}
+FLOATS["normal"] = FLOATS["finite"]
+INTS = (torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a run: the value or the error, the arguments afterwards, the gradients."""
+
+    value: Any
+    error: str
+    arguments: list[Any]
+    gradients: list[Any]
+
+
+@st.composite
+def arguments(draw: st.DrawFn, inputs: str) -> dict[str, Any]:
+    """Arguments as described."""
+    sizes: dict[str, int] = {}
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**20)))
+    dtype = draw(st.integers(0, 3))
+    made = {}
+    for word in filter(str.strip, inputs.split(";")):
+        parsed = WORD.match(word)
+        assert parsed, f"not an input: {word!r}"
+        name, kind, dims, below = parsed.groups()
+        shape = [size(d, sizes, draw) for d in filter(str.strip, (dims or "").split(","))]
+        made[name] = tensor(draw, generator, kind, shape, dtype, sizes.get(below, below))
+    return made
+
+
+def size(word: str, sizes: dict[str, int], draw: st.DrawFn) -> int:
+    """The size a word stands for: `3`, `n`, `n + 1`."""
+    total = 0
+    for part in word.replace(" ", "").split("+"):
+        if not part.isdigit() and part not in sizes:
+            sizes[part] = draw(st.sampled_from(SIZES))
+        total += int(part) if part.isdigit() else sizes[part]
+    return total
+
+
+def tensor(draw: st.DrawFn, generator: torch.Generator, kind: str, shape: list[int], dtype: int, below: Any) -> Any:
+    """One argument."""
+    share = draw(st.sampled_from((0.0, 0.3, 1.0)))
+    chance = torch.rand(shape, generator=generator)
+    if kind == "bool":
+        made = chance < share
+    elif kind == "number":
+        return draw(st.sampled_from((0.0, 1.0, -2.5)))
+    elif kind == "count":
+        return draw(st.integers(0, 5))
+    elif kind == "label":
+        high = int(below) if below else 6
+        made = torch.randint(0, high, shape, generator=generator)
+        special = -1 if below else draw(st.sampled_from((-1, 9)))
+        made = torch.where(chance < share, special, made)
+    elif kind == "index":
+        made = torch.randint(0, max(int(below), 1), shape, generator=generator)
+    elif kind == "int":
+        made = torch.randint(-4, 5, shape, generator=generator).to(INTS[dtype])
+    else:
+        kinds = FLOATS[kind]
+        made = torch.randn(shape, generator=generator, dtype=torch.float64)
+        if kind != "normal":
+            made = torch.where(torch.rand(shape, generator=generator) < 0.3, made.round(), made)  # zeros and equal ones
+        if kind == "float":
+            hole = torch.tensor([float("nan"), float("inf"), -float("inf")], dtype=torch.float64)
+            which = torch.randint(0, 3, shape, generator=generator)
+            made = torch.where(chance < share * draw(st.sampled_from((0.0, 0.5))), hole[which], made)
+        made = made.to(kinds[dtype % len(kinds)])
+    if made.dim() and draw(st.booleans()):  # the same values, not side by side
+        spread = made.new_zeros([*shape[:-1], 2 * shape[-1]])[..., ::2]
+        made = spread.copy_(made)
+    if made.is_floating_point() and draw(st.booleans()):
+        made.requires_grad_()
+    return made
+
+
+def run(function: Any, given: dict[str, Any]) -> Outcome:
+    """Call a function with copies of the arguments, and go back through what it gives."""
+    given = {
+        k: v.detach().clone().requires_grad_(v.requires_grad) if strided(v) else copy.copy(v) for k, v in given.items()
+    }
+    leaves = [v for v in given.values() if isinstance(v, torch.Tensor) and v.requires_grad]
+    value, error = None, ""
+    try:
+        value = function(**given)
+        floats = [t for t in flat(value) if isinstance(t, torch.Tensor) and t.requires_grad]
+        if floats:
+            weights = (torch.linspace(0.5, 2, t.numel(), dtype=torch.float64).reshape(t.shape).to(t) for t in floats)
+            torch.autograd.backward([(t * w).sum() for t, w in zip(floats, weights, strict=True)])
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    return Outcome(value, error, list(given.values()), [leaf.grad for leaf in leaves])
+
+
+def strided(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def flat(value: Any) -> list[Any]:
+    """A result as a list of its parts."""
+    if isinstance(value, dict):
+        return [x for v in value.values() for x in flat(v)]
+    return [x for v in value for x in flat(v)] if isinstance(value, (list, tuple)) else [value]
+
+
+def last_function(code: str) -> Any:
+    """The last function that a piece of code defines."""
+    space: dict[str, Any] = {}
+    exec(compile(inspect.cleandoc(code), "<example>", "exec"), space)
+    return [v for v in space.values() if inspect.isfunction(v) and v.__module__ != "torch"][-1]
+
+
+def assert_same(written: Outcome, fixed: Outcome, safety: Safety) -> None:
+    """What a fix of this safety promises.
+
+    SAFE: the same value, dtype, type, error, gradient and arguments, bit for bit. UNSAFE and SUGGEST: the same within
+    rounding wherever the code as written gives a value; a number may have become a tensor.
+    """
+    RUNS[safety.name] += 1
+    if safety is Safety.SAFE:
+        assert written.error == fixed.error
+        pairs = [
+            *zip(flat(written.value), flat(fixed.value), strict=True),
+            *zip(written.arguments, fixed.arguments, strict=True),
+            *zip(written.gradients, fixed.gradients, strict=True),
+        ]
+        for a, b in pairs:
+            assert type(a) is type(b), (a, b)
+            if isinstance(a, torch.Tensor):
+                assert a.dtype == b.dtype
+                assert a.shape == b.shape
+                assert torch.equal(a.isnan(), b.isnan())
+                assert torch.equal(a.nan_to_num(), b.nan_to_num()), (a, b)
+            else:
+                assert a == b or (a != a and b != b)
+        return
+    if written.error:
+        return
+    assert not fixed.error, fixed.error
+    for a, b in zip(flat(written.value), flat(fixed.value), strict=True):
+        close(a, b, same_dtype=isinstance(a, torch.Tensor))
+    for a, b in zip(written.gradients, fixed.gradients, strict=True):
+        close(zeros(a, b), zeros(b, a), same_dtype=True)
+
+
+def zeros(gradient: Any, other: Any) -> Any:
+    """A gradient; zeros where there is none because nothing came back."""
+    return torch.zeros_like(other) if gradient is None and other is not None else gradient
+
+
+def close(a: Any, b: Any, same_dtype: bool) -> None:
+    """Equal within rounding."""
+    if a is None or isinstance(a, (str, bool)):
+        assert a == b
+        return
+    x, y = (torch.as_tensor(v) for v in (a, b))
+    if same_dtype:
+        assert x.dtype == y.dtype, (x.dtype, y.dtype)
+    assert x.shape == y.shape, (x.shape, y.shape)
+    coarse = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float32: 1e-4}.get(x.dtype, 1e-6)
+    torch.testing.assert_close(x.double(), y.double(), rtol=coarse, atol=coarse, equal_nan=True)

@@ -1,0 +1,90 @@
+"""Every example of every rule: exactly the marked lines, the fixed text, and the same results before and after."""
+
+import ast
+import inspect
+import re
+
+import pytest
+from rules.driver import findings, fixed
+
+from syncscope import rules
+from syncscope.model.finding import Safety
+from syncscope.rules import Example, Rule
+
+RULES = rules.builtin()
+EXAMPLES = [
+    pytest.param(name, rule, example, id=f"{name}-{number}")
+    for name, rule in RULES.items()
+    for number, example in enumerate(rule.EXAMPLES)
+]
+FIXABLE = [p for p in EXAMPLES if p.values[2].fixed is not None]
+RUNNABLE = [p for p in FIXABLE if p.values[2].inputs]
+MARK = re.compile(r"  # !$", re.MULTILINE)
+
+
+def plain(code: str) -> str:
+    return MARK.sub("", inspect.cleandoc(code)) + "\n"
+
+
+def marked(code: str) -> list[int]:
+    return [n for n, line in enumerate(inspect.cleandoc(code).splitlines(), 1) if line.endswith("  # !")]
+
+
+@pytest.mark.parametrize(("name", "rule", "example"), EXAMPLES)
+def test_exactly_the_marked_lines_are_flagged(name: str, rule: Rule, example: Example) -> None:
+    assert sorted({f.place.line for f in findings(plain(example.code), name)}) == marked(example.code)
+
+
+@pytest.mark.parametrize(("name", "rule", "example"), EXAMPLES)
+def test_the_fix_is_as_shown(name: str, rule: Rule, example: Example) -> None:
+    offered = {f.fix.safety for f in findings(plain(example.code), name) if f.fix is not None}
+    assert offered == ({example.safety} if example.safety else set())
+    if example.fixed is not None:
+        after = fixed(plain(example.code), name)
+        assert after == plain(example.fixed)
+        ast.parse(after)
+        assert fixed(after, name) == after
+
+
+@pytest.mark.parametrize(("name", "rule", "example"), FIXABLE)
+def test_fixed_code_waits_less(name: str, rule: Rule, example: Example) -> None:
+    assert example.fixed is not None
+    assert waits(plain(example.fixed), name) < waits(plain(example.code), name)
+
+
+def waits(code: str, name: str) -> int:
+    """How often the host waits, if a loop runs ten times and an `if` in it once."""
+    count = 0
+    for finding in findings(code, name):
+        line, times = finding.place.line, 10.0
+        for node in ast.walk(ast.parse(code)):
+            body = getattr(node, "body", None)
+            if isinstance(body, list) and body[0].lineno <= line <= body[-1].end_lineno:
+                times *= 10 if isinstance(node, (ast.For, ast.While)) else 0.1 if isinstance(node, ast.If) else 1
+        count += round(times)
+    return count
+
+
+@pytest.mark.parametrize(("name", "rule", "example"), FIXABLE)
+def test_what_is_not_safe_says_what_changes(name: str, rule: Rule, example: Example) -> None:
+    for finding in findings(plain(example.code), name):
+        if finding.fix is not None:
+            assert bool(finding.fix.changes) == (finding.fix.safety is not Safety.SAFE)
+            assert finding.fix.title
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES.items())
+def test_a_rule_explains_itself(name: str, rule: Rule) -> None:
+    page = rules.sections(rule)
+    assert page[""]
+    assert page[""].endswith(".")
+    assert page["Why it waits"]
+    assert "Example" in page
+    assert ("Fix safety" in page) == any(e.fixed for e in rule.EXAMPLES)
+    assert ("Use instead" in page) == any(e.fixed for e in rule.EXAMPLES)
+    assert any(marked(e.code) for e in rule.EXAMPLES)
+
+
+def test_each_op_belongs_to_one_rule() -> None:
+    owners = rules.claims(RULES)
+    assert len(owners) == sum(len(rule.OPS) for rule in RULES.values())
