@@ -75,6 +75,7 @@ static char *chunk;
 static uint64_t file_end, used, written;
 /* what was lost: 0 records without room on the disk, 1 stamps of a full ring, 2 stamps the driver refused, 3 maps full */
 static uint64_t lost[4];
+static uint64_t busy; /* ns that the devices have worked, for a live display */
 
 typedef struct { P event, queue; Table *t; uint64_t corr; uint32_t number; } Pending;
 static Pending pending[PENDING];
@@ -265,6 +266,7 @@ static int harvest(int most, int unfinished) {
       V(p->t, ReleaseEvent, One)(p->event);
       p->event = 0;
       taken++;
+      busy += s[3] > s[2] && !bad ? s[3] - s[2] : 0;
       if (bad) lost[2]++;
       else batch[n++] = (Rec){.type = STAMP, .queue = p->number, .corr = p->corr, .t0 = s[2], .t1 = s[3], .a = s[0], .b = s[1]};
     }
@@ -581,7 +583,7 @@ void start(int file, uint64_t offset) {
   chunk = 0;
   fd = file;
   file_end = offset;
-  used = written = 0;
+  used = written = busy = 0;
   memset(lost, 0, sizeof lost);
   memset(kernel_names, 0, sizeof kernel_names);
   memset(queue_numbers, 0, sizeof queue_numbers);
@@ -590,21 +592,28 @@ void start(int file, uint64_t offset) {
   pthread_mutex_unlock(&leaf);
   on = 1;
 }
-/* Stops recording, waits for what the device still works on, at most `patience` ns; returns events given up. */
-uint64_t stop(uint64_t patience) {
-  uint64_t until = now() + patience, left;
-  on = 0;
+/* Waits until the stamps of all commands are there, at most `patience` ns; others may go on enqueuing. */
+void settle(uint64_t patience) {
+  uint64_t until = now() + patience;
   deep = 1;
   P flushed = 0;
   for (uint32_t i = head; i != tail; i++) { /* some drivers begin only when flushed */
     Pending *p = &pending[i & (PENDING - 1)];
     if (p->event && p->queue != flushed) V(p->t, 46, One)(flushed = p->queue);
   }
-  while (head != tail && now() < until)
+  for (uint32_t last = tail; (int32_t)(last - head) > 0 && now() < until;)
     if (!harvest(1 << 30, 64)) {
       struct timespec nap = {0, 200000};
       nanosleep(&nap, 0);
     }
+  deep = 0;
+}
+/* Stops recording after `settle`; returns events given up. */
+uint64_t stop(uint64_t patience) {
+  uint64_t left;
+  on = 0;
+  settle(patience);
+  deep = 1;
   for (left = 0; head != tail; head++) {
     Pending *p = &pending[head & (PENDING - 1)];
     if (p->event) { V(p->t, ReleaseEvent, One)(p->event); p->event = 0; left++; }
@@ -621,10 +630,11 @@ uint64_t stop(uint64_t patience) {
   pthread_mutex_unlock(&leaf);
   return left;
 }
-void counts(uint64_t *out) { /* records, live events, then what was lost */
+void counts(uint64_t *out) { /* records, live events, what was lost (4), ns of work */
   out[0] = written;
   out[1] = tail - head;
   memcpy(out + 2, lost, sizeof lost);
+  out[6] = busy;
 }
 static int count_loads(struct dl_phdr_info *i, Z size, void *out) {
   (void)size;

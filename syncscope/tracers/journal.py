@@ -35,7 +35,7 @@ class Journal:
         self._handle, self.path = spool.create(folder, ".rows")
         self._reads: deque[reads.Record] = deque()
         self._ops: deque[tuple[str, int, int, bool, int]] = deque()
-        self._steps: deque[tuple[int, int, int, int]] = deque()
+        self._steps: deque[tuple[int, int, int, int, int]] = deque()
         self._names = Table[str]()
         self._known: dict[Any, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
@@ -54,9 +54,9 @@ class Journal:
         if len(self._ops) > BATCH:
             self.flush()
 
-    def step(self, number: int, start: int, end: int) -> None:
-        """A step has ended on this thread."""
-        self._steps.append((number, start, end, reads.local.thread))
+    def step(self, number: int, start: int, end: int, window: int) -> None:
+        """A step of this window has ended on this thread."""
+        self._steps.append((number, start, end, reads.local.thread, window))
         if end - self._flushed > FLUSH:
             self.flush()
 
@@ -87,8 +87,8 @@ class Journal:
     def _number(self, name: str) -> int:
         return self._names[name] + 1 if name else 0
 
-    def _step_row(self, number: int, start: int, end: int, thread: int) -> tuple[int, ...]:
-        return (STEP, 0, 0, 0, thread, 0, self._number(f"ProfilerStep#{number}"), 0, -1, start, end, 0, 0)
+    def _step_row(self, number: int, start: int, end: int, thread: int, window: int) -> tuple[int, ...]:
+        return (STEP, 0, 0, 0, thread, 0, self._number(f"ProfilerStep#{number}"), 0, -1, start, end, 0, window)
 
     def _op_row(self, name: str, start: int, end: int, fallback: bool, thread: int) -> tuple[int, ...]:
         flags = Flag.FALLBACK if fallback else Flag.NONE
@@ -134,10 +134,13 @@ def _name_records(number: int, text: str) -> bytes:
     return out
 
 
-def add_rows(builder: Builder, records: NDArray[Any], origin: int, lane: Callable[[int], Lane]) -> None:
-    """Adds the events of a journal's records to a builder."""
+def add_rows(builder: Builder, records: NDArray[Any], origin: int, lane: Callable[[int], Lane], only: int = 0) -> None:
+    """Adds the events of a journal's records to a builder; of the steps those of window `only` (0: the first)."""
     names = spool.texts(records)
     records = records[np.isin(records["type"], list(KINDS))]
+    windows = records["b"][records["type"] == STEP]
+    only = only or int(windows.min(initial=1))
+    records = records[(records["type"] != STEP) | (records["b"] == only)]
     if not len(records):
         return
     table = [names.get(i) for i in range(max(names, default=0) + 1)]

@@ -27,7 +27,8 @@ class Hook(c.Structure):
 def library() -> c.CDLL | None:
     """The compiled hook, or None where it cannot be had; `why_not()` then says why."""
     for path in sorted(SOURCE.parent.glob("_icd*.so")):
-        found = _open(path)
+        stale = path.stat().st_mtime + 2 < SOURCE.stat().st_mtime  # an editable install does not rebuild it
+        found = None if stale else _open(path)
         if found is not None:
             return found
     try:
@@ -67,7 +68,7 @@ def _build() -> Path:
 def _open(path: Path) -> c.CDLL | None:
     try:
         found = c.CDLL(str(path))
-        if found.abi() != ABI:  # an extension built from older sources: an editable install does not rebuild it
+        if found.abi() != ABI:
             return None
     except (OSError, AttributeError):
         return None
@@ -76,9 +77,11 @@ def _open(path: Path) -> c.CDLL | None:
     found.add_table.argtypes = [c.c_void_p, c.c_void_p]
     found.start.argtypes = [c.c_int, u64]
     found.start.restype = None
+    found.settle.argtypes = [u64]
+    found.settle.restype = None
     found.stop.argtypes = [u64]
     found.stop.restype = u64
-    found.counts.argtypes = [c.POINTER(u64 * 6)]
+    found.counts.argtypes = [c.POINTER(u64 * 7)]
     found.counts.restype = None
     found.loads.restype = u64
     found.arm.argtypes = [c.c_int]

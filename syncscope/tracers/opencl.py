@@ -78,6 +78,12 @@ class Recording:
         library.start(self._handle, spool.HEADER)
         patches.install()
 
+    def settle(self) -> None:
+        """Waits for what the device still works on, and goes on recording."""
+        library = native.library()
+        if library is not None and self._handle >= 0:
+            library.settle(PATIENCE)
+
     def stop(self) -> None:
         """Waits for what the device still works on, and gives the tables back."""
         library = native.library()
@@ -87,14 +93,16 @@ class Recording:
         patches.uninstall()
         os.close(self._handle)
         self._handle = -1
-        lost = (c.c_uint64 * 6)()
-        library.counts(c.byref(lost))
-        self.notes += lost_in_words(left, *lost[2:])
+        self.notes += lost_in_words(left, *counts()[2:6])
 
-    def discard(self) -> None:
-        """Removes the spool: its events live on in a trace."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+
+def counts() -> list[int]:
+    """Records written, live events, what was lost (no disk, full ring, refused, too many handles), ns of device work."""
+    library = native.library()
+    found = (c.c_uint64 * 7)()
+    if library is not None:
+        library.counts(c.byref(found))
+    return list(found)
 
 
 def lost_in_words(left: int, disk: int, ring: int, refused: int, full: int) -> list[str]:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import functools
-import platform
-import sys
-import threading
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 from syncscope.errors import UserError
-from syncscope.model.trace import Lane, Trace
-from syncscope.tracers import imports, native, opencl, reads, spool, steps
-from syncscope.tracers.columns import Builder
+from syncscope.model.trace import Trace
+from syncscope.tracers import imports, native, reads, steps
 from syncscope.tracers.icd import patches
-from syncscope.tracers.journal import Journal, add_rows
+from syncscope.tracers.tape import Window
 
 T = TypeVar("T")
 A = ParamSpec("A")
 
 _open: list[Session] = []
+os.register_at_fork(after_in_child=_open.clear)
+_exit = os._exit
+
+
+def _exit_after_saving(status: int) -> NoReturn:
+    """`os._exit` runs nothing that is still to run: the recordings of this process are ended first."""
+    for session in reversed(_open.copy()):
+        session.__exit__(None, None, None)
+    _exit(status)
 
 
 def current() -> Session | None:
@@ -59,8 +65,9 @@ class Session:
         self.cycle = 0
         self._spool = spool
         self._on_trace = on_trace
-        self._take: Take | None = None
+        self._take: Window | None = None
         self._marked = False  # somebody marks the steps: finding them would count twice
+        self._process = 0
         self._held: int | None = None  # when the first found step ended; 0: it has been counted
 
     @property
@@ -77,8 +84,9 @@ class Session:
         return self.traces[-1]
 
     def __enter__(self) -> Session:
-        if _open:
-            raise UserError("a recording is already running in this process", "end it before you begin another")
+        if self in _open:
+            raise UserError("this recording is running already", "make one of its own for the inner block")
+        self._process = os.getpid()
         _open.append(self)
         library = native.library()
         if library is not None:
@@ -87,25 +95,41 @@ class Session:
         imports.install()
         reads.install()
         steps.sinks.append(self._found_step)
-        self._turn()
+        os._exit = _exit_after_saving
+        try:
+            self._turn()
+        except UserError:
+            self._close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self not in _open or os.getpid() != self._process:
+            return  # ended already, or a child: the recording is its parent's
         try:
             if self._held:
                 self._boundary(self._held)
             self._finish()
+        except UserError as failed:
+            if error is None:
+                raise
+            error.add_note(f"syncscope: the recording was lost: {failed}")  # what the program raised comes first
         finally:
-            steps.sinks.remove(self._found_step)
-            reads.uninstall()
-            imports.uninstall()
-            library = native.library()
-            if library is not None:
-                library.arm(0)
-                patches.uninstall()
-            _open.remove(self)
+            self._close()
+
+    def _close(self) -> None:
+        steps.sinks.remove(self._found_step)
+        reads.uninstall()
+        imports.uninstall()
+        library = native.library()
+        if library is not None:
+            patches.uninstall()
+            library.arm(int(patches.users > 0))
+        _open.remove(self)
+        if not _open:
+            os._exit = _exit
 
     def __call__(self, function: Callable[A, T]) -> Callable[A, T]:
         """As a decorator: records every call of the function."""
@@ -157,7 +181,7 @@ class Session:
             self._begin()
 
     def _begin(self) -> None:
-        self._take = Take(self.count, self._spool)
+        self._take = Window(self.count, self._spool)
         self.cycle = self.count // (self.wait + self.warmup + (self.active or 1)) + 1
 
     def _finish(self) -> None:
@@ -167,74 +191,6 @@ class Session:
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat
             if self._on_trace is not None:
                 self._on_trace(trace)
-
-
-class Take:
-    """What is recorded between two moments."""
-
-    def __init__(self, first_step: int = 0, folder: Path | None = None) -> None:
-        self._next = first_step
-        self._queue: Any = None
-        self.journal = Journal(folder)
-        self.opencl = opencl.Recording(folder)
-        self.opencl.start()
-        reads.sinks.append(self.journal.read)
-        self._listen()
-        self._since = time.monotonic_ns()
-
-    def _listen(self) -> None:
-        """To the operators of our own device, once it is there."""
-        module = sys.modules.get("syncscope.kernels.queue")
-        if module is not None and self._queue is None:
-            self._queue = module
-            module.watchers.append(self.journal.operator)
-
-    def boundary(self, at: int) -> None:
-        """A step ends."""
-        self.journal.step(self._next, self._since, at)
-        self._next += 1
-        self._since = at
-        self._listen()
-
-    def end(self) -> Trace:
-        """Stops, and returns what was recorded."""
-        reads.sinks.remove(self.journal.read)
-        if self._queue is not None:
-            self._queue.watchers.remove(self.journal.operator)
-        self.opencl.stop()
-        self.journal.close()
-        files = [path for path in (self.opencl.path, self.journal.path) if path]
-        labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
-        notes = list(self.opencl.notes)
-        if self.journal.lost:
-            notes.append(f"{self.journal.lost} reads, operators and steps were lost: no room on the disk")
-        trace = assemble(files, labels, notes)
-        for path in files:
-            path.unlink(missing_ok=True)
-        return trace
-
-
-def assemble(files: Iterable[Path], labels: dict[int, str] | None = None, notes: Iterable[str] = ()) -> Trace:
-    """The trace of the files of one recording: the hook's spool and the journal beside it, as far as they go."""
-    builder = Builder()
-    meta: dict[str, Any] = {}
-    said = list(notes)
-    parts = [(path, *spool.read(path)) for path in files]
-    origin = min(header["monotonic_ns"] for _, header, _ in parts)
-
-    for path, header, records in parts:
-
-        def lane(thread: int, process: int = header["pid"]) -> Lane:
-            return Lane(process, thread, label=(labels or {}).get(thread, ""))
-
-        meta.setdefault("origin_ns", header["origin_ns"] - (header["monotonic_ns"] - origin))
-        if path.suffix == ".rows":
-            add_rows(builder, records, origin, lane)
-        else:
-            facts = opencl.add_records(builder, records, origin, lane)
-            said += facts.pop("notes")
-            meta |= facts
-    return builder.trace(host=platform.node(), recorder="syncscope", notes=said, **meta)
 
 
 def steps_of(loader: Iterable[T]) -> Iterator[T]:
