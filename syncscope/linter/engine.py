@@ -20,7 +20,7 @@ from syncscope.linter.source import Source, disjoint, with_newlines
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding, Fix
 from syncscope.model.source import Place, Span
-from syncscope.rules import Family, Rule, View, builtin, claims, from_folder, installed
+from syncscope.rules import Family, Rule, Unfit, View, builtin, claims, from_folder, installed
 from syncscope.tensors.interpret import sites
 from syncscope.tensors.project import Module, Project
 
@@ -259,7 +259,10 @@ def with_fix(source: Source, finding: Finding, site: Site, view: View, config: C
         return finding
     if too_deep(site.function or view.tree):
         return finding
-    fix: Fix | None = rewrite(site, view.function(site))
+    try:
+        fix: Fix | None = rewrite(site, view.function(site))
+    except Unfit:
+        return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return finding
     return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline)))

@@ -30,7 +30,7 @@ from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Hazard, Safety
-from syncscope.rules._function import Function
+from syncscope.rules._function import Function, Unfit
 from syncscope.rules._view import View
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "Function",
     "Rule",
     "Severity",
+    "Unfit",
     "View",
     "builtin",
     "claims",
@@ -103,7 +104,11 @@ class Rewriting(Rule, Protocol):
     """A rule that offers fixes."""
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
-        """The fix for this site; sites that one fix mends together return equal fixes."""
+        """The fix for this site; sites that one fix mends together return equal fixes.
+
+        Raises:
+            Unfit: the code around it cannot be rewritten.
+        """
 
 
 def builtin() -> dict[str, Rule]:

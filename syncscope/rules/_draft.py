@@ -14,6 +14,7 @@ from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
+from syncscope.rules._function import Unfit
 
 if TYPE_CHECKING:
     from syncscope.rules._function import Function
@@ -71,7 +72,10 @@ class Draft:
                 head = "if True:\n"
             code = head + self.view.code[start : self.view.span(scope).end].decode()
             shift = start - len(head)
-        wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
+        try:
+            wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
+        except cst.ParserSyntaxError as error:  # Python that is newer than libcst's grammar
+            raise Unfit(f"libcst cannot read the code around: {error.message}") from error
         self.module = wrapper.module
         spans = wrapper.resolve(ByteSpanPositionProvider)
         found = {}
@@ -95,12 +99,15 @@ class Draft:
         span = self.view.span(expr)
         if (found := self._nodes.get((span.start, span.end))) is not None:
             return found
-        return cst.parse_expression(f"({self.view.text(expr)})")  # of another function, or a tuple without parentheses
+        try:
+            return cst.parse_expression(f"({self.view.text(expr)})")
+        except cst.ParserSyntaxError as error:
+            raise Unfit(f"libcst cannot read {self.view.quote(expr)}") from error
 
     def code(self, template: str, **parts: Part) -> str:
         """Python made of a template: an expression, or statements."""
         filled = HOLE.sub(lambda m: f"_hole_{m[1]}_", template)
-        nodes = {f"_hole_{name}_": self._part(part) for name, part in parts.items()}
+        nodes = {f"_hole_{name}_": self._part(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
         tree: cst.CSTNode
         try:
             tree = cst.parse_expression(filled)

@@ -23,6 +23,10 @@ FREE_OF_EFFECTS = (
 RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
 
 
+class Unfit(Exception):  # noqa: N818  (it is no error: there is just no fix)
+    """Code that cannot be rewritten, however well it is understood."""
+
+
 class Op(NamedTuple):
     """A call of a torch function or a tensor method, both written alike: `torch.sum(x, 0)` and `x.sum(0)` are the same."""
 

@@ -89,11 +89,13 @@ def guarded(function: Function, node: ast.AST, loop: ast.AST) -> bool:
 def only_where_logged(site: Site, function: Function) -> Fix | None:
     """`value = loss.item()` that is used under one `if` only is read there."""
     statement = function.statement(site.node)
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return None
-    name, block = statement.targets[0].id, function.block(statement)
-    reads = function.reads(name)
-    if len(statement.targets) != 1 or len(function.binds(name)) != 1 or not reads or function.shared(name):
+    target, block = statement.targets[0], function.block(statement)
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    bound = [t.id for t in targets if isinstance(t, ast.Name)]
+    reads = [n for name in bound for n in function.reads(name)]
+    if len(bound) != len(targets) or not reads or any(len(function.binds(n)) != 1 or function.shared(n) for n in bound):
         return None
     later = block[block.index(statement) + 1 :]
     place = next((s for s in later if any(n in reads for n in ast.walk(s))), None)
@@ -113,8 +115,8 @@ def only_where_logged(site: Site, function: Function) -> Fix | None:
     if not draft.alone(statement) or not draft.alone(place.body[0]):
         return None
     draft.remove(statement)
-    draft.insert_before(place.body[0], f"{name} = {{value}}", value=statement.value)
-    title = f"read {name} only where it is used"
+    draft.insert_before(place.body[0], f"{', '.join(bound)} = {{value}}", value=statement.value)
+    title = f"read {' and '.join(bound)} only where used"
     plain = all(isinstance(s, ast.Assign) and function.pure(s.value) for s in between)
     if plain and site.fact.ndim == 0 and function.pure(place.test):
         return draft.fix(title, Safety.SAFE)
