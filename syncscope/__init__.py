@@ -25,6 +25,7 @@ _HOMES = {
     "UserError": "syncscope.errors",
     "trace": "syncscope.api",
     "steps": "syncscope.api",
+    "report": "syncscope.api",
 }
 
 __all__ = sorted(_HOMES)

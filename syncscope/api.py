@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 if TYPE_CHECKING:
+    from syncscope.model.finding import Finding, Hazard
+    from syncscope.model.report import Report
+    from syncscope.model.trace import Trace
     from syncscope.tracers.session import Session
 
 T = TypeVar("T")
@@ -40,6 +44,75 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
     from syncscope.tracers.session import steps_of
 
     return steps_of(loader)
+
+
+def report(
+    source: Trace | str | os.PathLike[str] | BinaryIO,
+    *,
+    name: str = "",
+    code: str | os.PathLike[str] | None = None,
+    steps: tuple[int | None, int | None] | None = None,
+    prices: bool = True,
+) -> Report:
+    """Where the host waited in a recording, what each line costs a step, and which rewrite is known for it.
+
+    `source` is a trace, or a file of one as `kineto.read` takes it; `name` is its title. The source files that it names are
+    linted where they are at hand, and never run; `code` is a folder in which they lie if the recording was made elsewhere.
+    `steps=(3, 6)` takes steps 3, 4 and 5 only. Without `prices` nothing is replayed.
+
+    Raises:
+        UserError: the file cannot be read, or it has none of the steps.
+    """
+    from dataclasses import replace
+
+    from syncscope import kineto
+    from syncscope.analysis.sources import at_hand
+    from syncscope.analysis.summary import summarize
+    from syncscope.analysis.window import only_steps
+    from syncscope.model.source import Place
+    from syncscope.model.trace import Trace
+
+    trace = source if isinstance(source, Trace) else kineto.read(source)
+    if not name and isinstance(source, (str, os.PathLike)):
+        name = os.fspath(source)
+    if steps is not None:
+        trace = only_steps(trace, *steps)
+    here = at_hand({place.path for place in trace.places}, None if code is None else Path(code))
+    places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
+    trace = replace(trace, places=places)
+    found, hazards, problems = _linted(sorted({str(path) for path in here.values()}))
+    said = summarize(trace, found, hazards, prices=prices)
+    named = {line.place.path for line in said.lines if line.place} | {finding.place.path for finding in said.findings}
+    contents = {path: content for path in named if (content := _content(path)) is not None}
+    lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
+    return replace(said, name=name, sources=contents, notes=(*said.notes, *lost, *problems))
+
+
+def _linted(paths: list[str]) -> tuple[list[Finding], list[Hazard], list[str]]:
+    """What the linter says of the user's own files among these, every hazard it knows, and what it could not read."""
+    from syncscope.linter import engine
+    from syncscope.linter.run import Files
+    from syncscope.linter.session import gather
+    from syncscope.rules import hazard
+
+    files = Files([path for path in paths if not _is_installed(path)], {"all": True, "min_confidence": "low"})
+    linted = gather(files) if files.paths else None
+    rules = engine.ruleset(files.config(".").rules)
+    hazards = [hazard(name, rule) for name, rule in rules.items()]
+    return [finding for _, finding in linted.presented] if linted else [], hazards, linted.problems if linted else []
+
+
+def _is_installed(path: str) -> bool:
+    """Whether a file belongs to a library and not to the user."""
+    parts = Path(path).parts
+    return "site-packages" in parts or "dist-packages" in parts or path.startswith(os.path.dirname(os.__file__))
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError):
+        return None
 
 
 def _write(recorded: Any, path: Path) -> list[Path]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncscope.analysis.steps import steps
+from syncscope.analysis.waits import launches
 from syncscope.errors import UserError
-from syncscope.model.report import Step
 from syncscope.model.trace import DEVICE, Kind, Trace
 
 
-def only_steps(trace: Trace, steps: tuple[Step, ...], first: int | None, last: int | None) -> Trace:
+def only_steps(trace: Trace, first: int | None, last: int | None) -> Trace:
     """The trace of the steps numbered `first` up to, not including, `last`; None is the end on that side.
 
     What the host did at any time in them is kept whole, and of the device's work what these calls launched, however late
@@ -18,9 +19,12 @@ def only_steps(trace: Trace, steps: tuple[Step, ...], first: int | None, last: i
     Raises:
         UserError: no step has such a number.
     """
-    chosen = [s for s in steps if (first is None or s.index >= first) and (last is None or s.index < last)]
+    numbered = steps(trace, launches(trace))
+    chosen = [s for s in numbered if (first is None or s.index >= first) and (last is None or s.index < last)]
     if not chosen:
-        have = f"it has the steps {steps[0].index} to {steps[-1].index}" if steps else "no step is marked in it"
+        have = (
+            f"it has the steps {numbered[0].index} to {numbered[-1].index}" if numbered else "no step is marked in it"
+        )
         raise UserError("the recording has none of the steps asked for", have)
     begin, end = min(s.start for s in chosen), max(s.end for s in chosen)
     inside = (trace.start < end) & (trace.end > begin)

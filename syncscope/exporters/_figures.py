@@ -5,9 +5,11 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 from syncscope.model.trace import Trace
 
+SURE = 2  # the least `Finding.confidence` that the linter shows unasked
 UNITS = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))
 
 
@@ -22,8 +24,24 @@ def durations(report: Report) -> list[int]:
 
 
 def step(report: Report) -> float | None:
-    """The median step, ns; None where no step was marked."""
-    return statistics.median(durations(report)) if report.steps else None
+    """How long a step takes, ns: what the analysis says, else the median; None where no step was marked."""
+    if report.step is not None or not report.steps:
+        return report.step
+    return statistics.median(durations(report))
+
+
+def unseen(report: Report) -> list[Finding]:
+    """Findings in code that runs every step, at whose lines the recording shows no wait."""
+    waited = {(line.place.path, line.place.line) for line in report.lines if line.place and not line.function}
+    met = {id(line.finding) for line in report.lines}
+    return [
+        finding
+        for finding in report.findings
+        if id(finding) not in met
+        and finding.hot
+        and finding.confidence >= SURE
+        and not any((finding.place.path, n) in waited for n in range(finding.place.line, finding.end_line + 1))
+    ]
 
 
 def time(ns: float) -> str:

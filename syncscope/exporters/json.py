@@ -21,7 +21,7 @@ def export(report: Report) -> str:
 
 def as_object(report: Report) -> dict[str, Any]:
     """The report as JSON values. `reads` has an entry for each op at each place, `lines` one for each place."""
-    ran = {id(line.finding) for line in report.lines}
+    unseen = {id(found) for found in figures.unseen(report)}
     return {
         "schema": 1,
         "name": report.name,
@@ -42,7 +42,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "total_saving_ms": figures.ms(report.saving),
         "reads": [entry([line], report) for line in report.lines],
         "lines": [entry(lines, report) for lines in by_place(report.lines)],
-        "findings": [{**finding(f, report), "ran": id(f) in ran} for f in report.findings],
+        "findings": [{**finding(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
     }
 
@@ -80,6 +80,7 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "line": first.place.line if first.place else None,
         "op": ", ".join(dict.fromkeys(line.op for line in lines)),
         "module": first.module,
+        "function": first.function,
         "count": round(sum(line.count for line in lines), 6),
         "blocked_ms": figures.ms(sum(line.blocked for line in lines)),
         "idle_after_ms": figures.ms(sum(line.idle_after for line in lines)),

@@ -54,14 +54,14 @@ def summary(report: Report, width: int) -> Iterator[Text]:
         yield labelled("recorded", recorded(report.trace))
     if report.steps:
         times = figures.durations(report)
-        middle = figures.time(figures.step(report) or 0)
+        counted = f" ({report.steady} counted)" if 0 < report.steady < len(times) else ""
         yield labelled(
             "steps",
             Text.assemble(
-                f"{len(times)}   median ",
-                (middle, "bold"),
-                f"   from {figures.time(min(times))} to {figures.time(max(times))}   ",
-                (sparkline(times, max(8, width - 64)), "cyan"),
+                f"{len(times)}{counted} of ",
+                (figures.time(figures.step(report) or 0), "bold"),
+                f"   shortest {figures.time(min(times))}, longest {figures.time(max(times))}   ",
+                (sparkline(times, max(8, width - 72)), "cyan"),
             ),
         )
     if report.device_busy is not None:
@@ -126,7 +126,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
         yield head(
             line, share, [(cells[name].rjust(size), name in ("share", "of step")) for name, size, _ in columns], room
         )
-        if line.place and (code := line_of(report.sources.get(line.place.path), line.place.line)):
+        if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
             yield Text(f"    {code}", no_wrap=True, overflow="ellipsis")
         yield Text.assemble("    ", about(line), no_wrap=True, overflow="ellipsis")
     if (more := len(report.lines) - MOST_LINES) > 0:
@@ -147,6 +147,7 @@ def head(line: Line, share: float | None, cells: list[tuple[str, bool]], room: i
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
     op = f"  {line.op}"
     place = str(line.place) if line.place else f"in {line.module}" if line.module else "no line known"
+    place = f"{place} {line.function}()" if line.function else place
     space = room - len(op) - 1
     place = place if len(place) <= space else "…" + place[len(place) - space + 1 :]
     text = Text.assemble((place, weight), (op, "cyan"), no_wrap=True)
@@ -159,6 +160,8 @@ def head(line: Line, share: float | None, cells: list[tuple[str, bool]], room: i
 def about(line: Line) -> Text:
     """The rule that knows the line, and the rewrite it offers."""
     text = Text()
+    if line.function:
+        text.append("somewhere in this function  ", "dim")
     if line.fallback:
         text.append("the device has no such operator: the CPU ran it", "yellow")
     elif line.rule:
@@ -180,8 +183,7 @@ def footnotes(report: Report) -> Iterator[Text]:
     if any(line.price for line in report.lines):
         yield Text("alone     if only this line is fixed;  last  if all others were fixed before it", "dim")
         yield Text("share     its fair part of what fixing all of them saves (Shapley)", "dim")
-    ran = {id(line.finding) for line in report.lines}
-    cold = [finding for finding in report.findings if id(finding) not in ran]
+    cold = figures.unseen(report)
     if cold:
         yield Text(f"not seen  {len(cold)} of {len(report.findings)} findings of the linter did not wait here:", "dim")
         for finding in cold[:6]:

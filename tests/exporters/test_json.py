@@ -50,6 +50,7 @@ def test_times_are_milliseconds_per_step(report):
         "line": 5,
         "op": "nonzero",
         "module": "loss",
+        "function": "",
         "count": 1.0,
         "blocked_ms": 5.0,
         "idle_after_ms": 1.2,

@@ -1,0 +1,47 @@
+"""Limits for CI: how many reads a step may have, and how much of it they may cost."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+from syncscope.errors import UserError
+from syncscope.model.report import Line, Report
+
+
+def broken(report: Report, most_reads: float | None, most_price: float | None) -> Iterator[str]:
+    """What to print where a limit is broken, with the lines that break it; nothing where all is well.
+
+    `most_price` is a share of the step. What the device's fallbacks read is no read of the user's.
+
+    Raises:
+        UserError: the recording cannot be held to a limit: it has no steps, or no price.
+    """
+    if (most_reads is not None or most_price is not None) and not report.steps:
+        raise UserError(
+            "no step is marked in the recording, so that limits per step mean nothing",
+            "record with trace.step(), or with torch.profiler's step()",
+        )
+    own = [line for line in report.lines if not line.fallback]
+    if most_reads is not None and (reads := sum(line.count for line in own)) > most_reads:
+        yield f"{reads:.3g} reads per step are more than the {most_reads:.3g} allowed:"
+        yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
+    if most_price is not None:
+        if report.saving is None:
+            why = "prices were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
+            raise UserError(
+                f"no price is known, so that --max-price cannot be judged: {'; '.join(report.notes) or why}",
+                "limit the number of reads with --max-reads-per-step",
+            )
+        step = report.step or statistics.median(s.end - s.start for s in report.steps)
+        if report.saving > most_price * step:
+            share = 100 * report.saving / step
+            yield f"the reads cost {share:.2g} % of a step, more than the {100 * most_price:.2g} % allowed:"
+            priced = [(line.price.share, line) for line in own if line.price and line.price.share > 0]
+            for cost, line in sorted(priced, key=lambda p: -p[0]):
+                yield f"  {where(line)}: {100 * cost / step:.2g} % of a step"
+
+
+def where(line: Line) -> str:
+    """The place and the op, as compilers name what they complain of."""
+    return f"{line.place or line.module or 'no line known'}: {line.op}"

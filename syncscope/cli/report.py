@@ -1,0 +1,232 @@
+"""syncscope report: where the host waited in a recording, what that costs, and the rewrite."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from syncscope.model.report import Report
+
+LARGE = 8 << 20  # bytes of file from which the reading shows its progress
+ENDINGS = (".json", ".json.gz")
+WIDEST = 140  # columns; wider lines are hard to follow
+
+
+class StepRange(click.ParamType[Any]):
+    """`A:B`: steps A up to, not including, B; either may be left out."""
+
+    name = "A:B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The two ends, None where left out."""
+        first, colon, last = str(value).partition(":")
+        try:
+            ends = (int(first) if first else None, int(last) if last else None)
+        except ValueError:
+            ends, colon = (None, None), ""
+        return ends if colon else self.fail(f"{value!r} is no range of steps; 3:6 means steps 3, 4 and 5", param, ctx)
+
+
+class Share(click.ParamType[Any]):
+    """`2%`, or `2`: per cent of a step."""
+
+    name = "PERCENT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As a share: 0.02."""
+        try:
+            share = float(str(value).rstrip("% ")) / 100
+        except ValueError:
+            share = -1.0
+        return share if share >= 0 else self.fail(f"{value!r} is no percentage; write 2%", param, ctx)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
+@click.option("--format", "format_", metavar="NAME", help="terminal (default), json, html, tensorboard, sarif, ...")
+@click.option(
+    "-o", "--output", metavar="OUT", help="Write there; the suffix chooses the format. A folder for many files."
+)
+@click.option(
+    "--source",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="DIR",
+    help="Where the source lies here, for traces of another machine.",
+)
+@click.option("--steps", type=StepRange(), help="Only these steps: 3:6 is steps 3, 4 and 5.")
+@click.option("--no-price", is_flag=True, help="Only what was measured; no replay.")
+@click.option("--max-reads-per-step", type=float, metavar="N", help="Exit 1 when a step has more reads than that.")
+@click.option("--max-price", type=Share(), help="Exit 1 when all reads cost more of a step than that: 2%.")
+def command(
+    files: tuple[str, ...],
+    format_: str | None,
+    output: str | None,
+    source: Path | None,
+    steps: tuple[int | None, int | None] | None,
+    no_price: bool,
+    max_reads_per_step: float | None,
+    max_price: float | None,
+) -> int:
+    """Where the host waited in a recording, what each line costs a step, and the rewrite.
+
+    FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU. The
+    source files it names are linted where they are at hand, never run.
+
+    \b
+    syncscope report run.pt.trace.json.gz                       a table for people
+    syncscope report run.json.gz --source ~/project             recorded elsewhere, the code is here
+    syncscope report run.json.gz --format json | jq .verdict    for programs
+    syncscope report run.json.gz -o report.html                 one file to send around
+    syncscope report run.json.gz --format tensorboard -o logs   then: tensorboard --logdir logs
+    syncscope report run.json.gz --max-reads-per-step 3 --max-price 2%   a gate for CI: exits 1
+
+    Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
+    """
+    from syncscope.cli import _gate
+
+    exporter, name = chosen(format_, output)
+    paths = traces(files)
+    as_list = name == "json" and output is None and (len(files) > 1 or os.path.isdir(files[0]))
+    if output is None and name not in ("terminal", "json") and (len(paths) > 1 or not hasattr(exporter, "export")):
+        raise UserError(f"--format {name} needs a place to write to", "add -o and the name of a folder")
+    failed = False
+    over: list[str] = []
+    objects: list[Any] = []
+    for path in paths:
+        try:
+            report = read(path, source, steps, not no_price)
+            if as_list:
+                objects.append(exporter.as_object(report))
+            elif output is None:
+                show(report, exporter, name)
+            else:
+                keep(report, exporter, target(Path(output), path, exporter, len(paths) > 1))
+            over += _gate.broken(report, max_reads_per_step, max_price)
+        except UserError as error:
+            failed = True
+            complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))
+    if as_list:
+        click.echo(json.dumps(objects, indent=2))
+    for line in over:
+        click.echo(line, err=True)
+    return 2 if failed else 1 if over else 0
+
+
+def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:
+    """The exporter by its name, else by the suffix of the output, else the terminal."""
+    from syncscope import discover, exporters
+
+    if format_ or not output:
+        return discover.load(exporters, format_ or "terminal"), format_ or "terminal"
+    suffixes = {module.SUFFIX: name for name, module in discover.discover(exporters).items() if module.SUFFIX}
+    for suffix, name in suffixes.items():
+        if output.endswith(suffix):
+            return discover.load(exporters, name), name
+    raise UserError(
+        f"{output} does not say which format is wanted", f"add --format, or end it with one of {', '.join(suffixes)}"
+    )
+
+
+def traces(files: Sequence[str]) -> list[str]:
+    """The files, and those in the folders; URLs as they are."""
+    found: list[str] = []
+    for name in files:
+        if not os.path.isdir(name):
+            found.append(name)
+            continue
+        inside = sorted(
+            str(p) for p in Path(name).rglob("*") if p.name.endswith(ENDINGS) and not p.name.startswith(".")
+        )
+        if not inside:
+            raise UserError(f"{name} holds no trace", "traces end in .json or .json.gz")
+        found += inside
+    return found
+
+
+def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | None, prices: bool) -> Report:
+    """The report of one file; the reading of a large one shows how far it is."""
+    from syncscope import api
+
+    if os.path.isdir(path):
+        raise UserError(f"{path} holds no trace", "traces end in .json or .json.gz")
+    if "://" in path or not os.path.isfile(path) or os.path.getsize(path) < LARGE or not sys.stderr.isatty():
+        return api.report(path, code=source, steps=steps, prices=prices)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from syncscope import kineto
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        with progress.open(path, "rb", description=os.path.basename(path)) as file:
+            trace = kineto.read(file)
+        progress.add_task("what it costs" if prices else "where it waits", total=None)
+        return api.report(trace, name=path, code=source, steps=steps, prices=prices)
+
+
+def show(report: Report, exporter: ModuleType, name: str) -> None:
+    """Print it: for people as wide as the terminal is, for others as the file would be."""
+    if name != "terminal":
+        text = exporter.export(report)
+        click.echo(text, nl=not text.endswith("\n" if isinstance(text, str) else b"\n"))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    width = min(console.width, WIDEST) if console.is_terminal or "COLUMNS" in os.environ else exporter.WIDTH
+    console.width = width
+    console.print(exporter.render(report, width))
+
+
+def keep(report: Report, exporter: ModuleType, out: Path) -> None:
+    """Write it, so that there is the old file or the whole new one, and say what was written."""
+    if hasattr(exporter, "write"):
+        written = exporter.write(report, out)
+        click.echo("".join(f"wrote {file}\n" for file in written) + exporter.how_to_open(out), err=True)
+        return
+    text = exporter.export(report)
+    replace_file(out, text.encode() if isinstance(text, str) else text)
+    click.echo(f"wrote {out}", err=True)
+
+
+def target(output: Path, path: str, exporter: ModuleType, many: bool) -> Path:
+    """Where the report of one file goes: to the output itself, or into it where it is a folder or there are many."""
+    if hasattr(exporter, "write") or not (many or output.is_dir()):
+        return output
+    stem = path.replace("\\", "/").rpartition("/")[2].partition(".")[0]
+    return output / f"{stem}{exporter.SUFFIX}"
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that is there only when it is whole.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(
+            f"{path} cannot be written: {error.strerror or error}", "choose another place with -o"
+        ) from None
+
+
+def complain(error: UserError) -> None:
+    """Print an error that does not end the work on the other files."""
+    click.echo(f"{click.style('error', fg='red', bold=True)}: {error.message}", err=True)
+    if error.hint:
+        click.echo(f"{click.style(' hint', fg='cyan')}: {error.hint}", err=True)

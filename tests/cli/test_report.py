@@ -1,0 +1,223 @@
+"""`syncscope report`, as it is typed."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from syncscope import kineto
+from syncscope.cli import _gate, commands
+from syncscope.errors import UserError
+from syncscope.model.report import Line, Price, Report, Step
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+MS = 1_000_000  # ns
+SOURCE = """\
+import torch
+
+def train(model, data):
+    total = 0.0
+    for batch in data:
+        loss = torch.mean(model(batch))
+        total += loss.item()
+    return total
+"""
+READ = 7
+
+
+def recording(path: str, line: int = READ) -> Trace:
+    """Five steps; the host waits once in each for a kernel of 6 ms."""
+    host, queue = Lane(1, 1, label="python"), Lane(1, 7, 0)
+    events = []
+    for n in range(5):
+        at = 10 * n * MS
+        events += [
+            Event(Kind.STEP, f"ProfilerStep#{n}", host, at, 10 * MS),
+            Event(Kind.CALL, "clEnqueueNDRangeKernel", host, at + MS, 9000, n),
+            Event(Kind.KERNEL, "mean", queue, at + MS + 20_000, 6 * MS, n),
+            Event(Kind.READ, "item", host, at + 2 * MS, 6 * MS, place=Place(path, line), column=17),
+            Event(
+                Kind.CALL,
+                "clEnqueueReadBuffer",
+                host,
+                at + 2 * MS + 900,
+                5 * MS + 200_000,
+                100 + n,
+                flags=Flag.BLOCKING,
+                bytes=4,
+            ),
+            Event(Kind.COPY, "Memcpy DtoH", queue, at + 7 * MS + 30_000, 4000, 100 + n, bytes=4),
+        ]
+    return Trace.of(events)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").write_text(SOURCE)
+    kineto.save(recording("/cluster/me/project/train.py"), tmp_path / "run.pt.trace.json.gz")
+    return tmp_path
+
+
+def report(*args: str):
+    return CliRunner().invoke(commands, ["report", *args])
+
+
+def outcome(*args: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of the real command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "syncscope", "report", *args], capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_table_for_people_with_the_source_that_is_here(folder):
+    code, out, err = outcome("run.pt.trace.json.gz", "--source", "project")
+    assert (code, err) == (0, "")
+    assert "project/train.py:7  item" in out
+    assert "    total += loss.item()\n" in out
+    assert "5 (3 counted) of 10.0 ms" in out
+
+
+def test_json_for_programs(folder):
+    value = json.loads(report("run.pt.trace.json.gz", "--source", "project", "--format", "json").stdout)
+    (line,) = value["lines"]
+    assert (line["path"], line["line"], line["op"], line["count"]) == ("project/train.py", READ, "item", 1.0)
+    assert line["blocked_ms"] == pytest.approx(5.2, abs=0.1)
+    assert len(value["steps"]) == 5
+
+
+def test_the_line_meets_the_finding_of_the_linter(folder):
+    value = json.loads(report("run.pt.trace.json.gz", "--source", "project", "--format", "json").stdout)
+    assert value["lines"][0]["rule"] == "host-read"
+    assert [(f["path"], f["line"], f["ran"]) for f in value["findings"]] == [("project/train.py", READ, True)]
+
+
+def test_without_the_source_the_line_stays_as_it_was_recorded(folder):
+    value = json.loads(report("run.pt.trace.json.gz", "--format", "json").stdout)
+    assert value["lines"][0]["path"] == "/cluster/me/project/train.py"
+    assert value["findings"] == []
+
+
+def test_a_source_folder_that_holds_nothing_of_it_is_said(folder):
+    (folder / "empty").mkdir()
+    assert (
+        "none of the source files it names was found below empty"
+        in report("run.pt.trace.json.gz", "--source", "empty").stdout
+    )
+
+
+def test_source_is_never_run(folder):
+    (folder / "project" / "train.py").write_text("raise SystemExit('was run')\n" + SOURCE)
+    assert report("run.pt.trace.json.gz", "--source", "project").exit_code == 0
+
+
+def test_some_steps_only(folder):
+    value = json.loads(report("run.pt.trace.json.gz", "--steps", "1:3", "--format", "json").stdout)
+    assert [step["index"] for step in value["steps"]] == [1, 2]
+    code, _, err = outcome("run.pt.trace.json.gz", "--steps", "7:")
+    assert code == 2
+    assert "none of the steps asked for" in err
+    assert "it has the steps 0 to 4" in err
+
+
+def test_the_suffix_chooses_the_format_and_the_file_is_whole_or_not_there(folder):
+    assert report("run.pt.trace.json.gz", "-o", "out.json").exit_code == 0
+    assert json.loads((folder / "out.json").read_text())["lines"]
+    code, _, err = outcome("run.pt.trace.json.gz", "-o", "out.docx")
+    assert code == 2
+    assert "does not say which format" in err
+    assert sorted(p.name for p in folder.iterdir() if p.name.startswith((".", "out"))) == ["out.json"]
+
+
+def test_a_place_that_cannot_be_written_is_an_error_for_the_user(folder):
+    (folder / "file").write_text("")
+    code, _, err = outcome("run.pt.trace.json.gz", "-o", "file/out.json")
+    assert code == 2
+    assert "cannot be written" in err
+    assert "Traceback" not in err
+
+
+def test_a_folder_for_tensorboard(folder):
+    code, _, err = outcome("run.pt.trace.json.gz", "--format", "tensorboard", "-o", "logs")
+    assert code == 0
+    assert "tensorboard --logdir logs" in err
+    assert (folder / "logs" / "plugins" / "profile" / "run").is_dir()
+    assert outcome("run.pt.trace.json.gz", "--format", "tensorboard")[0] == 2
+
+
+def test_a_broken_trace_does_not_hide_the_good_ones(folder):
+    (folder / "broken.json").write_text("{}")
+    code, out, err = outcome("broken.json", "missing.json", "run.pt.trace.json.gz")
+    assert code == 2
+    assert "train.py:7" in out
+    assert "broken.json" in err
+    assert "missing.json: no such file" in err
+
+
+def test_many_files_as_one_list(folder):
+    (folder / "runs").mkdir()
+    for name in ("a.json", "b.json.gz"):
+        kineto.save(recording(name), folder / "runs" / name)
+    value = json.loads(report("runs", "--format", "json").stdout)
+    assert [one["name"] for one in value] == ["runs/a.json", "runs/b.json.gz"]
+    assert report("runs", "-o", "out", "--format", "json").exit_code == 0
+    assert sorted(p.name for p in (folder / "out").iterdir()) == ["a.json", "b.json"]
+
+
+def test_formats_are_found_by_name(folder):
+    code, _, err = outcome("run.pt.trace.json.gz", "--format", "tensorbord", "-o", "x")
+    assert code == 2
+    assert "did you mean 'tensorboard'" in err
+
+
+def test_the_gate_names_the_lines(folder):
+    code, out, err = outcome("run.pt.trace.json.gz", "--max-reads-per-step", "0.5", "--format", "json")
+    assert code == 1
+    assert json.loads(out)
+    assert err == (
+        "1 reads per step are more than the 0.5 allowed:\n  /cluster/me/project/train.py:7: item: 1 per step\n"
+    )
+    assert outcome("run.pt.trace.json.gz", "--max-reads-per-step", "1")[0] == 0
+
+
+@pytest.mark.parametrize("given", ["2%", "2", "2.0 %"])
+def test_a_price_is_a_share_of_the_step(given):
+    option = next(p for p in commands.get_command(None, "report").params if p.name == "max_price")
+    assert option.type.convert(given, None, None) == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    "args", [("--max-price", "much"), ("--steps", "3"), ("--steps", "a:b"), ("--source", "nowhere")]
+)
+def test_options_that_mean_nothing_are_refused(folder, args):
+    assert report("run.pt.trace.json.gz", *args).exit_code == 2
+
+
+def test_the_price_gate():
+    at = Place("a.py", 3)
+    steps = tuple(Step(n, 100 * n, 100 * n + 100, 50) for n in range(3))
+    lines = (
+        Line("item", at, 2.0, 30.0, 10.0, price=Price(1.0, 5.0, 3.0, 0.0)),
+        Line("to", None, 1.0, 30.0, 10.0, price=Price(0.0, 3.0, 1.0, 0.0), fallback=True),
+    )
+    report = Report(steps=steps, lines=lines, saving=4.0, fidelity=0.0)
+    assert list(_gate.broken(report, 2, 0.04)) == []
+    assert list(_gate.broken(report, 1.9, None)) == [
+        "2 reads per step are more than the 1.9 allowed:",
+        "  a.py:3: item: 2 per step",
+    ]
+    assert list(_gate.broken(report, None, 0.039)) == [
+        "the reads cost 4 % of a step, more than the 3.9 % allowed:",
+        "  a.py:3: item: 3 % of a step",
+    ]
+    with pytest.raises(UserError, match="no price is known"):
+        list(_gate.broken(replace(report, saving=None), None, 0.1))
+    with pytest.raises(UserError, match="no step is marked"):
+        list(_gate.broken(replace(report, steps=()), 3, None))
