@@ -83,6 +83,29 @@ class Fact:
         self.ref = ref
         self.source = source
 
+    def but(
+        self,
+        *,
+        dtype: Dtype | None = None,
+        ndim: int | None = -1,
+        sure: int | None = None,
+        device: Device | None = None,
+        why: tuple[str, ...] | str | ast.AST | None = None,
+    ) -> Fact:
+        """The same with these changes; with a `why` it is derived from this one. `ndim` -1 keeps it."""
+        return Fact(
+            self.kind,
+            self.dtype if dtype is None else dtype,
+            self.device if device is None else device,
+            self.shape,
+            self.ndim if ndim == -1 else ndim,
+            self.sure if sure is None else sure,
+            self.said if why is None else why,
+            self.elements,
+            self.ref,
+            self.source if why is None else self,
+        )
+
     @property
     def why(self) -> tuple[str, ...]:
         """How it came to be known, from the first reason to the last."""

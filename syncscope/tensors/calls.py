@@ -50,6 +50,7 @@ from syncscope.tensors.functions import call as call_function
 from syncscope.tensors.project import Class, Function, Module
 from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
 from syncscope.tensors.signatures import (
+    ARRAY_LIKE,
     DTYPE_NAMED,
     DTYPE_OF,
     FACTORIES,
@@ -59,6 +60,7 @@ from syncscope.tensors.signatures import (
     PAIRED,
     REDUCTIONS,
     SHARED,
+    SPREAD,
     TORCH_ONLY,
     method,
     table,
@@ -366,8 +368,8 @@ def operation(
         elif fact.kind is NOTHING_KNOWN:
             device = SOMEWHERE if device is HOST else device
             known = True
-    if not known:
-        device = SOMEWHERE
+    if not known and not (operands and all(f.kind is SCALAR for f in operands)):
+        device = SOMEWHERE  # of Python numbers alone a tensor on the host is made
     if word in LIKE:
         device = where_made(frame, node, keywords, first.device if first.kind is TENSOR else SOMEWHERE)
     if dotted in LINALG_CHECKED:
@@ -547,11 +549,8 @@ def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords:
                 )
         ndim = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
         if (
-            (first.kind is SEQUENCE
-            and first.elements
-            and all(e.kind is SCALAR for e in first.elements))
-            or first is NUMBERS
-        ):
+            first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
+        ) or first is NUMBERS:
             ndim = 1
         return tensor(dtype, device, 3, node, held, FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE, ndim)
     dtype = dtype_given(keywords)
@@ -604,7 +603,7 @@ def scalar_slots(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], ke
             continue
         place = position + shift
         name = signature.places.get(place)
-        if name is None and place >= signature.spread:
+        if name is None and place >= signature.spread and dotted.rpartition(".")[2] in SPREAD:
             name = signature.places.get(signature.spread)
         if name is None:
             continue
@@ -1026,7 +1025,7 @@ def call_member(
         if word in ("values", "get", "pop"):
             return element(owner)
         fact = element(owner)
-        if word in TORCH_ONLY or word in SHARED:
+        if word in TORCH_ONLY or word in ARRAY_LIKE or word in SHARED:
             return tensor_method(frame, node, func, word, fact, args, keywords, node.args)
         return UNKNOWN
     if kind is SCALAR:
@@ -1418,10 +1417,9 @@ def _m_to(
         for at, fact in zip(node.args, args):
             if fact.kind is TENSOR:
                 target, dtype = fact.device, fact.dtype
-            elif (
-                fact.ref == "torch.dtype"
-                or ((isinstance(fact.ref, str) and fact.ref.startswith(("builtins.", "torch.")))
-                and fact.ref != "torch.device")
+            elif fact.ref == "torch.dtype" or (
+                (isinstance(fact.ref, str) and fact.ref.startswith(("builtins.", "torch.")))
+                and fact.ref != "torch.device"
             ):
                 dtype = dtype_given({"dtype": fact})
             elif (
@@ -1431,7 +1429,8 @@ def _m_to(
             ):
                 if isinstance(at, ast.Constant) and isinstance(at.value, bool):
                     continue
-                word_ = at.attr if isinstance(at, ast.Attribute) else getattr(at, "id", "")
+                said = at.func if isinstance(at, ast.Call) else at
+                word_ = said.attr if isinstance(said, ast.Attribute) else getattr(said, "id", "")
                 if "dtype" not in word_:
                     target = device_named(at, fact, owner.device)
         if dtype is ANY_DTYPE and "dtype" not in keywords and not any(f.ref == "torch.dtype" for f in args):
@@ -1620,8 +1619,9 @@ def assumed_method(
             "copy_",
         ):
             return tensor_method(frame, node, func, word, tensor(sure=2, why=node), args, keywords, node.args)
-        if word in SHARED and word in ("item", "tolist", "cpu", "numpy", "nonzero", "unique", "any", "all"):
-            guess = tensor(sure=1, why=f"`.{word}()` of something unknown")
+        if word in SHARED:
+            sure = 2 if frame.module.evidence.alone and word in ("item", "nonzero", "any", "all") else 1
+            guess = tensor(sure=sure, why=f"`.{word}()` of something unknown")
             if word == "cpu" or not isinstance(func.value, ast.Name) or func.value.id not in ("self", "cls", "np"):
                 return tensor_method(frame, node, func, word, guess, args, keywords, node.args)
         if word == "to" and (args or keywords):
@@ -1744,10 +1744,6 @@ def _b_same(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) 
     )
 
 
-def _b_set(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    return args[0] if args and args[0].kind is SEQUENCE else UNKNOWN
-
-
 def _b_enumerate(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
     if not args:
         return UNKNOWN
@@ -1842,7 +1838,7 @@ BUILTINS: dict[str, Builtin] = {
     "tuple": _b_same,
     "iter": _b_same,
     "reversed": _b_same,
-    "set": _b_set,
+    "set": lambda *_: THING,
     "enumerate": _b_enumerate,
     "zip": _b_zip,
     "abs": _b_abs,

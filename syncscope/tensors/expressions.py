@@ -43,6 +43,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import ASKED, EXPRESSIONS, Frame, condition, evaluate
 from syncscope.tensors.functions import attribute
+from syncscope.tensors.indexing import subscript
 from syncscope.tensors.project import Function, Module
 from syncscope.tensors.scope import lookup, member
 from syncscope.tensors.signatures import DTYPE_NAMED
@@ -52,7 +53,20 @@ NOTHING_KNOWN = UNKNOWN.kind
 _TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}
 _TENSOR_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
 _NUMBER_ATTRIBUTES = frozenset(
-    ["ndim", "is_cuda", "requires_grad", "is_leaf", "is_sparse", "itemsize", "nbytes", "is_meta", "is_mps", "is_quantized", "is_nested", "is_xpu"]
+    [
+        "ndim",
+        "is_cuda",
+        "requires_grad",
+        "is_leaf",
+        "is_sparse",
+        "itemsize",
+        "nbytes",
+        "is_meta",
+        "is_mps",
+        "is_quantized",
+        "is_nested",
+        "is_xpu",
+    ]
 )
 
 
@@ -320,7 +334,11 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
                     frame.emit("condition", node, before, result)
         elif left.kind is ARRAY or right.kind is ARRAY:
             result = NP_ARRAY
-        elif (left.kind is NOTHING_KNOWN and right.kind is NOTHING_KNOWN) or left.kind is NOTHING_KNOWN or right.kind is NOTHING_KNOWN:
+        elif (
+            (left.kind is NOTHING_KNOWN and right.kind is NOTHING_KNOWN)
+            or left.kind is NOTHING_KNOWN
+            or right.kind is NOTHING_KNOWN
+        ):
             result = UNKNOWN
         elif left.kind is SEQUENCE and right.kind is SEQUENCE and operator in (ast.Eq, ast.NotEq):
             result = TRUTH
@@ -412,197 +430,6 @@ def conditional(frame: Frame, node: ast.IfExp) -> Fact:
     if truth is not None:
         return body if truth else other
     return join(body, other)
-
-
-def subscript(frame: Frame, node: ast.Subscript) -> Fact:
-    base = evaluate(frame, node.value)
-    kind = base.kind
-    if kind is SEQUENCE or kind is BATCH:
-        return _item(frame, node, base)
-    if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
-        return base
-    how, mask, at, result = index_kind(frame, node, base)
-    if how == "mask" and mask is not None and kind is not ARRAY:
-        sure = min(mask.sure, base.sure) if kind is TENSOR else min(mask.sure, 2)
-        if kind is MODULE or kind is OTHER:
-            sure = min(sure, 1)
-        frame.emit("mask_read", node, at, mask, sure)
-    return result
-
-
-def _item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
-    index = node.slice
-    if isinstance(index, ast.Constant):
-        value = index.value
-        if isinstance(value, int):
-            return element(base, value)
-        ref = base.ref
-        if isinstance(ref, Items) and ref.keys is not None and value in ref.keys:
-            return ref.keys[value]
-        return element(base)
-    if (
-        isinstance(index, ast.UnaryOp)
-        and isinstance(index.operand, ast.Constant)
-        and isinstance(index.operand.value, int)
-    ):
-        return element(base, -index.operand.value)
-    if isinstance(index, ast.Slice):
-        for bound in (index.lower, index.upper, index.step):
-            if bound is not None:
-                fact = evaluate(frame, bound)
-                if fact.kind is TENSOR:
-                    frame.emit("index", node, bound, fact)
-        if base.elements and (index.lower is None or isinstance(index.lower, ast.Constant)) and index.step is None:
-            low = index.lower.value if isinstance(index.lower, ast.Constant) else None
-            high = index.upper.value if isinstance(index.upper, ast.Constant) else None
-            if (low is None or isinstance(low, int)) and (index.upper is None or isinstance(high, int)):
-                return sequence(base.elements[low:high])
-        return items(element(base)) if base.elements else base
-    fact = evaluate(frame, index)
-    if fact.kind is TENSOR and base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
-        frame.emit("index", node, index, fact)
-    return element(base)
-
-
-def index_kind(frame: Frame, node: ast.Subscript, base: Fact) -> tuple[str, Fact | None, ast.expr | None, Fact]:
-    """How a tensor is indexed: ("mask" or "plain", the mask's fact, its node, the result)."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    mask: Fact | None = None
-    at: ast.expr | None = None
-    ndim = base.ndim
-    gathered: Fact | None = None
-    tensorlike = base.kind is TENSOR
-    for part in parts:
-        kind = part.__class__
-        if kind is ast.Slice:
-            for bound in (part.lower, part.upper, part.step):  # type: ignore[attr-defined]  # checked by class
-                if bound is not None and bound.__class__ is not ast.Constant:
-                    fact = evaluate(frame, bound)
-                    if fact.kind is TENSOR:
-                        frame.emit("size", node, bound, fact)
-            continue
-        if kind is ast.Constant:
-            value = part.value  # type: ignore[attr-defined]  # checked by class
-            if value is None:
-                ndim = None if ndim is None else ndim + 1
-            elif value.__class__ is int:
-                ndim = None if ndim is None else ndim - 1
-            elif value is not ...:
-                ndim = None
-            continue
-        fact = evaluate(frame, part)
-        if fact.kind is TENSOR:
-            if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and _mask_like(part)):
-                if mask is None or fact.sure > mask.sure:
-                    mask = (
-                        fact
-                        if fact.dtype is BOOL
-                        else Fact(
-                            TENSOR,
-                            ANY_DTYPE,
-                            fact.device,
-                            fact.shape,
-                            fact.ndim,
-                            min(fact.sure, 2),
-                            fact.said,
-                            source=fact.source,
-                        )
-                    )
-                    at = part
-                if fact.ndim is not None and ndim is not None:
-                    ndim = ndim - fact.ndim + 1
-                else:
-                    ndim = None
-            elif fact.ndim == 0:
-                if (tensorlike or base.kind is ARRAY) and fact.dtype is not FLOAT:
-                    frame.emit("scalar_index", node, part, fact, base.sure)
-                ndim = None if ndim is None else ndim - 1
-            else:
-                gathered = fact
-                if fact.ndim is not None and ndim is not None:
-                    ndim = ndim - 1 + fact.ndim
-                else:
-                    ndim = None
-        elif fact.kind is SCALAR:
-            ndim = None if ndim is None else ndim - 1
-        elif fact.kind in (SEQUENCE, ARRAY) and tensorlike:
-            if (
-                not isinstance(part, ast.Tuple)
-                and (fact.kind is ARRAY or isinstance(part, ast.List))
-                and fact.ref != "size"
-            ):
-                frame.emit(
-                    "index_list",
-                    node,
-                    part,
-                    Fact(
-                        base.kind,
-                        base.dtype,
-                        base.device,
-                        base.shape,
-                        base.ndim,
-                        min(base.sure, 2),
-                        base.said,
-                        source=base.source,
-                    ),
-                )
-            ndim = None
-        elif fact is NONE:
-            ndim = None if ndim is None else ndim + 1
-        else:
-            ndim = None
-    if mask is not None:
-        if not tensorlike and base.kind is not NOTHING_KNOWN:
-            return "mask", mask, at, base if base.kind is ARRAY else UNKNOWN
-        sure = min(base.sure, mask.sure) if tensorlike else min(mask.sure, 2)
-        device = base.device if tensorlike else mask.device
-        return (
-            "mask",
-            mask,
-            at,
-            Fact(TENSOR, base.dtype if tensorlike else ANY_DTYPE, device, DYNAMIC, ndim, sure, node, source=mask),
-        )
-    if tensorlike:
-        shape = base.shape if gathered is None else gathered.shape if gathered.shape is DYNAMIC else base.shape
-        return (
-            "plain",
-            None,
-            None,
-            Fact(
-                TENSOR,
-                base.dtype,
-                base.device,
-                shape,
-                ndim if ndim is None or ndim >= 0 else None,
-                base.sure,
-                (),
-                source=base,
-            ),
-        )
-    if base.kind is ARRAY:
-        return "plain", None, None, base
-    path = dotted(node.value)
-    if path and frame.used.get(path) == 2:
-        return "plain", None, None, UNKNOWN
-    return "plain", None, None, UNKNOWN
-
-
-def _mask_like(node: ast.expr) -> bool:
-    while isinstance(node, (ast.Subscript, ast.UnaryOp)):
-        if isinstance(node, ast.UnaryOp):
-            if isinstance(node.op, ast.Invert):
-                return True
-            node = node.operand
-        else:
-            node = node.value
-    word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    word = word.lower()
-    return (
-        ("mask" in word or word in ("keep", "valid", "to_keep", "is_valid"))
-        and "attention" not in word
-        and "idx" not in word
-        and "ind" not in word
-    )
 
 
 def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:

@@ -133,7 +133,7 @@ def join(a: Fact, b: Fact) -> Fact:
             if other.kind is SCALAR:
                 return one if one.sure < 3 else _weaker(one, 2)
             if other.kind is ARRAY:
-                return _weaker(one, min(one.sure, 2))
+                return _weaker(one, 1)
             return _weaker(one, min(one.sure, 2) if other.kind is Value.UNKNOWN else 1)
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one

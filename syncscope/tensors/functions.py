@@ -10,11 +10,10 @@ from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     ARRAY,
     HOST,
-    INTEGER,
     MODULE,
     NONE,
-    NUMBER,
     OTHER,
+    SCALAR,
     SEQUENCE,
     STRING,
     TENSOR,
@@ -38,9 +37,44 @@ _FORWARD = {
     "compute_loss",
 }
 _NAMED_LIKE_TENSORS = frozenset(
-    ["x", "input", "inputs", "logits", "target", "targets", "label", "labels", "mask", "attention_mask", "input_ids", "hidden_states", "pred", "preds", "prediction", "predictions", "loss", "scores", "boxes", "embeddings", "features", "feats", "images", "tensor", "query", "key", "value", "keys", "values", "queries", "z", "h"]
+    [
+        "x",
+        "input",
+        "inputs",
+        "logits",
+        "target",
+        "targets",
+        "label",
+        "labels",
+        "mask",
+        "attention_mask",
+        "input_ids",
+        "hidden_states",
+        "pred",
+        "preds",
+        "prediction",
+        "predictions",
+        "loss",
+        "scores",
+        "boxes",
+        "embeddings",
+        "features",
+        "feats",
+        "images",
+        "tensor",
+        "query",
+        "key",
+        "value",
+        "keys",
+        "values",
+        "queries",
+        "z",
+        "h",
+    ]
 )
-_DEFAULTS = {int: INTEGER, float: NUMBER, bool: NUMBER, str: STRING}
+# A default says what is usual, not what comes.
+_USUAL = Fact(SCALAR, device=HOST, sure=1)
+_DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
 
 
 def parameters(function: Function, frame: Frame) -> None:
@@ -159,6 +193,8 @@ def conclude(function: Function, frame: Frame) -> Fact:
     found: Fact | None = None
     for each in frame.returns:
         found = each if found is None else join(found, each)
+    if found is not None and found.kind is TENSOR and any(each.kind is SCALAR for each in frame.returns):
+        found = Fact(TENSOR, found.dtype, found.device, found.shape, found.ndim, min(found.sure, 1), (), source=found)
     if isinstance(function.node, ast.AsyncFunctionDef):
         return UNKNOWN
     found = found or NONE
@@ -215,7 +251,7 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
     node = function.node
     if function.running or frame.depth >= _DEEPEST - 1 or (node.end_lineno or 0) - node.lineno > 60:
         return UNKNOWN
-    telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE)}
+    telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
     if not telling:
         return UNKNOWN
     key = tuple(sorted((name, hash(fact)) for name, fact in telling.items()))

@@ -11,21 +11,7 @@ from syncscope.tensors.project import Class, Function, Module
 from syncscope.tensors.signatures import table
 
 _BUILTINS = frozenset(dir(builtins))
-_EXTERNAL = (
-    "torch",
-    "numpy",
-    "math",
-    "time",
-    "logging",
-    "typing",
-    "collections",
-    "functools",
-    "itertools",
-    "os",
-    "sys",
-    "re",
-)
-_SHORT = {"np": "numpy"}
+_EXTERNAL = frozenset(("torch", "numpy", "math", "time", "logging", "typing", "collections", "functools", "itertools", "os", "sys", "re"))
 
 
 class Bound:
@@ -80,7 +66,7 @@ def _imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
     for alias in symbol.names:
         if (alias.asname or alias.name) == name:
             source = symbol.module or ""
-            if module.project is not None and not source.startswith(_EXTERNAL):
+            if module.project is not None and source.partition(".")[0] not in _EXTERNAL:
                 found = module.project.module(module, source, symbol.level)
                 if found is not None:
                     if alias.name in found.symbols:
@@ -97,7 +83,7 @@ def _imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
 
 
 def _project_module(module: Module, dotted: str, level: int) -> Fact | None:
-    if module.project is None or dotted.startswith(_EXTERNAL):
+    if module.project is None or dotted.partition(".")[0] in _EXTERNAL:
         return None
     found = module.project.module(module, dotted, level)
     return Fact(OTHER, sure=3, ref=found) if found is not None else None

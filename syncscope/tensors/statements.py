@@ -31,6 +31,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import STATEMENTS, Frame, condition, evaluate
 from syncscope.tensors.functions import execute, set_attribute
+from syncscope.tensors.indexing import index
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Instance, lookup
 
@@ -91,13 +92,11 @@ def unpacked(fact: Fact, position: int) -> Fact:
 
 def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr | None) -> None:
     """`base[index] = value`."""
-    from syncscope.tensors.expressions import index_kind  # a cycle: expressions bind names in comprehensions
-
     base = evaluate(frame, target.value)
     if base.kind is SEQUENCE or base is UNKNOWN or base.kind is OTHER:
         remember(frame, target, base, fact)
-    how, mask, node, _ = index_kind(frame, target, base)
-    if how == "mask" and base.kind is not ARRAY and mask is not None and fact.kind is not SCALAR:
+    mask, node, _ = index(frame, target, base)
+    if base.kind is not ARRAY and mask is not None and fact.kind is not SCALAR:
         # a Python number lowers to masked_fill, and a 0-dimensional tensor on the device is filled in the same way
         sure = 3 if fact.kind is TENSOR else 1
         if base.kind is not TENSOR:
@@ -113,10 +112,12 @@ def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> Non
     ref = base.ref
     if base.kind is SEQUENCE:
         keys = dict(ref.keys) if isinstance(ref, Items) and ref.keys is not None else {}
-        each = element(base)
+        each = ref.each if isinstance(ref, Items) else element(base) if base.elements else UNKNOWN
         if key is not None:
             keys[key] = fact
-        frame.env[target.value.id] = items(fact if each is UNKNOWN else join(each, fact), keys)
+        else:
+            each = fact if each is UNKNOWN else join(each, fact)
+        frame.env[target.value.id] = items(each, keys)
 
 
 def assign(frame: Frame, node: ast.Assign) -> None:
@@ -147,14 +148,14 @@ def ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
 
 
 def aug_assign(frame: Frame, node: ast.AugAssign) -> None:
-    from syncscope.tensors.expressions import binary, index_kind
+    from syncscope.tensors.expressions import binary
 
     value = evaluate(frame, node.value)
     target = node.target
     if isinstance(target, ast.Subscript):
         base = evaluate(frame, target.value)
-        how, mask, at, _ = index_kind(frame, target, base)
-        if how == "mask" and mask is not None and base.kind is not ARRAY:
+        mask, at, _ = index(frame, target, base)
+        if mask is not None and base.kind is not ARRAY:
             frame.emit("mask_write", target, at, mask, base.sure if base.kind is TENSOR else 2)
         return
     before = evaluate(frame, target)
@@ -265,8 +266,11 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
         if word == "isinstance" and len(test.args) == 2:
             fact = frame.env.get(dotted(test.args[0]))
             of = kinds_of(frame, test.args[1])
-            if fact is not None and fact.kind is TENSOR and fact.sure == 3 and "?" not in of:
-                return "tensor" in of
+            if fact is not None and fact.sure == 3 and "?" not in of:
+                if fact.kind is TENSOR:
+                    return "tensor" in of
+                if fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {"tensor"}:
+                    return False
         elif word == "is_tensor":
             fact = frame.env.get(dotted(test.args[0]))
             if fact is not None and fact.kind is TENSOR and fact.sure == 3:

@@ -1,0 +1,195 @@
+"""Subscripts: masks, gathers, slices, and the numbers of dimensions that they leave."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors.facts import (
+    ANY_DTYPE,
+    ARRAY,
+    BATCH,
+    BOOL,
+    DYNAMIC,
+    FLOAT,
+    INT,
+    MODULE,
+    NONE,
+    OTHER,
+    SCALAR,
+    SEQUENCE,
+    TENSOR,
+    Items,
+    element,
+    items,
+    sequence,
+)
+from syncscope.tensors.frame import Frame, evaluate
+
+NOTHING_KNOWN = UNKNOWN.kind
+
+
+class Indexed(NamedTuple):
+    """What a subscript does: its mask (and where that stands), and what it gives."""
+
+    mask: Fact | None
+    at: ast.expr | None
+    result: Fact
+
+
+def subscript(frame: Frame, node: ast.Subscript) -> Fact:
+    """`base[index]`, read."""
+    base = evaluate(frame, node.value)
+    kind = base.kind
+    if kind is SEQUENCE or kind is BATCH:
+        return item(frame, node, base)
+    if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
+        return base
+    mask, at, result = index(frame, node, base)
+    if mask is not None and kind is not ARRAY:
+        sure = min(mask.sure, base.sure) if kind is TENSOR else min(mask.sure, 2)
+        frame.emit("mask_read", node, at, mask, min(sure, 1) if kind is MODULE or kind is OTHER else sure)
+    return result
+
+
+def item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
+    """One element, or a slice, of a list, tuple, dict or batch."""
+    part = node.slice
+    if isinstance(part, ast.Constant):
+        value = part.value
+        if isinstance(value, int):
+            return element(base, value)
+        ref = base.ref
+        if isinstance(ref, Items) and ref.keys is not None and value in ref.keys:
+            return ref.keys[value]
+        return element(base)
+    if isinstance(part, ast.UnaryOp) and isinstance(part.operand, ast.Constant) and isinstance(part.operand.value, int):
+        return element(base, -part.operand.value)
+    if isinstance(part, ast.Slice):
+        for bound in (part.lower, part.upper, part.step):
+            if bound is not None:
+                fact = evaluate(frame, bound)
+                if fact.kind is TENSOR:
+                    frame.emit("index", node, bound, fact)
+        if not base.elements:
+            return base
+        low, high = _number(part.lower), _number(part.upper)
+        if part.step is None and (part.lower is None or low is not None) and (part.upper is None or high is not None):
+            return sequence(base.elements[low:high])
+        return items(element(base))
+    fact = evaluate(frame, part)
+    if fact.kind is TENSOR and base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
+        frame.emit("index", node, part, fact)
+    return element(base)
+
+
+def _number(node: ast.expr | None) -> int | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _number(node.operand)
+        return None if inner is None else -inner
+    return None
+
+
+def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
+    """How a tensor is indexed; waits of the index itself (bounds, numbers, lists) are emitted, a mask is only returned."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    mask: Fact | None = None
+    at: ast.expr | None = None
+    ndim = base.ndim
+    dynamic = False
+    single = False  # one element is taken along some dimension
+    istensor = base.kind is TENSOR
+    for part in parts:
+        kind = part.__class__
+        change: int | None = None  # of the number of dimensions; None: not known
+        if kind is ast.Slice:
+            for bound in (part.lower, part.upper, part.step):  # type: ignore[attr-defined]  # checked by class
+                if bound is not None and bound.__class__ is not ast.Constant:
+                    fact = evaluate(frame, bound)
+                    if fact.kind is TENSOR:
+                        frame.emit("size", node, bound, fact)
+            continue
+        if kind is ast.Constant:
+            value = part.value  # type: ignore[attr-defined]  # checked by class
+            if value is ...:
+                continue
+            if value is None:
+                change = 1
+            elif value.__class__ is int:
+                change = -1
+                single = True
+            ndim = None if ndim is None or change is None else ndim + change
+            continue
+        fact = evaluate(frame, part)
+        if fact.kind is TENSOR:
+            if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and mask_like(part)):
+                if mask is None or fact.sure > mask.sure:
+                    mask = fact if fact.dtype is BOOL else fact.but(sure=min(fact.sure, 2))
+                    at = part
+                change = 1 - fact.ndim if fact.ndim is not None else None
+            elif fact.ndim == 0:
+                if (istensor or base.kind is ARRAY) and fact.dtype is not FLOAT:
+                    frame.emit("scalar_index", node, part, fact, base.sure)
+                change = -1
+            else:
+                if fact.ndim is None and istensor and fact.dtype is not FLOAT and fact.said.__class__ is ast.Subscript:
+                    # One element was taken from it before, most often from one dimension: a number is left.
+                    frame.emit("scalar_index", node, part, fact, 1)
+                dynamic = dynamic or fact.shape is DYNAMIC
+                change = fact.ndim - 1 if fact.ndim is not None else None
+        elif fact.kind is SCALAR:
+            change = -1
+            single = True
+        elif fact.kind is SEQUENCE or fact.kind is ARRAY:
+            if istensor and (fact.kind is ARRAY or kind is ast.List) and not _same_numbers(part):
+                frame.emit("index_list", node, part, base, 2)
+        elif fact is NONE:
+            change = 1
+        elif fact.kind is NOTHING_KNOWN and istensor and mask_like(part):
+            mask = mask or base.but(
+                sure=1, dtype=ANY_DTYPE, ndim=None, why=f"`{ast.unparse(part)}` is what people call a mask"
+            )
+            at = part
+        ndim = None if ndim is None or change is None else ndim + change
+    if mask is not None:
+        if not istensor and base.kind is not NOTHING_KNOWN:
+            return Indexed(mask, at, base if base.kind is ARRAY else UNKNOWN)
+        kept = base if istensor else mask.but(dtype=ANY_DTYPE, sure=min(mask.sure, 2))
+        sure = min(kept.sure, mask.sure)
+        return Indexed(mask, at, Fact(TENSOR, kept.dtype, kept.device, DYNAMIC, ndim, sure, node, source=mask))
+    if istensor:
+        if ndim is not None and ndim < 0:
+            ndim = None
+        shape = DYNAMIC if dynamic else base.shape
+        return Indexed(
+            None,
+            None,
+            Fact(TENSOR, base.dtype, base.device, shape, ndim, base.sure, node if single else (), source=base),
+        )
+    return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def _same_numbers(node: ast.expr) -> bool:
+    """Whether a list holds at most one number: `x[[0]]` keeps a dimension and copies next to nothing, but copies."""
+    return isinstance(node, ast.List) and not node.elts
+
+
+def mask_like(node: ast.expr) -> bool:
+    """Whether people call a mask so."""
+    while isinstance(node, (ast.Subscript, ast.UnaryOp)):
+        if isinstance(node, ast.UnaryOp):
+            if isinstance(node.op, ast.Invert):
+                return True
+            node = node.operand
+        else:
+            node = node.value
+    word = (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")).lower()
+    if word in ("keep", "valid", "to_keep", "is_valid"):
+        return True
+    return "mask" in word and not any(part in word for part in ("attention", "idx", "ids", "ind"))
+
+
+_UNUSED = (INT,)
