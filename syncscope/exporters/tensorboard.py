@@ -113,15 +113,8 @@ def row(rows: dict[int | str, int], process: int | str, thread: int | str) -> La
 def span(op: str, place: Place | None, blocked: int, lane: Lane, start: int, duration: int, detail: str) -> Event:
     """A wait by the name `host waits 3.1 ms: train.py:57 item`."""
     where = f"{place.path.rpartition('/')[2]}:{place.line} " if place else ""
-    return Event(
-        Kind.ANNOTATION,
-        f"host waits {figures.time(blocked)}: {where}{op}",
-        lane,
-        start,
-        duration,
-        place=place,
-        detail=detail,
-    )
+    what = f"host waits {figures.time(blocked)}" if blocked > 0 else "host reads, no wait"
+    return Event(Kind.ANNOTATION, f"{what}: {where}{op}", lane, start, duration, place=place, detail=detail)
 
 
 def about(read: Read, line: Line | None) -> str:
