@@ -1,0 +1,105 @@
+"""Which OpenCL device stands behind `torch.device("ocl")`: a GPU, else the system's PoCL, else the wheel's."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from dataclasses import dataclass
+
+import pyopencl as cl
+
+from syncscope.errors import UserError
+from syncscope.kernels import pocl_cpu
+
+ENV = "SYNCSCOPE_OCL_DEVICE"
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a reader of measurements must know about the device."""
+
+    name: str
+    platform: str
+    driver: str
+    kind: str  # GPU, CPU or ACCELERATOR
+    compute_units: int
+    memory: int  # bytes
+    max_allocation: int  # bytes
+    fp64: bool
+
+
+def devices() -> dict[str, cl.Device]:
+    """Every OpenCL device by its `platform:device` numbers.
+
+    Raises:
+        UserError: no platform at all.
+    """
+    try:
+        platforms = cl.get_platforms()
+    except cl.LogicError as error:  # the loader's CL_PLATFORM_NOT_FOUND_KHR
+        raise UserError(
+            f"no OpenCL platform found ({error})",
+            "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU",
+        ) from error
+    found = {}
+    for i, platform in enumerate(platforms):
+        for j, device in enumerate(platform.get_devices()):
+            found[f"{i}:{j}"] = device
+    if not found:
+        raise UserError(
+            "the OpenCL platforms here have no device",
+            "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU",
+        )
+    return found
+
+
+def _rank(device: cl.Device) -> tuple[int, int, float]:
+    """Smallest is best: a GPU, then drivers of the system, then the wheel's PoCL; of two PoCLs the newer."""
+    pocl = re.search(r"PoCL (\d+\.\d+)", device.platform.version)
+    try:
+        wheel = importlib.metadata.version("pocl-binary-distribution")
+    except importlib.metadata.PackageNotFoundError:
+        wheel = ""
+    from_wheel = pocl is not None and pocl[1] == wheel
+    return (0 if device.type & cl.device_type.GPU else 1, int(from_wheel), -float(pocl[1]) if pocl else 0.0)
+
+
+def choose(wish: str | None = None) -> cl.Device:
+    """The device to use; `wish` (else the environment's SYNCSCOPE_OCL_DEVICE) is part of a name, or `platform:device`.
+
+    Raises:
+        UserError: no OpenCL at all, or the wish names nothing that is here; the hint lists what is.
+    """
+    found = devices()
+    wish = os.environ.get(ENV, "") if wish is None else wish
+    if not wish:
+        return min(found.values(), key=_rank)
+    if wish in found:
+        return found[wish]
+    for device in sorted(found.values(), key=_rank):
+        if wish.lower() in f"{device.name} {device.platform.name} {device.platform.version}".lower():
+            return device
+    here = "; ".join(f"{number} is {device.name.strip()} ({device.platform.name})" for number, device in found.items())
+    raise UserError(f"{ENV}={wish!r} names no OpenCL device", f"there is: {here}")
+
+
+def info() -> Info:
+    """The chosen device, for reports and rooflines."""
+    return Info(
+        name=device.name.strip(),
+        platform=f"{device.platform.name} ({device.platform.version})",
+        driver=device.driver_version,
+        kind=cl.device_type.to_string(device.type).split()[0],
+        compute_units=device.max_compute_units,
+        memory=device.global_mem_size,
+        max_allocation=device.max_mem_alloc_size,
+        fp64=fp64,
+    )
+
+
+device = choose()
+pocl_cpu.name_unknown(device)
+context = cl.Context([device])
+is_gpu = bool(device.type & cl.device_type.GPU)
+fp64 = bool(device.double_fp_config)

@@ -1,0 +1,109 @@
+"""Every operator without a kernel of its own runs on the CPU: copied there and back, and named for what it is."""
+
+from __future__ import annotations
+
+from time import monotonic_ns
+from typing import Any
+
+import torch
+
+from syncscope.kernels import queue, storage
+
+counts: dict[str, int] = {}  # how often each operator fell back in this process
+
+
+def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Runs an operator on host copies of its tensors; writes back what it changes, uploads what it returns.
+
+    Each input costs one wait of the host. Watchers see one span, `fallback of aten::x`, that holds all of it.
+    """
+    name = "fallback of aten::" + op._schema.name.partition("::")[2]
+    counts[name] = counts.get(name, 0) + 1
+    start = monotonic_ns()
+    result = _run(op, name, args, kwargs)
+    end = monotonic_ns()
+    for watcher in queue.watchers:
+        watcher(name, start, end, True)
+    return result
+
+
+def _run(op: torch._ops.OpOverload, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    copies: dict[int, torch.Tensor] = {}  # id of a device tensor -> its host copy
+
+    def to_host(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.device.type == storage.NAME:
+            if id(value) not in copies:
+                copies[id(value)] = read(value, name)
+            return copies[id(value)]
+        if isinstance(value, torch.device) and value.type == storage.NAME:
+            return torch.device("cpu")
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(to_host, value))
+        return value
+
+    schema = op._schema.arguments
+    named = {**{a.name: v for a, v in zip(schema, args, strict=False)}, **kwargs}
+    host = {}
+    for argument in schema:
+        if argument.name not in named:
+            continue
+        value = named[argument.name]
+        pure_output = argument.is_out and isinstance(value, torch.Tensor) and value.device.type == storage.NAME
+        if pure_output and id(value) not in copies:
+            copies[id(value)] = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+        host[argument.name] = to_host(value)
+    positional = [host.pop(a.name) for a in schema if not a.kwarg_only and a.name in host]
+    result = op(*positional, **host)
+
+    for argument in schema:
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        value = named.get(argument.name)
+        for tensor in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(tensor, torch.Tensor) and id(tensor) in copies:
+                write_back(copies[id(tensor)], tensor)
+    originals = {id(copies[id(v)]): v for v in _tensors(named.values()) if id(v) in copies}
+    return _to_device(result, originals)
+
+
+def read(tensor: torch.Tensor, name: str) -> torch.Tensor:
+    """A host copy with the same shape and strides (as far as strides can be kept)."""
+    contiguous = tensor if tensor.is_contiguous() else tensor.contiguous()
+    host = storage.download(contiguous, name)
+    if contiguous is tensor:
+        return host
+    kept = torch.empty_like(tensor, device="cpu")
+    return kept.copy_(host)
+
+
+def write_back(host: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Gives a device tensor the shape and content of its host copy."""
+    if tensor.shape != host.shape:
+        storage.resize(tensor, host.shape)
+    tensor.copy_(host)
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    found = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += _tensors(value)
+    return found
+
+
+def _to_device(value: Any, originals: dict[int, torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        if id(value) in originals:
+            return originals[id(value)]
+        if value.layout != torch.strided:
+            return value
+        uploaded = storage.upload(value)
+        if value.is_contiguous() or not value.numel():
+            return uploaded
+        kept = storage.empty(value.shape, value.dtype, torch.empty_like(value).stride())
+        return kept.copy_(uploaded)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_to_device(v, originals) for v in value)
+    return value

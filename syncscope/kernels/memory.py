@@ -1,0 +1,132 @@
+"""Device memory: pooled buffers, each with a range of addresses that nothing else in the process has."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+from collections import defaultdict
+
+import pyopencl as cl
+import torch
+
+from syncscope.kernels import queue
+from syncscope.kernels.device import context, device
+
+_RESERVED = 1 << 40  # bytes of address space, not of memory
+_MAP_NORESERVE = 0x4000
+
+_free: defaultdict[int, list[Block]] = defaultdict(list)  # size of the class -> blocks; list operations are atomic
+_lock = threading.Lock()
+_next = 0
+_end = 0
+held = 0  # bytes of all blocks, in use or free
+in_use = 0  # bytes asked for by live storages
+peak = 0
+
+
+class Block:
+    """A buffer of a size of the pool, and the address that stands for it on the host."""
+
+    __slots__ = ("address", "buffer", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
+        self.address = _reserve(size)
+
+
+class Lease:
+    """A block as long as a storage lives; then it returns to the pool.
+
+    Safe while kernels that use it are in flight: the queue is in order, so whoever gets it next comes after them.
+    """
+
+    __slots__ = ("block", "buffer", "size")
+
+    def __init__(self, block: Block, size: int) -> None:
+        self.block = block
+        self.buffer = block.buffer
+        self.size = size
+
+    def __del__(self) -> None:
+        # May run on any thread at any time: no lock, no OpenCL.
+        global in_use
+        in_use -= self.size
+        _free[self.block.size].append(self.block)
+
+
+def lease(size: int) -> Lease:
+    """Memory for `size` bytes; its content is undefined.
+
+    Raises:
+        torch.OutOfMemoryError: the device has no room, even after the pool was emptied.
+    """
+    global in_use, peak
+    if queue.in_bad_fork():
+        raise RuntimeError(
+            "cannot use the device `ocl` in a forked process; start it with the 'spawn' method, or stay on the CPU there"
+        )
+    blocks = _free[rounded := _class(size)]
+    try:
+        block = blocks.pop()
+    except IndexError:
+        block = _new(rounded)
+    in_use += size
+    peak = max(peak, in_use)
+    return Lease(block, size)
+
+
+def empty_cache() -> None:
+    """Gives the blocks that no storage uses back to the driver."""
+    global held
+    for blocks in list(_free.values()):
+        while blocks:
+            held -= blocks.pop().size
+
+
+def _class(size: int) -> int:
+    """The next size of the pool: quarter steps between powers of two, so that at most a fifth is wasted; 256 at least."""
+    if size <= 256:
+        return 256
+    step = 1 << max((size - 1).bit_length() - 3, 8)
+    return -(-size // step) * step
+
+
+def _new(size: int) -> Block:
+    global held
+    for attempt in (1, 2):
+        try:
+            if size > device.max_mem_alloc_size:
+                raise cl.MemoryError("above the device's largest allocation")
+            block = Block(size)
+        except (cl.MemoryError, cl.LogicError) as error:
+            if attempt == 1:
+                queue.finish()
+                empty_cache()
+                continue
+            raise torch.OutOfMemoryError(
+                f"ocl: cannot allocate {size / 2**20:.0f} MiB; {in_use / 2**20:.0f} MiB are in use, "
+                f"the device has {device.global_mem_size / 2**20:.0f} MiB, "
+                f"at most {device.max_mem_alloc_size / 2**20:.0f} MiB in one piece"
+            ) from error
+        held += size
+        return block
+    raise AssertionError("unreachable")
+
+
+def _reserve(size: int) -> int:
+    """Addresses in a mapping without access: unique, free of charge, and a stray host access faults instead of corrupting."""
+    global _next, _end
+    with _lock:
+        if _next + size > _end:
+            libc = ctypes.CDLL(None, use_errno=True)
+            libc.mmap.restype = ctypes.c_void_p
+            libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+            start = libc.mmap(None, _RESERVED, 0, flags, -1, 0)  # protection 0 is PROT_NONE
+            if start == ctypes.c_void_p(-1).value:
+                raise OSError(ctypes.get_errno(), "cannot reserve address space for the device `ocl`")
+            _next, _end = start, start + _RESERVED
+        _next += size
+        return _next - size

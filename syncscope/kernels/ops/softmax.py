@@ -1,0 +1,65 @@
+"""softmax and log_softmax, forward and backward."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from syncscope.kernels import queue, storage
+from syncscope.kernels.operators import NotNative, op
+from syncscope.kernels.ops.memory import dense
+from syncscope.kernels.programs import C_TYPE, kernel, supported
+
+
+def _run(name: str, inputs: list[Tensor], dim: int, out: Tensor) -> Tensor:
+    """Runs a kernel over the lines along `dim`; half precision goes through float."""
+    if not out.numel():
+        return out
+    shape = inputs[0].shape
+    dtype = torch.float32 if out.dtype in (torch.float16, torch.bfloat16) else out.dtype
+    if not dtype.is_floating_point or not supported(dtype):
+        raise NotNative
+    inputs = [dense(x.to(dtype)) for x in inputs]
+    made = (
+        out if out.dtype == dtype and out.is_contiguous() and not out.storage_offset() else storage.empty(shape, dtype)
+    )
+    dim = dim % max(len(shape), 1)
+    length = shape[dim] if shape else 1
+    lines = out.numel() // length
+    inner = math.prod(shape[dim + 1 :])
+    arguments = [a for x in inputs for a in (storage.buffer(x), x.storage_offset())]
+    queue.launch(
+        kernel("softmax", name, T=C_TYPE[dtype]), (-(-lines // 64) * 64,), (64,),
+        *arguments, storage.buffer(made), lines, length, inner,
+    )  # fmt: skip
+    return out if made is out else out.copy_(made)
+
+
+@op("_softmax.out")
+def softmax(self: Tensor, dim: int, half_to_float: bool, *, out: Tensor) -> Tensor:
+    """Exponentials along a dimension, divided by their sum."""
+    return _run("softmax_forward", [self], dim, out)
+
+
+@op("_log_softmax.out")
+def log_softmax(self: Tensor, dim: int, half_to_float: bool, *, out: Tensor) -> Tensor:
+    """Logarithm of softmax."""
+    return _run("log_softmax_forward", [self], dim, out)
+
+
+@op("_softmax_backward_data.out")
+def softmax_backward(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype, *, grad_input: Tensor
+) -> Tensor:
+    """Gradient of softmax from its result."""
+    return _run("softmax_backward", [grad_output, output], dim, grad_input)
+
+
+@op("_log_softmax_backward_data.out")
+def log_softmax_backward(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype, *, out: Tensor
+) -> Tensor:
+    """Gradient of log_softmax from its result."""
+    return _run("log_softmax_backward", [grad_output, output], dim, out)

@@ -1,0 +1,50 @@
+"""Gives PoCL a CPU name its compiler knows, where LLVM is older than the CPU.
+
+PoCL asks LLVM for the host's CPU; LLVM answers `generic` for one that is younger than itself, and clang then refuses every
+program with "unknown target CPU 'generic'" (pocl/pocl issue 1049). The name is a plain `char *` in PoCL's device object,
+beside the target triple, and a `cl_device_id` is the address of that object: we put a name there that clang knows and this
+CPU can run. Where PoCL found a name, or the object does not look as expected, nothing is touched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+from pathlib import Path
+
+import pyopencl as cl
+
+_WORD = ctypes.sizeof(ctypes.c_void_p)
+_OBJECT = 2048  # bytes of the device object that are searched; the name was seen at 640
+_AVX512 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_keep: list[ctypes.Array[ctypes.c_char]] = []  # PoCL holds the pointer for the life of the process
+
+
+def name_unknown(device: cl.Device) -> str | None:
+    """Names the CPU of a PoCL device whose compiler has no name for it; the name given, or None if nothing was to do."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if "PoCL" not in device.platform.version or not cpuinfo.exists() or os.uname().machine != "x86_64":
+        return None
+    flags = set(cpuinfo.read_text().partition("flags")[2].partition("\n")[0].split())
+    # The library of built-ins that PoCL links was picked by the CPU's features: keep to the same vector width.
+    name = "skylake-avx512" if flags >= _AVX512 else "x86-64-v3" if "avx2" in flags else "x86-64"
+    with open(
+        "/proc/self/mem", "rb", buffering=0
+    ) as memory:  # reading a wild pointer this way fails instead of crashing
+
+        def text(address: int) -> bytes:
+            try:
+                return os.pread(memory.fileno(), 64, address).partition(b"\0")[0]
+            except (OSError, OverflowError):
+                return b""
+
+        words = os.pread(memory.fileno(), _OBJECT, device.int_ptr)
+        pointers = [int.from_bytes(words[i : i + _WORD], "little") for i in range(0, len(words), _WORD)]
+        for i, (triple, cpu) in enumerate(itertools.pairwise(pointers)):
+            if text(triple).startswith(b"x86_64-") and text(cpu) == b"generic":
+                _keep.append(ctypes.create_string_buffer(name.encode()))
+                place = ctypes.c_void_p.from_address(device.int_ptr + (i + 1) * _WORD)
+                place.value = ctypes.addressof(_keep[-1])
+                return name
+    return None

@@ -1,0 +1,74 @@
+"""OpenCL C to kernels that are ready to be called: read, specialised by macros, built once, with typed arguments."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+import torch
+
+from syncscope.kernels.device import context, fp64, is_gpu
+
+CL = Path(__file__).parent / "cl"
+C_TYPE = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.int64: "long",
+    torch.int32: "int",
+    torch.int16: "short",
+    torch.int8: "char",
+    torch.uint8: "uchar",
+    torch.bool: "uchar",
+}
+_NUMPY = {
+    "float": np.float32,
+    "double": np.float64,
+    "long": np.int64,
+    "int": np.int32,
+    "short": np.int16,
+    "char": np.int8,
+    "uchar": np.uint8,
+    "uint": np.uint32,
+}
+# Only the hot loops of PoCL's wheel suffer from vload8 and fma(): it leaves them as calls. A GPU has no such qualms, and
+# may insist on alignment.
+_PRELUDE = f"#define ON_GPU {int(is_gpu)}\n" + (CL / "prelude.cl").read_text()
+
+
+@functools.cache
+def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
+    """The kernel `name` of a source, its arguments typed by its own signature; `types` are macros that stand for C types."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        program = cl.Program(context, _PRELUDE + source).build()
+    kernel = cl.Kernel(program, name)
+    signature = re.search(rf"__kernel\s+void\s+{name}\s*\(([^)]*)\)", source)
+    assert signature, name
+    known = dict(types)
+    arguments = []
+    for declared in signature[1].split(","):
+        words = declared.replace("const", "").split()
+        arguments.append(None if "*" in declared else _NUMPY[known.get(words[0], words[0])])
+    kernel.set_scalar_arg_dtypes(arguments)
+    return kernel
+
+
+def kernel(file: str, name: str, **macros: str | int) -> cl.Kernel:
+    """The kernel `name` of `cl/<file>.cl`, with macros defined; a macro may be a C type, such as T="float"."""
+    return _kernel(file, name, tuple(sorted(macros.items())))
+
+
+@functools.cache
+def _kernel(file: str, name: str, macros: tuple[tuple[str, str | int], ...]) -> cl.Kernel:
+    defines = "".join(f"#define {key} {value}\n" for key, value in macros)
+    types = [(key, value) for key, value in macros if isinstance(value, str) and value in _NUMPY]
+    return build(defines + (CL / f"{file}.cl").read_text(), name, *types)
+
+
+def supported(dtype: torch.dtype) -> bool:
+    """Whether kernels can compute in this dtype."""
+    return dtype in C_TYPE and (fp64 or dtype != torch.float64)

@@ -1,0 +1,97 @@
+"""The one door to the device: every enqueue and every wait of the host passes here, in one in-order profiling queue."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from syncscope.kernels.device import context
+
+Watcher = Callable[[str, int, int, bool], None]
+Reader = Callable[[str, int, int, int], None]
+
+# After every operator that the device ran: its name, host start and end (ns of time.monotonic_ns), and whether it fell back
+# to the CPU; on the thread that ran it. Operators called by an operator report too, and nest in time.
+watchers: list[Watcher] = []
+# After every wait of the host for bytes: the operator that read, the bytes, host start and end.
+readers: list[Reader] = []
+
+_queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+_lock = threading.RLock()  # a kernel object holds its arguments: setting and enqueuing must not be torn apart
+# Dropping the event of an unfinished write would wait for it: they rest here, with the host memory they read from.
+_writes: deque[tuple[cl.Event, np.ndarray[Any, Any]]] = deque()
+_home = os.getpid()
+
+
+def in_bad_fork() -> bool:
+    """Whether this is a child process that inherited the queue; OpenCL does not survive a fork."""
+    return os.getpid() != _home
+
+
+def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:
+    """Enqueues a kernel; returns at once."""
+    with _lock:
+        kernel(_queue, size, group, *args)
+
+
+def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, size: int) -> None:
+    """Enqueues a copy of `size` bytes within the device; returns at once."""
+    with _lock:
+        cl.enqueue_copy(_queue, target, source, src_offset=source_at, dst_offset=target_at, byte_count=size)
+
+
+def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
+    """Enqueues filling `size` bytes from byte `at` with one value; returns at once."""
+    with _lock:
+        cl.enqueue_fill_buffer(_queue, target, pattern, at, size)
+
+
+def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
+    """Enqueues a copy of host bytes, which must not change afterwards, to the device; returns at once."""
+    with _lock:
+        event = cl.enqueue_copy(_queue, target, source, dst_offset=at, is_blocking=False)
+        _writes.append((event, source))
+        while _writes and _writes[0][0].command_execution_status == cl.command_execution_status.COMPLETE:
+            _writes.popleft()
+
+
+def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str) -> None:
+    """Waits until the device has run everything queued before, and copies from byte `at` into host memory."""
+    start = monotonic_ns()
+    cl.enqueue_copy(_queue, target, source, src_offset=at, is_blocking=True)
+    for reader in readers:
+        reader(operator, target.nbytes, start, monotonic_ns())
+
+
+def read_later(source: cl.Buffer, at: int, target: np.ndarray[Any, Any]) -> None:
+    """Enqueues a copy into host memory; returns at once, and the bytes are there after `finish`."""
+    with _lock:
+        _writes.append((cl.enqueue_copy(_queue, target, source, src_offset=at, is_blocking=False), target))
+
+
+def marker() -> cl.Event:
+    """An event that completes when everything queued before it has."""
+    with _lock:
+        return cl.enqueue_marker(_queue)
+
+
+def finish() -> None:
+    """Waits until the device has run everything queued."""
+    if not in_bad_fork():
+        _queue.finish()
+
+
+def flush() -> None:
+    """Tells the driver to begin; returns at once."""
+    _queue.flush()
+
+
+atexit.register(finish)

@@ -1,0 +1,55 @@
+"""Tells PyTorch about the device, in the order it needs; once per process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from syncscope.discover import discover
+from syncscope.errors import UserError
+from syncscope.kernels import backend, fallback, operators, ops, storage
+
+_libraries: list[torch.library.Library] = []  # registrations die with these
+
+
+def check() -> None:
+    """Whether this PyTorch can take us.
+
+    Raises:
+        UserError: it is too old, or another backend has the one place there is.
+    """
+    setup = getattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend", None)
+    if setup is None:
+        raise UserError(
+            f"torch {torch.__version__} cannot take a device written in Python",
+            "install torch 2.10 or later: pip install 'torch>=2.10'",
+        )
+    taken = torch._C._get_privateuse1_backend_name()
+    if taken != "privateuseone":
+        raise UserError(
+            f"another PyTorch backend, {taken!r}, is loaded in this process, and PyTorch has room for one",
+            f"run without importing it, or trace {taken!r} itself: the OpenCL tracer needs no device of ours",
+        )
+
+
+def register() -> None:
+    """Makes `torch.device("ocl")`, `torch.ocl` and every operator known."""
+    check()
+    torch.utils.backend_registration._setup_privateuseone_for_python_backend(storage.NAME, backend_module=backend)
+    storage.name_the_device()
+    storage.install()
+    backend.install()
+    discover(ops)
+    aten = torch.library.Library("aten", "IMPL")
+    everything = torch.library.Library("_", "IMPL")
+    _libraries.extend((aten, everything))
+    operators.install(aten)
+
+    def last_resort(op: Any, *args: Any, **kwargs: Any) -> Any:
+        return fallback.on_cpu(op, *args, **kwargs)
+
+    everything.fallback(last_resort, "PrivateUse1")
+    everything.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    for name in ("is_pinned", "_pin_memory"):
+        aten.impl(name, getattr(backend, name), "CPU")

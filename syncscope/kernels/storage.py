@@ -1,0 +1,149 @@
+"""Plain tensors whose memory is a cl.Buffer.
+
+A storage is made of an address and a size; the lease of its buffer hangs on it as an attribute. PyTorch keeps that Python
+object as long as the C++ storage lives, so all views see the same buffer, and it goes back to the pool with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from syncscope.kernels import queue
+from syncscope.kernels.memory import lease
+
+NAME = "ocl"
+CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+_set = torch.ops.aten.set_.source_Storage_storage_offset._handle.redispatch_boxed
+_shell = torch._C._acc.create_empty_tensor
+_construct = torch._C._construct_storage_from_data_pointer
+_device: list[
+    torch.device
+] = []  # made by register(): a device made before the backend has its name never equals one made after
+
+
+def name_the_device() -> None:
+    """Called once, after PyTorch knows the name."""
+    _device.append(torch.device(NAME, 0))
+
+
+def device() -> torch.device:
+    """`ocl:0`; always with an index, because `ocl` is unequal to it."""
+    return _device[0]
+
+
+def untyped(size: int) -> torch.UntypedStorage:
+    """A storage of `size` bytes on the device; its content is undefined."""
+    memory = lease(size)
+    storage = _construct(memory.block.address, _device[0], size)
+    storage.lease = memory
+    return storage
+
+
+def extent(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """Elements from the first to the last that a layout touches, both included."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+
+
+def contiguous_stride(shape: Sequence[int]) -> list[int]:
+    """Strides, in elements, of a row-major layout."""
+    stride = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        stride[i] = stride[i + 1] * max(shape[i + 1], 1)
+    return stride
+
+
+def empty(shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None) -> torch.Tensor:
+    """A tensor on the device; row-major unless strides are given; its content is undefined."""
+    if stride is None:
+        stride = contiguous_stride(shape)
+    tensor = _shell([0], dtype)
+    _set(CPU_KEYS, tensor, untyped(extent(shape, stride) * dtype.itemsize), 0, list(shape), list(stride))
+    return tensor
+
+
+def buffer(tensor: torch.Tensor) -> Any:
+    """The cl.Buffer under a tensor; its first element is `tensor.storage_offset()` elements in."""
+    return tensor.untyped_storage().lease.buffer
+
+
+def resize(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """Gives an output its shape. What needs more room gets a new storage: older views keep the old one."""
+    stride = contiguous_stride(shape)
+    storage = tensor.untyped_storage()
+    if (tensor.storage_offset() + extent(shape, stride)) * tensor.dtype.itemsize > storage.nbytes():
+        grown = untyped((tensor.storage_offset() + extent(shape, stride)) * tensor.dtype.itemsize)
+        if storage.nbytes():
+            queue.copy(storage.lease.buffer, 0, grown.lease.buffer, 0, storage.nbytes())
+        storage = grown
+    _set(CPU_KEYS, tensor, storage, tensor.storage_offset(), list(shape), stride)
+    return tensor
+
+
+def host_bytes(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """The bytes of a contiguous CPU tensor, shared."""
+    flat: np.ndarray[Any, Any] = tensor.detach().reshape(-1).view(torch.uint8).numpy()
+    return flat
+
+
+def upload(source: torch.Tensor) -> torch.Tensor:
+    """A row-major copy of a CPU tensor on the device; the host does not wait, and may change the source at once."""
+    staged = source.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    result = empty(staged.shape, staged.dtype)
+    if staged.numel():
+        queue.write(host_bytes(staged), buffer(result), 0)
+    return result
+
+
+def download(source: torch.Tensor, operator: str) -> torch.Tensor:
+    """A CPU copy of a tensor whose elements lie row-major in the buffer; the host waits."""
+    result = torch.empty(source.shape, dtype=source.dtype, device="cpu")
+    if source.numel():
+        queue.read(buffer(source), source.storage_offset() * source.dtype.itemsize, host_bytes(result), operator)
+    return result
+
+
+def _clone_storage(self: torch.UntypedStorage, _plain: Any = torch.UntypedStorage.clone) -> torch.UntypedStorage:
+    """PyTorch's own would construct a storage with an allocator that we cannot register from Python, and crash."""
+    if self.device.type != NAME:
+        return _plain(self)
+    copy = untyped(self.nbytes())
+    if self.nbytes():
+        queue.copy(self.lease.buffer, 0, copy.lease.buffer, 0, self.nbytes())
+    return copy
+
+
+def _tag(storage: torch.UntypedStorage) -> str | None:
+    return NAME if storage.device.type == NAME else None
+
+
+def _deserialize(storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage | None:
+    if not location.startswith(NAME):
+        return None
+    result = untyped(storage.nbytes())
+    if storage.nbytes():
+        host = torch.empty(0, dtype=torch.uint8).set_(storage).clone()
+        queue.write(host_bytes(host), result.lease.buffer, 0)
+    return result
+
+
+def _storage_to_cpu(self: torch.UntypedStorage, _plain: Any = torch.UntypedStorage.cpu) -> torch.UntypedStorage:
+    """torch.save reads whole storages this way."""
+    if self.device.type != NAME:
+        return _plain(self)
+    host = torch.empty(self.nbytes(), dtype=torch.uint8)
+    if self.nbytes():
+        queue.read(self.lease.buffer, 0, host.numpy(), "storage.cpu")
+    return host.untyped_storage()
+
+
+def install() -> None:
+    """Teaches deepcopy, torch.save and torch.load our storages."""
+    torch.UntypedStorage.clone = _clone_storage
+    torch.UntypedStorage.cpu = _storage_to_cpu
+    torch.serialization.register_package(5, _tag, _deserialize)
