@@ -28,7 +28,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in reads.installers or name in self._busy:
+        if name in self._busy or not reads.awaited(name):
             return None
         self._busy.add(name)
         try:

@@ -233,24 +233,35 @@ def uninstall() -> None:
             _ready.clear()
 
 
-_ready: set[str] = set()
-installers: dict[str, Callable[[Any], None]] = {}
-"""What to do with a library as soon as it is imported, by its name."""
+Installer = Callable[[Any], None]
+_installers: list[tuple[str, Installer]] = []
+_ready: set[tuple[str, Installer]] = set()
+
+
+def when_imported(name: str, put: Installer) -> Callable[[], None]:
+    """Has `put` called with a library as soon as it is whole, while readers are installed; returns how to take that back."""
+    _installers.append((name, put))
+    return functools.partial(_installers.remove, (name, put))
+
+
+def awaited(name: str) -> bool:
+    """Whether somebody wants to know when this is imported."""
+    return any(name == n for n, _ in _installers)
 
 
 def rescan(just_now: str = "") -> None:
     """Takes in libraries that were imported since; `just_now` is one whose import is ending."""
     if not _users:
         return
-    for name, put in installers.items():
+    for name, put in _installers.copy():
         module = sys.modules.get(name)
-        if module is None or name in _ready:
+        if module is None or (name, put) in _ready:
             continue
         with _lock:
             if name != just_now and getattr(module.__spec__, "_initializing", False):
                 continue
-            if name not in _ready:
-                _ready.add(name)
+            if (name, put) not in _ready:
+                _ready.add((name, put))
                 put(module)
 
 
@@ -421,7 +432,9 @@ def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _KERNELS = __file__.rpartition("/tracers/")[0] + "/kernels/"
-installers.update({"torch": _torch, "syncscope.kernels.queue": _kernels, "pyopencl": _pyopencl})
+when_imported("torch", _torch)
+when_imported("syncscope.kernels.queue", _kernels)
+when_imported("pyopencl", _pyopencl)
 
 
 def spot_of(seen: Seen) -> Spot | None:

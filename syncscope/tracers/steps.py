@@ -26,4 +26,4 @@ def _optimizer(module: Any) -> None:
     reads.undo(handle.remove)
 
 
-reads.installers["torch.optim.optimizer"] = _optimizer
+reads.when_imported("torch.optim.optimizer", _optimizer)

@@ -1,0 +1,187 @@
+"""syncscope run: an unmodified program, recorded from before its first import."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.model.trace import Trace
+
+WIDEST = 140  # columns; wider lines are hard to follow
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m` does.")
+@click.option("-o", "--output", default="runs", show_default=True, metavar="DIR", help="Folder for the recordings.")
+@click.option(
+    "--device",
+    metavar="ocl|cpu",
+    type=click.Choice(["ocl", "cpu"]),
+    help="Give a script that asks for cuda this device instead.",
+)
+@click.option("--wait", default=0, metavar="N", help="Steps to let pass first.")
+@click.option("--warmup", default=0, metavar="N", help="Then steps to let pass with the hooks in place.")
+@click.option("--active", type=int, metavar="N", help="Steps to record; without it, all.")
+@click.option("--repeat", default=1, metavar="N", help="How often; 0 is to the end.")
+@click.option("--quiet", is_flag=True, help="No live line and no table.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGUMENTS...]")
+def command(
+    module: str | None,
+    output: str,
+    device: str | None,
+    wait: int,
+    warmup: int,
+    active: int | None,
+    repeat: int,
+    quiet: bool,
+    arguments: tuple[str, ...],
+) -> int:
+    """Run a program, record which lines make the host wait, and print the table at its end.
+
+    \b
+    syncscope run train.py --epochs 1
+    syncscope run -m package.train --epochs 1
+    syncscope run --device ocl train.py         look for waits without a GPU
+    syncscope run --active 20 --wait 10 train.py
+
+    The exit code is the program's own. Where it is interrupted, crashes or is killed, what was recorded is kept.
+    """
+    if not module and not arguments:
+        raise UserError("no program to run", "syncscope run train.py, or syncscope run -m package.train")
+    target, rest = (module, arguments) if module else (arguments[0], arguments[1:])
+    if not module and not os.path.isfile(target):
+        raise UserError(f"{target}: no such script", "give the script as you give it to python")
+    folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
+    schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
+
+    def program() -> int:
+        return _record(target, rest, bool(module), folder, Path(output), device, schedule, quiet)
+
+    me = os.getpid()
+    try:
+        if not hasattr(os, "fork"):
+            return program()
+        status = _supervised(program)
+        if status < 0 or any(folder.iterdir()):
+            _recover(folder, Path(output), quiet)
+    finally:
+        if os.getpid() == me:
+            shutil.rmtree(folder, ignore_errors=True)
+    if status < 0:
+        _die_as(-status)
+    return status
+
+
+def _writable(output: str) -> Path:
+    """The output folder, there and writable: better said before the program runs for an hour."""
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=output):
+            return Path(output)
+    except OSError as error:
+        raise UserError(f"{output} cannot be written: {error.strerror}", "choose another folder with -o") from None
+
+
+def _supervised(program: Callable[[], int]) -> int:
+    """Runs the program in a child, so that somebody is left when it is killed; its exit code, or minus its signal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = program()
+        except UserError as error:
+            click.echo(f"error: {error}", err=True)
+            code = 2
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+        sys.exit(code)  # through the interpreter's own end: the program may have registered with atexit
+    passed_on = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
+    before = {number: signal.signal(number, lambda n, _: os.kill(child, n)) for number in passed_on}
+    if sys.stdin is not None and sys.stdin.isatty():  # the terminal tells the child as well
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    else:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda n, _: os.kill(child, n))
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _die_as(number: int) -> None:
+    """Ends as the program did, so that the shell says the same of us."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _record(
+    target: str,
+    arguments: tuple[str, ...],
+    module: bool,
+    folder: Path,
+    output: Path,
+    device: str | None,
+    schedule: dict[str, Any],
+    quiet: bool,
+) -> int:
+    """In the child: the program under a recording; then the files and the table."""
+    from syncscope.tracers import live, program, retarget
+    from syncscope.tracers.session import Session
+
+    me = os.getpid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    session = Session(spool=folder, on_trace=lambda trace: _keep(trace, target, output, quiet), **schedule)
+    line = contextlib.nullcontext() if quiet else live.Line(session)
+    with session, retarget.to(device), line:
+        code = program.run(target, arguments, module=module)
+        if os.getpid() != me:  # a child of the program that came back this way
+            return code
+    if not session.traces:
+        click.echo("syncscope: the program ended before the first recorded step", err=True)
+    return code
+
+
+def _recover(folder: Path, output: Path, quiet: bool) -> None:
+    from syncscope.tracers import tape
+
+    trace = tape.recover(folder)
+    if trace is not None:
+        _keep(trace, "recovered", output, quiet)
+
+
+def _keep(trace: Trace, target: str, output: Path, quiet: bool) -> None:
+    """Writes the recording and prints its table; to stderr, the program may be part of a pipe."""
+    import syncscope
+    from syncscope.exporters import tensorboard, terminal
+
+    try:
+        files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])
+        if not quiet:
+            from rich.console import Console
+
+            console = Console(stderr=True, highlight=False)
+            width = min(console.width, WIDEST) if console.is_terminal or "COLUMNS" in os.environ else terminal.WIDTH
+            console.print(terminal.render(syncscope.report(trace), width), width=width)
+    except UserError as error:
+        click.echo(f"error: {error}", err=True)  # the exit code stays the program's
+        return
+    for file in files:
+        click.echo(f"wrote {file}", err=True)

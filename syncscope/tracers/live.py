@@ -1,0 +1,61 @@
+"""A line on the terminal while a program runs: steps, time of a step, reads per step, how busy the device is."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from syncscope.tracers import opencl, reads
+from syncscope.tracers.session import Session
+
+EVERY = 0.5  # s
+
+
+class Line:
+    """Rewrites one line of stderr from a thread of its own; silent where stderr is no terminal."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._reads = 0
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Line:
+        if sys.stderr.isatty():
+            reads.sinks.append(self._count)
+            self._thread = threading.Thread(target=self._run, name="syncscope live line", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread is not None:
+            self._over.set()
+            self._thread.join()
+            reads.sinks.remove(self._count)
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _count(self, record: reads.Record) -> None:
+        self._reads += 1
+
+    def _run(self) -> None:
+        then = (time.monotonic_ns(), self._session.count, 0, 0)
+        while not self._over.wait(EVERY):
+            now = (time.monotonic_ns(), self._session.count, self._reads, opencl.counts()[6])
+            sys.stderr.write("\r\x1b[K" + text(then, now))
+            sys.stderr.flush()
+            then = now
+
+
+def text(then: tuple[int, int, int, int], now: tuple[int, int, int, int]) -> str:
+    """The line for what happened between two moments: (ns, steps, reads, ns of device work)."""
+    wall, steps, read, busy = (b - a for a, b in zip(then, now, strict=True))
+    parts = [f"syncscope: step {now[1]}"]
+    if steps:
+        parts += [f"{wall / steps / 1e6:.4g} ms/step", f"{read / steps:.3g} reads/step"]
+    elif read:
+        parts.append(f"{read} reads")
+    if now[3]:
+        parts.append(f"device {min(1.0, max(0, busy) / wall):.0%} busy")
+    return " · ".join(parts)

@@ -1,0 +1,82 @@
+"""Runs somebody's script as `python script.py` would, and comes back with its exit code."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import Any
+
+from syncscope.errors import UserError
+
+HERE = str(Path(__file__).parents[1]) + os.sep
+
+
+def run(target: str, arguments: Sequence[str], *, module: bool) -> int:
+    """Runs a script, or a module as with `-m`, as `__main__`; its exit code. What it raises is printed as Python would,
+    without our frames.
+
+    Raises:
+        UserError: there is no such script.
+    """
+    sys.argv = [target, *arguments]
+    try:
+        if module:
+            sys.path.insert(0, os.getcwd())
+            runpy.run_module(target, run_name="__main__", alter_sys=True)
+        else:
+            code = compiled(target)
+            sys.path.insert(0, str(Path(target).resolve().parent))
+            main: dict[str, Any] = sys.modules["__main__"].__dict__
+            main.clear()
+            main |= {"__name__": "__main__", "__file__": target, "__builtins__": builtins, "__spec__": None}
+            main |= {"__doc__": None, "__loader__": None, "__package__": None, "__cached__": None}
+            exec(code, main)
+    except SystemExit as stop:
+        return exit_code(stop)
+    except KeyboardInterrupt as stop:
+        report(stop)
+        return 130
+    except UserError:
+        raise
+    except BaseException as error:  # the program's own; it is told as Python tells it
+        report(error)
+        return 1
+    return 0
+
+
+def compiled(path: str) -> CodeType:
+    """The code of a script.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        with io.open_code(str(Path(path).resolve())) as file:
+            return compile(file.read(), str(Path(path).resolve()), "exec", dont_inherit=True)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "give the script as you give it to python") from None
+
+
+def exit_code(stop: SystemExit) -> int:
+    """What the operating system gets to see of `sys.exit(x)`."""
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code & 0xFF
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def report(error: BaseException) -> None:
+    """Prints a traceback that begins in the program."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and (f := trace.tb_frame.f_code.co_filename) and (f.startswith((HERE, "<frozen runpy>"))):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
