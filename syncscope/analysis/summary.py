@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from syncscope.analysis.graph import Graph, compile_graph
 from syncscope.analysis.join import Join, mapped
+from syncscope.analysis.price import alone_and_last, unpriced, window_of
+from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.reads import reads
+from syncscope.analysis.replay import fidelity, replay
 from syncscope.analysis.steps import busy_share, steps
+from syncscope.analysis.verdict import GATE, WORTH, remarks, verdict
 from syncscope.analysis.waits import launches, waits
 from syncscope.model.finding import Finding, Hazard
-from syncscope.model.report import Line, Read, Report, Step
+from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place
-from syncscope.model.trace import Trace
+from syncscope.model.trace import Kind, Trace
 
 Key = tuple[str, Place | None, str, str, bool]
 
@@ -26,7 +30,6 @@ def summarize(
     *,
     source: str | None = None,
     prices: bool = True,
-    **options: Any,
 ) -> Report:
     """Everything that can be said of a recording: steps, reads, lines with their prices, and what to do first.
 
@@ -37,25 +40,108 @@ def summarize(
     waiting = waits(trace, launched)
     found_steps = steps(trace, launched)
     found = reads(trace, waiting, launched, found_steps)
+    graph = compile_graph(trace, launched, waiting, found, found_steps)
     if source is not None:
         found = tuple(replace(read, place=mapped(read, source)) for read in found)
     steady = steady_steps(found_steps)
-    counted = [r for r in found if r.step in {s.index for s in steady}] if steady else list(found)
+    numbers = {s.index for s in steady}
     join = Join(findings, hazards)
-    lines = tuple(_line(key, members, max(1, len(steady)), join) for key, members in _by_line(counted).items())
-    lines = tuple(sorted(lines, key=lambda line: -line.blocked))
-    return Report(
+    members = _by_line(found)
+    lines = [
+        _line(key, [found[i] for i in rows if not steady or found[i].step in numbers], max(1, len(steady)), join)
+        for key, rows in members.items()
+    ]
+    report = Report(
         findings=tuple(findings),
         steps=found_steps,
         reads=found,
-        lines=lines,
+        lines=tuple(lines),
         device_busy=busy_share(trace, launched, found_steps),
+        fidelity=fidelity(graph, replay(graph)) if len(launched.row) else None,
         notes=tuple(trace.meta.get("notes") or ()),
         trace=trace,
         step=_step(steady),
         steady=len(steady),
         unseen=join.unseen,
     )
+    report = replace(report, notes=(*report.notes, *remarks(report, graph)))
+    if prices and report.fidelity is not None and report.fidelity <= GATE:
+        lean = None
+        each = overhead(trace)
+        if each:
+            lean = compile_graph(trace, launched, waiting, found, found_steps, each)
+        report = _priced(report, graph, list(members.values()), lean)
+    report = replace(report, verdict=verdict(report))
+    return _sorted(report)
+
+
+def _priced(report: Report, graph: Graph, members: list[list[int]], lean: Graph | None) -> Report:
+    costs = price_lines(graph, members)
+    lines = tuple(replace(line, price=price) for line, price in zip(report.lines, costs.lines, strict=True))
+    plan = costs.plan if costs.saving >= WORTH * costs.step else ()
+    report = replace(
+        report,
+        lines=lines,
+        step=costs.step,
+        saving=costs.saving,
+        plan=plan,
+        plan_saving=costs.plan_saving if plan else None,
+        groups=groups(graph, lines, members),
+    )
+    if lean is not None:
+        window = window_of(lean)
+        step = window.of(replay(lean))
+        everything = {r for rows in members for r in rows} - unpriced(lean)
+        report = replace(report, lean_step=step, lean_saving=step - window.of(replay(lean, everything)))
+    return report
+
+
+def groups(graph: Graph, lines: tuple[Line, ...], members: list[list[int]]) -> tuple[Group, ...]:
+    """The lines of each function and of each module together; shares add up, the other prices are replayed."""
+    found = []
+    for kind in ("function", "module"):
+        of: dict[str, list[int]] = {}
+        for number, line in enumerate(lines):
+            name = (line.finding.function if line.finding and not line.function else line.function) or ""
+            name = name if kind == "function" else line.module
+            if name:
+                of.setdefault(name, []).append(number)
+        if not of:
+            continue
+        rest = [number for number in range(len(lines)) if not any(number in numbers for numbers in of.values())]
+        sets = [[r for n in numbers for r in members[n]] for numbers in of.values()]
+        alone, last = alone_and_last(graph, sets, [r for n in rest for r in members[n]])
+        for (name, numbers), a, b in zip(of.items(), alone, last, strict=True):
+            own = [lines[n] for n in numbers]
+            known = [line.price for line in own if line.price is not None]
+            error = sum(p.share_error**2 for p in known) ** 0.5
+            price = Price(a, b, sum(p.share for p in known), error)
+            found.append(Group(kind, name, sum(x.count for x in own), sum(x.blocked for x in own), price))
+    return tuple(sorted(found, key=lambda group: (group.kind, -group.price.share)))
+
+
+def _sorted(report: Report) -> Report:
+    """Lines by what they cost, then by how long they blocked."""
+    lines = report.lines
+
+    def dear(i: int) -> tuple[float, float]:
+        price = lines[i].price
+        return -(price.share if price else 0.0), -lines[i].blocked
+
+    order = sorted(range(len(lines)), key=dear)
+    position = {old: new for new, old in enumerate(order)}
+    return replace(report, lines=tuple(lines[i] for i in order), plan=tuple(position[i] for i in report.plan))
+
+
+def overhead(trace: Trace) -> float:
+    """ns that torch.profiler takes on the host for each operator; 0 for a recording of our own, which takes next to none.
+
+    Measured on one machine over a step of 168 operators: 1.8 us plain, 2.6 us with stacks or shapes, 3.7 us with both.
+    """
+    if len(trace.rows(Kind.READ)) or trace.meta.get("tracer"):
+        return 0.0
+    more = len(trace.rows(Kind.PYTHON)) > 0, bool(trace.meta.get("record_shapes"))
+    return (1800.0, 2600.0, 3700.0)[sum(more)]
 
 
 def steady_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -72,23 +158,24 @@ def key_of(read: Read) -> Key:
     return read.op, read.place, "" if read.place else read.module, read.function, read.fallback
 
 
-def _by_line(reads: Sequence[Read]) -> dict[Key, list[Read]]:
-    lines: dict[Key, list[Read]] = {}
-    for read in reads:
-        lines.setdefault(key_of(read), []).append(read)
+def _by_line(reads: Sequence[Read]) -> dict[Key, list[int]]:
+    lines: dict[Key, list[int]] = {}
+    for number, read in enumerate(reads):
+        lines.setdefault(key_of(read), []).append(number)
     return lines
 
 
 def _line(key: Key, members: list[Read], steps: int, join: Join) -> Line:
     op, place, _, function, fallback = key
-    finding = None if fallback else join.finding(op, place, function, members[0].column)
+    column = members[0].column if members else -1
+    finding = None if fallback else join.finding(op, place, function, column)
     return Line(
         op=op,
         place=place,
         count=len(members) / steps,
         blocked=sum(r.blocked for r in members) / steps,
         idle_after=sum(r.idle_after for r in members) / steps,
-        module=Counter(r.module for r in members).most_common(1)[0][0],
+        module=key[2] or max(Counter(r.module for r in members).items(), key=lambda kv: kv[1], default=("", 0))[0],
         rule="" if fallback else join.rule(op, finding),
         finding=finding,
         fallback=fallback,

@@ -43,7 +43,7 @@ class Wait:
     row: int
     targets: tuple[int, ...] = ()
     guessed: bool = False
-    closing: bool = False  # the recorder's own wait, after the last launch and operator of the recording
+    closing: bool = False  # the recorder's own: for everything, before the first launch or after all else
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,15 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
     own = {c: i for i, c in enumerate(launched.call.tolist()) if c >= 0}
     records = _records(trace)
     last_launch = int(trace.start[launched.call[launched.call >= 0]].max(initial=-1))
+    first_launch = int(trace.start[launched.call[launched.call >= 0]].min(initial=2**62))
     found = []
     for row in candidates.tolist():
         how = kinds[int(trace.name[row])]
         blocking = bool(trace.flags[row] & Flag.BLOCKING)
         if int(trace.lane[row]) not in threads:
+            continue
+        if how == "everything" and int(trace.start[row]) < first_launch:
+            found.append(Wait(row, closing=True))
             continue
         finish = trace.names[trace.name[row]].startswith("clFinish")
         if int(trace.start[row]) > max(last_launch, last_use) and (how == "everything" or finish):

@@ -1,0 +1,213 @@
+"""What lines would save: each alone, each last, its Shapley share, and changed in other ways than removed.
+
+Removing one wait often only moves it to the next one, so no single number is a line's price. *Alone* is what is saved if
+nothing else changes, *last* what is saved by it when all others are gone already; the Shapley share lies between, is fair
+to lines that need each other, and the shares add up to what removing all of them saves.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.graph import Graph, Hold, Op
+from syncscope.analysis.replay import Outcome, replay, replay_all
+from syncscope.model.report import Price
+
+EXACT = 5  # up to so many lines every subset is replayed
+PERMUTATIONS = 16  # orders sampled for the shares of more lines, and their reverses
+MODES = 12  # lines whose other ways of changing are priced, the dearest first
+ENOUGH = 0.9  # the part of what can be had that the plan must give
+Freed = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a graph that is timed: from the end of step `first` to the end of step `last`, as `steps` steps.
+
+    -1 is the begin and the end of the recording.
+    """
+
+    first: int = -1
+    last: int = -1
+    steps: int = 1
+
+    def length(self, end: NDArray[np.float64], ends: NDArray[np.float64]) -> NDArray[np.float64]:
+        """ns per step of each scenario, from what `replay_all` gives."""
+        upto = end if self.last < 0 else ends[:, self.last]
+        since = ends[:, self.first] if self.first >= 0 else 0.0
+        per_step: NDArray[np.float64] = (upto - since) / self.steps
+        return per_step
+
+    def of(self, outcome: Outcome) -> float:
+        """ns per step of one replay."""
+        return float(self.length(np.array([outcome.end]), np.array([outcome.ends]).reshape(1, -1))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices of lines (and of single reads, if asked for), ns per step; `plan` is lines in the order to fix them."""
+
+    step: float
+    saving: float
+    lines: tuple[Price, ...]
+    plan: tuple[int, ...]
+    plan_saving: float
+
+
+def window_of(graph: Graph) -> Window:
+    """The steady steps: without the first and the last where at least four were recorded, else the whole recording."""
+    count = len(graph.steps)
+    return Window(0, count - 2, count - 2) if count >= 4 else Window(steps=max(1, count))
+
+
+def unpriced(graph: Graph) -> frozenset[int]:
+    """Reads after which the recording shows no further launch: what they delay was not recorded."""
+    last = max((p for p, entry in enumerate(graph.stream) if isinstance(entry, Op)), default=-1)
+    return frozenset(r for r, holds in enumerate(graph.holds) if holds and max(holds) > last)
+
+
+def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Prices:
+    """Price lines, each given as the numbers of its reads in the graph."""
+    value = _Value(graph, lines)
+    count = len(lines)
+    everything = np.ones(count, bool)
+    single = np.eye(count, dtype=bool)
+    alone, all_but = value(single), value(~single)
+    saving = float(value(everything[None])[0])
+    share, error = _shapley(value, count, alone, seed)
+    found = [
+        Price(float(a), float(saving - b), float(s), float(e))
+        for a, b, s, e in zip(alone, all_but, share, error, strict=True)
+    ]
+    dearest = sorted(range(count), key=lambda i: -max(found[i].share, found[i].last))[:MODES]
+    for i in dearest:
+        if max(found[i].last, found[i].alone, found[i].share) > 1e-3 * value.step:
+            found[i] = _with_modes(graph, lines[i], value, found[i])
+    plan, plan_saving = _plan(value, count, saving, found)
+    return Prices(value.step, saving, tuple(found), plan, plan_saving)
+
+
+def alone_and_last(
+    graph: Graph, sets: Sequence[Sequence[int]], others: Sequence[int]
+) -> tuple[list[float], list[float]]:
+    """What sets of reads save, each by itself and each when the other sets and `others` are gone already."""
+    value = _Value(graph, [*sets, list(others)])
+    rows = np.eye(len(sets), len(sets) + 1, dtype=bool)
+    everything = float(value(np.ones((1, len(sets) + 1), bool))[0])
+    return value(rows).tolist(), (everything - value(~rows)).tolist()
+
+
+class _Value:
+    """What removing sets of lines saves, ns per step; a row of booleans is a set."""
+
+    def __init__(self, graph: Graph, lines: Sequence[Sequence[int]]) -> None:
+        self.graph = graph
+        self.window = window_of(graph)
+        self._reads = np.zeros((len(lines), len(graph.reads)), bool)
+        left = unpriced(graph)
+        for number, members in enumerate(lines):
+            self._reads[number, [m for m in members if m not in left]] = True
+        self.step = self.window.of(replay(graph))
+        self._known: dict[bytes, float] = {}
+
+    def __call__(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
+        packed = [row.tobytes() for row in np.packbits(sets, axis=1)]
+        new = {key: i for i, key in enumerate(packed) if key not in self._known}
+        if new:
+            freed = (sets[list(new.values())].astype(np.uint8) @ self._reads.astype(np.uint8)) > 0
+            lengths = self.window.length(*replay_all(self.graph, freed))
+            self._known.update(zip(new, (self.step - lengths).tolist(), strict=True))
+        return np.array([self._known[key] for key in packed])
+
+
+def _shapley(
+    value: _Value, count: int, alone: NDArray[np.float64], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Each line's mean gain over orders of fixing them, and the standard error of that mean."""
+    if count <= 1:
+        return alone.copy(), np.zeros(count)
+    if count <= EXACT:
+        orders = np.array(list(itertools.permutations(range(count))))
+        sampled = False
+    else:
+        random = np.random.default_rng(seed)
+        forth = np.array([random.permutation(count) for _ in range(PERMUTATIONS)])
+        orders = np.concatenate([forth, forth[:, ::-1]])
+        sampled = True
+    prefixes = np.zeros((len(orders), count, count), bool)
+    for size in range(count):
+        np.put_along_axis(prefixes[:, size], orders[:, : size + 1], True, axis=1)
+    worth = value(prefixes.reshape(-1, count)).reshape(len(orders), count)
+    gains = np.diff(worth, axis=1, prepend=0.0)
+    by_line = np.empty_like(gains)
+    np.put_along_axis(by_line, orders, gains, axis=1)
+    if not sampled:
+        return by_line.mean(axis=0), np.zeros(count)
+    pairs = (by_line[:PERMUTATIONS] + by_line[PERMUTATIONS:]) / 2
+    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(PERMUTATIONS)
+
+
+def _with_modes(graph: Graph, members: Sequence[int], value: _Value, price: Price) -> Price:
+    """The price with what is saved if the line is deferred by a step, merged, or made an asynchronous copy."""
+    left = unpriced(graph)
+    own = [m for m in members if m not in left]
+    by_step: dict[int, list[int]] = {}
+    for member in own:
+        by_step.setdefault(graph.reads[member].step if graph.steps else member, []).append(member)
+
+    def saved(outcome: Outcome) -> float:
+        return value.step - value.window.of(outcome)
+
+    moved: dict[int, tuple[int, ...]] = {}
+    before: list[tuple[int, ...]] = []
+    for step in sorted(by_step):
+        holds = [p for m in by_step[step] for p in graph.holds[m]]
+        for ordinal, position in enumerate(holds):
+            moved[position] = before[ordinal] if ordinal < len(before) else ()
+        before = [_targets(graph, p) for p in holds]
+    deferred = saved(replay(graph, moved=moved))
+    merged = saved(replay(graph, freed={m for step in by_step.values() for m in step[:-1]})) if graph.steps else None
+    marks = {step.index: number for number, step in enumerate(graph.steps)}
+    at_end: dict[int, tuple[int, ...]] = {}
+    for step, group in by_step.items():
+        if step in marks:
+            at_end[marks[step]] = tuple(t for m in group for p in graph.holds[m] for t in _targets(graph, p))
+    asynchronous = saved(replay(graph, freed=own, at_step_end=at_end)) if graph.steps else None
+    return Price(price.alone, price.last, price.share, price.share_error, deferred, merged, asynchronous)
+
+
+def _targets(graph: Graph, position: int) -> tuple[int, ...]:
+    entry = graph.stream[position]
+    return entry.targets if isinstance(entry, Hold) else ()
+
+
+def _plan(value: _Value, count: int, saving: float, found: Sequence[Price]) -> tuple[tuple[int, ...], float]:
+    """The fewest lines that give most of the saving: all, without one after the other that is missed least; then ordered."""
+    kept = [i for i in range(count) if max(found[i].alone, found[i].last, found[i].share) > 0]
+    if not kept or saving <= 0:
+        return (), 0.0
+
+    def worth(sets: list[list[int]]) -> NDArray[np.float64]:
+        rows = np.zeros((len(sets), count), bool)
+        for row, members in zip(rows, sets, strict=True):
+            row[members] = True
+        return value(rows)
+
+    while len(kept) > 1:
+        without = [[k for k in kept if k != i] for i in kept]
+        rest = worth(without)
+        best = int(np.argmax(rest))
+        if rest[best] < ENOUGH * saving:
+            break
+        kept = without[best]
+    order: list[int] = []
+    left = sorted(kept, key=lambda i: -found[i].share)
+    while left:
+        gains = worth([[*order, i] for i in left])
+        order.append(left.pop(int(np.argmax(gains))))
+    return tuple(order), float(worth([order])[0])

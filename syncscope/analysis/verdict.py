@@ -1,0 +1,78 @@
+"""What a report says in words: whether anything is worth fixing, what was guessed, what was left out."""
+
+from __future__ import annotations
+
+from syncscope.analysis.graph import Graph
+from syncscope.analysis.price import unpriced
+from syncscope.model.report import Line, Report
+
+GATE = 0.05  # a replay that is further off than this gives no prices
+WORTH = 0.01  # the part of a step that must be saved to be worth a change
+
+
+def verdict(report: Report) -> str:
+    """One or two sentences: what to fix and what it gives, or that nothing here is worth fixing."""
+    per = "step" if report.steps else "recording"
+    blocked = sum(line.blocked for line in report.lines)
+    if not report.lines:
+        return "Nothing here is worth fixing: the host never waits for the device."
+    if report.fidelity is None:
+        return f"No prices: no work of a device was recorded. The host was blocked for {_ms(blocked)} of a {per}."
+    if report.fidelity > GATE:
+        return (
+            f"No prices: a replay that changes nothing ends {report.fidelity:.1%} away from the recording, "
+            f"so what it says of changes cannot be trusted (the limit is {GATE:.0%})."
+        )
+    if report.saving is None or report.step is None:
+        return f"The host was blocked for {_ms(blocked)} of a {per}; prices were not asked for."
+    share = report.saving / report.step if report.step else 0.0
+    if share < WORTH:
+        return (
+            f"Nothing here is worth fixing: without any wait a {per} of {_ms(report.step)} would be "
+            f"{_ms(max(0.0, report.saving))} ({max(0.0, share):.1%}) shorter, although the host is blocked for {_ms(blocked)}."
+        )
+    chosen = [report.lines[i] for i in report.plan]
+    what = "one line" if len(chosen) == 1 else f"{len(chosen)} lines"
+    gain = report.plan_saving or 0.0
+    first = f", first {name(chosen[0])}" if len(chosen) > 1 else f": {name(chosen[0])}"
+    return (
+        f"Fixing {what} saves {_ms(gain)} of {_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
+        f"All waits together cost {_ms(report.saving)} ({share:.1%}); the host is blocked for {_ms(blocked)}."
+    )
+
+
+def remarks(report: Report, graph: Graph) -> tuple[str, ...]:
+    """What a reader must know to trust the numbers: the window, what was inferred, what could not be priced."""
+    said = []
+    if report.steps and len(report.steps) < 4:
+        said.append(
+            f"{len(report.steps)} step{'s' * (len(report.steps) > 1)} recorded: prices are over all of it; "
+            "from four steps on, the first and the last are left out"
+        )
+    left = unpriced(graph)
+    if left and len(graph.steps) < 4:
+        said.append(
+            f"{_count(len(left), 'read')} at the end of the recording cannot be priced: nothing was launched after it"
+        )
+    if graph.inferred:
+        said.append(f"{_count(graph.inferred, 'wait')} between queues inferred from times")
+    if graph.odd:
+        said.append(f"{graph.odd:,} of {graph.ops:,} device events began late for no recorded reason; kept as late")
+    if graph.guessed:
+        said.append(f"what {_count(graph.guessed, 'call')} waited for is inferred from times")
+    if any(read.function for read in report.reads):
+        said.append("lines are those on which the enclosing functions begin: the profiler records no others")
+    return tuple(said)
+
+
+def name(line: Line) -> str:
+    """A line in a sentence."""
+    return f"{line.op} at {line.place}" if line.place else line.op
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.1f} ms" if ns >= 1e6 or ns == 0 else f"{ns / 1e6:.2f} ms"
