@@ -40,8 +40,31 @@ def as_object(report: Report) -> dict[str, Any]:
         "device_busy": report.device_busy,
         "verdict": report.verdict,
         "total_saving_ms": figures.ms(report.saving),
+        "plan": [
+            {
+                "path": line.place.path if line.place else None,
+                "line": line.place.line if line.place else None,
+                "op": line.op,
+            }
+            for line in (report.lines[index] for index in report.plan)
+        ],
+        "plan_saving_ms": figures.ms(report.plan_saving),
+        "lean_step_ms": figures.ms(report.lean_step),
+        "lean_saving_ms": figures.ms(report.lean_saving),
         "reads": [entry([line], report) for line in report.lines],
         "lines": [entry(lines, report) for lines in by_place(report.lines)],
+        "groups": [
+            {
+                "kind": group.kind,
+                "name": group.name,
+                "count": round(group.count, 6),
+                "blocked_ms": figures.ms(group.blocked),
+                "saved_alone_ms": figures.ms(group.price.alone),
+                "saved_last_ms": figures.ms(group.price.last),
+                "share_ms": figures.ms(group.price.share),
+            }
+            for group in report.groups
+        ],
         "findings": [{**finding(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
     }
@@ -88,6 +111,9 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "saved_last_ms": figures.ms(single.last) if single else None,
         "share_ms": figures.ms(sum(known)) if known else None,
         "share_error_ms": figures.ms(single.share_error) if single else None,
+        "deferred_ms": figures.ms(single.deferred) if single else None,
+        "merged_ms": figures.ms(single.merged) if single else None,
+        "asynchronous_ms": figures.ms(single.asynchronous) if single else None,
         "fallback": any(line.fallback for line in lines),
         "rule": next((line.rule for line in lines if line.rule), None),
         "fix": fix(found, report) if found else None,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
@@ -31,7 +32,7 @@ def export(report: Report) -> str:
     console = Console(file=io.StringIO(), width=WIDTH, color_system=None, legacy_windows=False)
     console.print(render(report, WIDTH))
     assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+    return "".join(line.rstrip() + "\n" for line in console.file.getvalue().splitlines())
 
 
 def render(report: Report, width: int = WIDTH) -> RenderableType:
@@ -71,8 +72,14 @@ def summary(report: Report, width: int) -> Iterator[Text]:
         yield labelled("device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar))
     if report.fidelity is not None:
         good = report.fidelity <= 0.05
-        text = "a replay of the recording ends within " + figures.percent(report.fidelity) + " of what was measured"
+        off = figures.percent(report.fidelity) if report.fidelity >= 0.0001 else "0.01 %"
+        text = f"a replay of the recording ends within {off} of what was measured"
         yield labelled("fidelity", Text(text if good else text + ": too far to give prices", "" if good else "yellow"))
+    if report.lean_step is not None and report.lean_saving is not None:
+        spared = (
+            f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
+        )
+        yield labelled("lean", f"without what recording itself costs, {spared}")
 
 
 def labelled(label: str, value: Text | str) -> Text:
@@ -111,7 +118,9 @@ def table(report: Report, width: int) -> Iterator[Text]:
     over = "saved if fixed" if "alone" in [name for name, _, _ in columns] else ""
     yield Text.assemble((title, "bold"), (over.rjust(width - len(title) - 1 - PRICED[-1][1]), "dim"), no_wrap=True)
     yield Text(" " * room + "".join(name.rjust(size) for name, size, _ in columns), "dim", no_wrap=True)
-    for line in report.lines[:MOST_LINES]:
+    margin = "      " if report.plan else "    "
+    for index, line in enumerate(report.lines[:MOST_LINES]):
+        turn = f"{report.plan.index(index) + 1}. " if index in report.plan else "   " if report.plan else ""
         share = line.price.share / step if line.price and step else None
         cells = {
             "reads": f"{line.count:.3g}",
@@ -123,12 +132,11 @@ def table(report: Report, width: int) -> Iterator[Text]:
             "of step": figures.percent(share),
         }
         yield Text()
-        yield head(
-            line, share, [(cells[name].rjust(size), name in ("share", "of step")) for name, size, _ in columns], room
-        )
+        shown = [(cells[name].rjust(size), name in ("share", "of step")) for name, size, _ in columns]
+        yield head(line, share, turn, shown, room)
         if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
-            yield Text(f"    {code}", no_wrap=True, overflow="ellipsis")
-        yield Text.assemble("    ", about(line), no_wrap=True, overflow="ellipsis")
+            yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
+        yield Text.assemble(margin, about(line), no_wrap=True, overflow="ellipsis")
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
 
@@ -142,15 +150,14 @@ def fitting(columns: Sequence[tuple[str, int, int]], width: int) -> list[tuple[s
     return kept
 
 
-def head(line: Line, share: float | None, cells: list[tuple[str, bool]], room: int) -> Text:
-    """The place, the op and the figures of a line; what costs the step much stands out, what costs it nothing recedes."""
+def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool]], room: int) -> Text:
+    """Its turn in the plan, the place, the op and the figures; what costs much stands out, what costs nothing recedes."""
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
     op = f"  {line.op}"
     place = str(line.place) if line.place else f"in {line.module}" if line.module else "no line known"
-    place = f"{place} {line.function}()" if line.function else place
-    space = room - len(op) - 1
+    space = room - len(turn) - len(op) - 1
     place = place if len(place) <= space else "…" + place[len(place) - space + 1 :]
-    text = Text.assemble((place, weight), (op, "cyan"), no_wrap=True)
+    text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)
     for cell, priced in cells:
         text.append(cell, weight if priced else "")
@@ -161,7 +168,7 @@ def about(line: Line) -> Text:
     """The rule that knows the line, and the rewrite it offers."""
     text = Text()
     if line.function:
-        text.append("somewhere in this function  ", "dim")
+        text.append(f"somewhere in {line.function}()  ")
     if line.fallback:
         text.append("the device has no such operator: the CPU ran it", "yellow")
     elif line.rule:
@@ -175,20 +182,27 @@ def about(line: Line) -> Text:
     return text
 
 
-def footnotes(report: Report) -> Iterator[Text]:
+def footnotes(report: Report) -> Iterator[RenderableType]:
     """How the figures are to be read, the findings that never ran, and what was lost."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(style="dim")
+    if report.plan:
+        grid.add_row("1. 2. ...", "the order in which to fix them, for most of what can be had")
     if report.lines:
-        yield Text("blocked   how long the call held the host: neither what it costs nor what fixing it saves", "dim")
-        yield Text("idle      how long the device then had nothing to do", "dim")
+        grid.add_row("blocked", "how long the call held the host: neither what it costs nor what fixing it saves")
+        grid.add_row("idle after", "how long the device then had nothing to do")
     if any(line.price for line in report.lines):
-        yield Text("alone     if only this line is fixed;  last  if all others were fixed before it", "dim")
-        yield Text("share     its fair part of what fixing all of them saves (Shapley)", "dim")
+        grid.add_row(
+            "alone, last", "a step is that much shorter if only this line is fixed; if it is fixed after all others"
+        )
+        grid.add_row("share", "its fair part of what fixing all of them saves (Shapley)")
     cold = figures.unseen(report)
     if cold:
-        yield Text(f"not seen  {len(cold)} of {len(report.findings)} findings of the linter did not wait here:", "dim")
-        for finding in cold[:6]:
-            yield Text(f"          {finding.place}  {finding.rule}", "dim", no_wrap=True, overflow="ellipsis")
-        if len(cold) > 6:
-            yield Text(f"          and {len(cold) - 6} more", "dim")
+        named = [Text(f"{finding.place}  {finding.rule}", no_wrap=True, overflow="ellipsis") for finding in cold[:6]]
+        rest = [Text(f"and {len(cold) - 6} more")] if len(cold) > 6 else []
+        head = Text(f"{len(cold)} of {len(report.findings)} findings of the linter did not wait here:")
+        grid.add_row("not seen", Group(head, *named, *rest))
     for note in report.notes:
-        yield Text.assemble(("note      ", "yellow"), (note, "dim"))
+        grid.add_row(Text("note", "yellow"), Text(note))
+    yield grid

@@ -3,7 +3,7 @@
 import pytest
 
 from syncscope.model.finding import Edit, Finding, Fix, Safety
-from syncscope.model.report import Line, Price, Read, Report, Step
+from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place, Span
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
@@ -110,7 +110,7 @@ def report(trace: Trace) -> Report:
             5.0 * MS,
             1.2 * MS,
             "loss",
-            Price(0.1 * MS, 2 * MS, 1.1 * MS, 1e4),
+            Price(0.1 * MS, 2 * MS, 1.1 * MS, 1e4, 0.9 * MS),
             "nonzero",
             nonzero,
         ),
@@ -136,6 +136,11 @@ def report(trace: Trace) -> Report:
         device_busy=0.667,
         fidelity=0.0021,
         saving=1.4 * MS,
+        lean_step=8.0 * MS,
+        lean_saving=1.5 * MS,
+        plan=(0,),
+        plan_saving=1.3 * MS,
+        groups=(Group("function", "loss", 2.0, 5.2 * MS, Price(1.2 * MS, 1.4 * MS, 1.3 * MS, 0.0)),),
         verdict="Fixing train.py:5 gives 1.10 of the 1.40 ms (16 % of a step) that all reads cost.",
         notes=("12 events were cut off at the end of the file and are missing",),
         trace=trace,

@@ -21,7 +21,7 @@ def exported(report: Report):
 
 @pytest.mark.parametrize("lost", ["trace", "sources", "fidelity", "steps", "lines", "findings", "saving"])
 def test_a_report_without_some_part_is_still_as_the_schema_says(report, lost):
-    exported(dataclasses.replace(report, **{lost: getattr(Report(), lost)}))
+    exported(dataclasses.replace(report, plan=(), **{lost: getattr(Report(), lost)}))
 
 
 def test_an_empty_report_is_as_the_schema_says():
@@ -57,9 +57,29 @@ def test_times_are_milliseconds_per_step(report):
         "saved_alone_ms": 0.1,
         "saved_last_ms": 2.0,
         "share_ms": 1.1,
+        "deferred_ms": 0.9,
+        "merged_ms": None,
+        "asynchronous_ms": None,
         "fallback": False,
         "rule": "nonzero",
     }
+
+
+def test_the_plan_and_the_groups_are_there(report):
+    value = exported(report)
+    assert value["plan"] == [{"path": "train.py", "line": 5, "op": "nonzero"}]
+    assert (value["plan_saving_ms"], value["lean_step_ms"], value["lean_saving_ms"]) == (1.3, 8.0, 1.5)
+    assert value["groups"] == [
+        {
+            "kind": "function",
+            "name": "loss",
+            "count": 2.0,
+            "blocked_ms": 5.2,
+            "saved_alone_ms": 1.2,
+            "saved_last_ms": 1.4,
+            "share_ms": 1.3,
+        }
+    ]
 
 
 def test_a_rewrite_comes_with_its_diff(report):
