@@ -172,7 +172,7 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     if word in _LISTS:
         return items(annotated(module, inner[0], why))
     if word in _DICTS and len(inner) == 2:
-        return items(annotated(module, inner[1], why))
+        return items(annotated(module, inner[1], why), {})
     if word in _JAX and target.ref != "builtins.bool":
         fact = annotated(module, inner[0], why)
         return tensor(_JAX[word], sure=3, why=why) if fact.kind is TENSOR else fact

@@ -40,6 +40,7 @@ from syncscope.tensors.facts import (
     device_of,
     element,
     items,
+    iterated_over,
     join,
     sequence,
     tensor,
@@ -365,10 +366,10 @@ def operation(
                 break
             if inner.device is SOMEWHERE:
                 device = SOMEWHERE
-        elif fact.kind is NOTHING_KNOWN:
+        elif fact.kind is NOTHING_KNOWN and first.kind is not SCALAR:
             device = SOMEWHERE if device is HOST else device
             known = True
-    if not known and not (operands and all(f.kind is SCALAR for f in operands)):
+    if not known and first.kind is not SCALAR:
         device = SOMEWHERE  # of Python numbers alone a tensor on the host is made
     if word in LIKE:
         device = where_made(frame, node, keywords, first.device if first.kind is TENSOR else SOMEWHERE)
@@ -540,6 +541,7 @@ def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords:
         elif given and device is not HOST and word != "asarray":
             if first.kind in (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN) or first.kind is OTHER:
                 sure = 3 if first.kind in (SCALAR, SEQUENCE) and word == "tensor" else 1
+                sure = min(sure, 3 if device is DEVICE else 2 if keywords["device"].ref == "torch.device" else 1)
                 frame.emit(
                     "tensor_literal",
                     node,
@@ -1436,6 +1438,9 @@ def _m_to(
         if dtype is ANY_DTYPE and "dtype" not in keywords and not any(f.ref == "torch.dtype" for f in args):
             dtype = owner.dtype
     where = owner.device if target is None else target
+    sided = any(f.kind is TENSOR for f in args) or any(
+        isinstance(at, ast.Attribute) and at.attr == "device" for at in (*node.args, *(k.value for k in node.keywords))
+    )
     blocking = not flag(node, "non_blocking") and not (
         len(node.args) > 1 and isinstance(node.args[1], ast.Constant) and node.args[1].value is True
     )
@@ -1449,7 +1454,10 @@ def _m_to(
             and isinstance(receiver.func, ast.Attribute)
             and receiver.func.attr in FACTORIES
         )
-        frame.emit("created_on_host" if made else "to_device", node, receiver, moved, 2)
+        sure = 3 if target is DEVICE else 2 if sided else 1
+        frame.emit("created_on_host" if made else "to_device", node, receiver, moved, sure)
+    elif target is SOMEWHERE and owner.device is SOMEWHERE and not sided and blocking and word == "to":
+        frame.emit("to_device", node, receiver, owner, 1)  # nothing is known of either side
     return Fact(TENSOR, dtype, where, owner.shape, owner.ndim, owner.sure, node, source=owner)
 
 
@@ -1663,7 +1671,7 @@ def _b_extreme(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keyword
         if fact.kind is TENSOR:
             frame.emit("builtin", node, node.args[0], fact)
             return element(fact)
-        held = holds_tensor(fact)
+        held = _over(fact)
         if held is not None and "key" not in keywords:
             frame.emit("builtin", node, node.args[0], held, 2)
         return element(fact)
@@ -1679,7 +1687,7 @@ def _b_truth(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords)
     """any and all ask each element for its truth."""
     if args:
         fact = args[0]
-        held = fact if fact.kind is TENSOR else holds_tensor(fact)
+        held = fact if fact.kind is TENSOR else _over(fact)
         if held is not None:
             frame.emit("builtin", node, node.args[0], held)
     return TRUTH
@@ -1688,7 +1696,7 @@ def _b_truth(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords)
 def _b_sum(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
     """sum adds on the device: nothing is read, but a loop over a tensor is one kernel an element."""
     if args:
-        each = element(args[0])
+        each = iterated_over(args[0])
         if each.kind is TENSOR:
             return Fact(
                 TENSOR,
@@ -1705,9 +1713,15 @@ def _b_sum(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -
     return UNKNOWN
 
 
+def _over(fact: Fact) -> Fact | None:
+    """The tensor that iterating over a value meets."""
+    each = iterated_over(fact)
+    return each if each.kind is TENSOR else None
+
+
 def _b_sorted(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
     if args:
-        held = holds_tensor(args[0])
+        held = _over(args[0])
         if held is not None and "key" not in keywords:
             frame.emit("builtin", node, node.args[0], held)
         return args[0] if args[0].kind is SEQUENCE else items(element(args[0]))

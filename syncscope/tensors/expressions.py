@@ -319,8 +319,8 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
             result = TRUTH
         elif operator is ast.In or operator is ast.NotIn:
             result = TRUTH
-            if right.kind is TENSOR:
-                frame.emit("condition", node, right_node, right)
+            if right.kind is TENSOR and left.ref != "str":
+                frame.emit("condition", node, right_node, right, 3 if right.sure == 3 or left.kind is TENSOR else 1)
             elif left.kind is TENSOR and right.kind is SEQUENCE and left.sure > 1:
                 frame.emit("condition", node, before, left, 2)
         elif left.kind is TENSOR or right.kind is TENSOR:
@@ -389,19 +389,27 @@ def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
     return join(result, fact) if result is not None else fact
 
 
+def asks_dtype(node: ast.expr) -> bool:
+    """`x.dtype == torch.float16`: what follows it in an `and` runs in one precision only."""
+    left = node.left if isinstance(node, ast.Compare) else None
+    return isinstance(left, ast.Attribute) and left.attr == "dtype" and isinstance(node.ops[0], (ast.Eq, ast.In))  # type: ignore[attr-defined]  # a Compare
+
+
 def truth_of(frame: Frame, node: ast.expr) -> Fact:
     """The truth of `a and b`: the last operand is asked as well."""
     if isinstance(node, ast.BoolOp):
         from syncscope.tensors.statements import learnt
 
         env = frame.env
+        guarded = frame.guarded
         for value in node.values:
             truth_of(frame, value)
+            frame.guarded = frame.guarded or asks_dtype(value)
             when, otherwise = learnt(frame, value)
             more = when if node.op.__class__ is ast.And else otherwise
             if more:
                 frame.env = {**frame.env, **more}
-        frame.env = env
+        frame.env, frame.guarded = env, guarded
         return TRUTH
     fact = evaluate(frame, node)
     if fact.kind is TENSOR:

@@ -161,6 +161,13 @@ def _join_sequences(a: Fact, b: Fact) -> Fact:
     return items(join(element(a), element(b)))
 
 
+def iterated_over(fact: Fact) -> Fact:
+    """What a loop over a value gives: of a dict its keys."""
+    if isinstance(fact.ref, Items) and fact.ref.keys is not None and not fact.elements:
+        return UNKNOWN
+    return element(fact)
+
+
 def element(fact: Fact, position: int | None = None) -> Fact:
     """One element of a container, or of a tensor that is iterated over."""
     kind = fact.kind

@@ -34,6 +34,7 @@ class Frame:
         "dead",
         "depth",
         "env",
+        "guarded",
         "function",
         "heat",
         "module",
@@ -63,6 +64,7 @@ class Frame:
         self.depth = depth
         self.table = EXPRESSIONS
         self.seen: dict[int, Fact] | None = None
+        self.guarded = False  # a dtype was asked for before: it waits in that precision only
         self.heat: tuple[bool, str] | None = None  # what the surrounding block says
         self.returns: list[Fact] = []
         self.dead = False  # the rest of this block is not reached
@@ -92,7 +94,7 @@ class Frame:
         """The host waits here, unless the operand lives on the host."""
         if self.waits is None or fact.device is HOST:
             return
-        self.waits[(id(node), op)] = Wait(op, node, operand, fact, min(sure, fact.sure), self.heat)
+        self.waits[(id(node), op)] = Wait(op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat)
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Fact:

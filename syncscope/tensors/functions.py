@@ -8,6 +8,7 @@ from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors import heat
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
+    ANY_DTYPE,
     ARRAY,
     HOST,
     MODULE,
@@ -15,6 +16,7 @@ from syncscope.tensors.facts import (
     OTHER,
     SCALAR,
     SEQUENCE,
+    SOMEWHERE,
     STRING,
     TENSOR,
     items,
@@ -86,6 +88,7 @@ def parameters(function: Function, frame: Frame) -> None:
     positional = [*arguments.posonlyargs, *arguments.args]
     cls = function.cls
     host = heat.on_host(function)
+    building = cls is not None and function.name == "__init__" and instance(cls).kind is MODULE
     first = 0
     forward = False
     if cls is not None and positional and "staticmethod" not in function.decorators():
@@ -109,16 +112,19 @@ def parameters(function: Function, frame: Frame) -> None:
         if known.kind is TENSOR and known.sure >= 3:
             if passed is not None and passed.kind is TENSOR and passed.sure >= 2:
                 known = Fact(
-                    TENSOR, passed.dtype, known.device, passed.shape, passed.ndim, 3, known.said, source=passed
+                    TENSOR,
+                    passed.dtype if passed.dtype is not ANY_DTYPE else known.dtype,
+                    known.device,
+                    passed.shape,
+                    passed.ndim,
+                    3,
+                    known.said,
+                    source=passed,
                 )
-        elif passed is not None and passed.kind is not Fact().kind and known.kind is not SEQUENCE:
-            known = passed
         elif known is UNKNOWN or known.kind is TENSOR:
             weight = frame.used.get(name, 0)
             if isinstance(default, ast.Constant) and default.value is not None:
-                known = (
-                    _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
-                )
+                known = _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
             elif weight == 2:
                 known = tensor(known.dtype, sure=2, why=f"`{name}` is used as only a tensor can be")
             elif argument.annotation is None:
@@ -126,7 +132,9 @@ def parameters(function: Function, frame: Frame) -> None:
                     known = tensor(sure=2 if weight else 1, why=f"`{name}` is an argument of `{function.name}`")
                 elif name in _NAMED_LIKE_TENSORS and not host:
                     known = tensor(sure=1, why=f"`{name}` is what people call a tensor")
-        if known.kind is TENSOR and host:
+            if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
+                known = passed if passed.kind is not TENSOR or passed.sure >= known.sure else passed.but(sure=known.sure)
+        if known.kind is TENSOR and (host or building):  # a module is built on the host, then moved
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.sure, known.said)
         if known is not UNKNOWN:
             env[name] = known
@@ -333,6 +341,8 @@ def set_attribute(owner: Fact, name: str, fact: Fact) -> None:
     """Remember what is set on an object, joined with what was set before."""
     ref = owner.ref
     if isinstance(ref, Instance) and fact.kind is not Fact().kind:
+        if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
+            fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
         before = ref.cls.attributes.get(name)
         ref.cls.attributes[name] = fact if before is None else join(before, fact)
 

@@ -125,9 +125,10 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             continue
         fact = evaluate(frame, part)
         if fact.kind is TENSOR:
-            if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and mask_like(part)):
+            like = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
+            if like:
                 if mask is None or fact.sure > mask.sure:
-                    mask = fact if fact.dtype is BOOL else fact.but(sure=min(fact.sure, 2))
+                    mask = fact if like == 3 else fact.but(sure=min(fact.sure, like))
                     at = part
                 change = 1 - fact.ndim if fact.ndim is not None else None
             elif fact.ndim == 0:
@@ -177,19 +178,21 @@ def _same_numbers(node: ast.expr) -> bool:
     return isinstance(node, ast.List) and not node.elts
 
 
-def mask_like(node: ast.expr) -> bool:
-    """Whether people call a mask so."""
+def mask_like(node: ast.expr) -> int:
+    """How surely people call a mask so: 2, 1 when a list of positions may be called so as well, or 0."""
     while isinstance(node, (ast.Subscript, ast.UnaryOp)):
         if isinstance(node, ast.UnaryOp):
             if isinstance(node.op, ast.Invert):
-                return True
+                return 2
             node = node.operand
         else:
             node = node.value
     word = (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")).lower()
     if word in ("keep", "valid", "to_keep", "is_valid"):
-        return True
-    return "mask" in word and not any(part in word for part in ("attention", "idx", "ids", "ind"))
+        return 2
+    if "mask" not in word or "attention" in word:
+        return 0
+    return 1 if any(part in word for part in ("idx", "ids", "ind")) else 2
 
 
 _UNUSED = (INT,)

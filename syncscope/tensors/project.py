@@ -111,7 +111,9 @@ def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:
     """Names bound at the top level, also under `if` and `try`; of several bindings the first definition counts."""
     for statement in body:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            symbols.setdefault(statement.name, statement)
+            before = symbols.get(statement.name)
+            if before is None or isinstance(before, FunctionNode):  # the last one counts: those before are overloads
+                symbols[statement.name] = statement
         elif isinstance(statement, (ast.Import, ast.ImportFrom)):
             for alias in statement.names:
                 name = alias.asname or (

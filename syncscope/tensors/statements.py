@@ -24,6 +24,7 @@ from syncscope.tensors.facts import (
     Items,
     element,
     items,
+    iterated_over,
     join,
     named,
     sequence,
@@ -434,7 +435,7 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
         if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "enumerate":
             return sequence((INTEGER, batch)), True
         return batch, True
-    each = element(over)
+    each = iterated_over(over)
     loader = each.kind is BATCH or any(e.kind is BATCH for e in each.elements)
     return each, loader
 
