@@ -25,6 +25,11 @@ _HOMES = {
     "UserError": "syncscope.errors",
     "trace": "syncscope.api",
     "steps": "syncscope.api",
+    "forbid_syncs": "syncscope.api",
+    "allow_syncs": "syncscope.api",
+    "watch": "syncscope.api",
+    "SyncError": "syncscope.tracers.guard",
+    "SyncWarning": "syncscope.tracers.guard",
     "report": "syncscope.api",
 }
 

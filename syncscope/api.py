@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 if TYPE_CHECKING:
     from syncscope.model.finding import Finding, Hazard
     from syncscope.model.report import Report
+    from syncscope.model.source import Place
     from syncscope.model.trace import Trace
-    from syncscope.tracers.session import Session
+    from syncscope.tracers.recording import Recording
+    from syncscope.tracers.watch import Watch
 
 T = TypeVar("T")
 
 
 def trace(
     logdir: str | Path | None = None, wait: int = 0, warmup: int = 0, active: int | None = None, repeat: int = 1
-) -> Session:
+) -> Recording:
     """Records the steps of a training loop: every kernel, every copy, and every line at which the host waits.
 
         with syncscope.trace("runs", wait=1, warmup=1, active=5) as trace:
@@ -44,6 +47,52 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
     from syncscope.tracers.session import steps_of
 
     return steps_of(loader)
+
+
+def forbid_syncs(*, warn: bool = False, dry: bool | None = None) -> AbstractContextManager[None]:
+    """Inside, a line that would make the host wait raises `SyncError` before it waits, with the rewrite of the rule that knows
+    it; with `warn`, it warns, once a line. For this thread and this task only; also a decorator.
+
+    `dry` treats tensors of the CPU that come from parameters and batches as if they were on a device, so that a laptop finds
+    what would wait on a GPU; None does so where there is no device.
+    """
+    from syncscope.tracers import guard
+
+    return guard.forbid_syncs(warn=warn, dry=dry, advise=_advice)
+
+
+def allow_syncs(reason: str = "") -> AbstractContextManager[None]:
+    """Inside, reads are allowed again: `with syncscope.allow_syncs("logging"):`."""
+    from syncscope.tracers import guard
+
+    return guard.allow_syncs(reason)
+
+
+def watch(*, dry: bool | None = False) -> AbstractContextManager[Watch]:
+    """Counts which lines read and for how long they held the host, without device times; cheap enough for production.
+
+        with syncscope.watch() as watch:
+            train()
+        print(watch)
+
+    `dry` as in `forbid_syncs`.
+    """
+    from syncscope.tracers.watch import watch
+
+    return watch(dry=dry)
+
+
+def _advice(op: str, place: Place) -> str:
+    """What the linter has to say of this line, else the summary of the rule that knows the op; "" where none does."""
+    if not os.path.isfile(place.path):
+        return ""
+    findings, hazards, _ = _linted([place.path])
+    known = {hazard.name: hazard for hazard in hazards if op in hazard.seen_as}
+    for finding in findings:
+        if finding.place.line <= place.line <= finding.end_line and (not known or finding.rule in known):
+            rewrite = f": {finding.fix.title}" if finding.fix else ""
+            return f"{finding.rule}{rewrite}; syncscope explain {finding.rule}"
+    return next((f"{name}; syncscope explain {name}" for name in known), "")
 
 
 def report(

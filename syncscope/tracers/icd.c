@@ -69,6 +69,7 @@ static atomic_int ntables, on, armed;
 static pthread_mutex_t leaf = PTHREAD_MUTEX_INITIALIZER, harvester = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int deep;
 static _Thread_local uint32_t tid;
+static _Thread_local uint64_t waits; /* blocking calls of this thread so far */
 
 static int fd = -1;
 static char *chunk;
@@ -327,6 +328,7 @@ static inline void close_call(Call *c, int fn, I failed, uint32_t name, uint64_t
   pthread_mutex_unlock(&leaf);
   if (drop) V(c->t, ReleaseEvent, One)(drop);
   /* a quarter of the live events unfinished means a device far behind: look rarely */
+  waits += blocking != 0;
   if (blocking) harvest(20, 4);
   else if ((corr & 7) == 0) harvest(16, 2);
   deep = 0;
@@ -338,6 +340,7 @@ static void host_call(Call *c, int fn, P queue, uint64_t t0, uint32_t name, uint
   r.corr = ++next_corr;
   put(&r);
   pthread_mutex_unlock(&leaf);
+  waits += blocking != 0;
   if (blocking) harvest(20, 4);
 }
 static uint64_t volume(const Z *r) { return r ? (uint64_t)r[0] * r[1] * r[2] : 0; }
@@ -411,17 +414,16 @@ static P h_EnqueueMapImage(P q, P i, U blk, L flags, Z *o, Z *g, P rp, P sp, U n
 }
 
 /* Calls that launch no work of the device: host times only. */
-#define HOST(FN, SLOT, PARAMS, ARGS, OBJECT, QUEUE_, SIZE, WAITS)                                          \
+#define HOST(FN, SLOT, PARAMS, ARGS, OBJECT, QUEUE_, SIZE, WAITS)                                         \
   static I h_##FN PARAMS {                                                                                 \
     typedef I (*T) PARAMS;                                                                                 \
     Call c;                                                                                                \
     if (!begin(&c, OBJECT)) return V(c.t, SLOT, T) ARGS;                                                   \
     deep = 1;                                                                                              \
-    int waits = WAITS;                                                                                     \
     P queue = QUEUE_;                                                                                      \
     uint64_t t0 = now();                                                                                   \
     I r = V(c.t, SLOT, T) ARGS;                                                                            \
-    host_call(&c, F_##FN, queue, t0, 0, SIZE, waits, r);                                                   \
+    host_call(&c, F_##FN, queue, t0, 0, SIZE, WAITS, r);                                                   \
     deep = 0;                                                                                              \
     return r;                                                                                              \
   }
@@ -447,7 +449,7 @@ static I h_WaitForEvents(U n, const P *list) {
   int waits = unfinished(c.t, n, list, &queue);
   uint64_t t0 = now();
   I r = V(c.t, 41, T)(n, list);
-  host_call(&c, F_WaitForEvents, queue, t0, 0, 0, waits, r);
+  if (waits) host_call(&c, F_WaitForEvents, queue, t0, 0, 0, 1, r);
   deep = 0;
   return r;
 }
@@ -641,6 +643,8 @@ static int count_loads(struct dl_phdr_info *i, Z size, void *out) {
   *(uint64_t *)out = i->dlpi_adds;
   return 1;
 }
+/* Where this thread's number of blocking calls stands. */
+uint64_t *waits_of_this_thread(void) { return &waits; }
 /* How many libraries were ever loaded: changes when a driver or a loader may have come. */
 uint64_t loads(void) {
   uint64_t n = 0;

@@ -22,8 +22,8 @@ from syncscope.model.trace import Flag, Kind, Lane, Table
 from syncscope.tracers import places, reads, spool
 from syncscope.tracers.columns import Builder
 
-READ, OP, STEP = 7, 8, 9  # record types after the hook's own
-KINDS = {READ: Kind.READ, OP: Kind.OP, STEP: Kind.STEP}
+READ, OP, STEP, ANNOTATION = 7, 8, 9, 10  # record types after the hook's own
+KINDS = {READ: Kind.READ, OP: Kind.OP, STEP: Kind.STEP, ANNOTATION: Kind.ANNOTATION}
 BATCH = 4096  # rows between two writes
 FLUSH = 1_000_000_000  # ns after which a step writes what there is
 
@@ -34,7 +34,7 @@ class Journal:
     def __init__(self, folder: Path | None = None) -> None:
         self._handle, self.path = spool.create(folder, ".rows")
         self._reads: deque[reads.Record] = deque()
-        self._ops: deque[tuple[str, int, int, bool, int]] = deque()
+        self._ops: deque[tuple[int, str, int, int, bool, int]] = deque()
         self._steps: deque[tuple[int, int, int, int, int]] = deque()
         self._names = Table[str]()
         self._known: dict[Any, tuple[int, int, int]] = {}
@@ -50,9 +50,13 @@ class Journal:
 
     def operator(self, name: str, start: int, end: int, fallback: bool) -> None:
         """An operator of our own device has run on this thread."""
-        self._ops.append((name, start, end, fallback, reads.local.thread))
+        self._ops.append((OP, name, start, end, fallback, reads.local.thread))
         if len(self._ops) > BATCH:
             self.flush()
+
+    def annotation(self, name: str, start: int, end: int) -> None:
+        """A `record_function` of the user's has ended on this thread."""
+        self._ops.append((ANNOTATION, name, start, end, False, reads.local.thread))
 
     def step(self, number: int, start: int, end: int, window: int) -> None:
         """A step of this window has ended on this thread."""
@@ -90,9 +94,9 @@ class Journal:
     def _step_row(self, number: int, start: int, end: int, thread: int, window: int) -> tuple[int, ...]:
         return (STEP, 0, 0, 0, thread, 0, self._number(f"ProfilerStep#{number}"), 0, -1, start, end, 0, window)
 
-    def _op_row(self, name: str, start: int, end: int, fallback: bool, thread: int) -> tuple[int, ...]:
+    def _op_row(self, kind: int, name: str, start: int, end: int, fallback: bool, thread: int) -> tuple[int, ...]:
         flags = Flag.FALLBACK if fallback else Flag.NONE
-        return (OP, 0, flags, 0, thread, 0, self._number(name), 0, -1, start, end, 0, 0)
+        return (kind, 0, flags, 0, thread, 0, self._number(name), 0, -1, start, end, 0, 0)
 
     def _read_row(self, r: reads.Record) -> tuple[int, ...]:
         key = (r.seen, r.operator, r.module)

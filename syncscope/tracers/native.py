@@ -77,6 +77,7 @@ def _open(path: Path) -> c.CDLL | None:
     found.add_table.argtypes = [c.c_void_p, c.c_void_p]
     found.start.argtypes = [c.c_int, u64]
     found.start.restype = None
+    found.waits_of_this_thread.restype = c.POINTER(u64)
     found.settle.argtypes = [u64]
     found.settle.restype = None
     found.stop.argtypes = [u64]

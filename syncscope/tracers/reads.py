@@ -9,6 +9,7 @@ What has no such function (a fallback inside of our own device, a driver call of
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import sys
 import threading
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any, NamedTuple
 
+from syncscope.tracers import native
 from syncscope.tracers.modules import path_from
 from syncscope.tracers.places import Seen, Spot, seen_from
 
@@ -37,6 +39,7 @@ Sink = Callable[[Record], None]
 Guard = Callable[[str, Seen], None]
 
 sinks: list[Sink] = []
+modules_wanted = 0  # how many of the sinks want to know the nn.Module: it costs microseconds
 guards: list[Guard] = []
 """Called before a read, on its thread; what they raise is what the user's line raises."""
 
@@ -46,6 +49,9 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         self.thread = threading.get_native_id()
+        library = native.library()
+        self.waits = library.waits_of_this_thread().contents if library is not None else ctypes.c_uint64()
+        self.seen = self.waits.value  # blocking calls of the driver that a read explains
 
 
 local = _Local()
@@ -106,11 +112,25 @@ def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: 
         finally:
             end = monotonic_ns()
             if sinks:
-                record = Record(op, seen, local.thread, start, end, _bytes(args), "", path_from(frame))
+                record = Record(op, seen, local.thread, start, end, _bytes(args), "", _module(frame))
                 for sink in sinks:
                     sink(record)
     finally:
         local.inside = False
+        local.seen = local.waits.value
+
+
+def unexplained() -> bool:
+    """Whether this thread has waited in the driver since it was last asked, and no read says why."""
+    now = local.waits.value
+    if now == local.seen:
+        return False
+    local.seen = now
+    return not local.inside
+
+
+def _module(frame: Any) -> str:
+    return path_from(frame) if modules_wanted else ""
 
 
 def _bytes(args: Any) -> int:
@@ -277,6 +297,9 @@ def _torch(torch: Any) -> None:
     replace(torch.Tensor, "backward", _backward(torch.Tensor.backward))
     replace(torch.autograd, "backward", _backward(torch.autograd.backward))
     replace(torch.autograd, "grad", _backward(torch.autograd.grad))
+    record_function = torch.autograd.profiler.record_function
+    replace(record_function, "__enter__", _annotated(record_function.__enter__, True))
+    replace(record_function, "__exit__", _annotated(record_function.__exit__, False))
     for backend in ("cuda", "ocl", "xpu", "accelerator"):
         module = getattr(torch, backend, None)
         if module is not None and hasattr(module, "synchronize"):
@@ -284,11 +307,11 @@ def _torch(torch: Any) -> None:
 
 
 def _to(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`.to(...)` waits when it leaves the device; only its result says so."""
+    """`.to(...)` waits when it leaves the device; only its result says so. In dry mode it is the way to the device."""
 
     @functools.wraps(original)
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if (self.is_cpu and pretend is None) or local.inside:
+        if self.is_cpu or local.inside:
             return original(self, *args, **kwargs)
         start = monotonic_ns()
         if guards and on_device(self) and _goes_to_cpu(args, kwargs):
@@ -300,7 +323,7 @@ def _to(original: Callable[..., Any]) -> Callable[..., Any]:
             local.inside = False
         if sinks and not self.is_cpu and result.is_cpu and not kwargs.get("non_blocking"):
             frame, end = sys._getframe(1), monotonic_ns()
-            record = Record("cpu", here(frame), local.thread, start, end, _bytes((self,)), "", path_from(frame))
+            record = Record("cpu", here(frame), local.thread, start, end, _bytes((self,)), "", _module(frame))
             for sink in sinks:
                 sink(record)
         return result
@@ -325,6 +348,27 @@ def always(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
         return noted(op, sys._getframe(1), original, args, kwargs)
 
     return read
+
+
+regions: list[Callable[[str, int, int], None]] = []
+"""Called after each `record_function` of the user's with its name, host start and end, on its thread."""
+
+
+def _annotated(original: Callable[..., Any], entering: bool) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def method(self: Any, *args: Any) -> Any:
+        if entering:
+            self._syncscope_began = monotonic_ns()
+            return original(self, *args)
+        try:
+            return original(self, *args)
+        finally:
+            began = getattr(self, "_syncscope_began", None)
+            if began is not None:
+                for region in regions:
+                    region(str(self.name), began, monotonic_ns())
+
+    return method
 
 
 def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -367,6 +411,7 @@ BY_OPERATOR = {
 
 def _kernels(queue: Any) -> None:
     def wait(operator: str, size: int, start: int, end: int) -> None:
+        local.seen = local.waits.value
         if local.inside:
             return
         fallback = operator.startswith("fallback of ")
@@ -374,14 +419,25 @@ def _kernels(queue: Any) -> None:
         op = "ocl_fallback" if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
         frame = sys._getframe(1)
         seen = here(frame)
-        record = Record(op, seen, local.thread, start, end, size, operator if fallback else "", path_from(frame))
+        record = Record(op, seen, local.thread, start, end, size, operator if fallback else "", _module(frame))
         for guard in guards:
             guard(op, seen)
         for sink in sinks:
             sink(record)
 
-    queue.readers.append(wait)
-    _undo.append(functools.partial(queue.readers.remove, wait))
+    def operated(operator: str, start: int, end: int, fallback: bool) -> None:
+        """What waited without a read: the destructor of an event that pyopencl keeps host memory alive with, say."""
+        if unexplained():
+            frame = sys._getframe(1)
+            name = operator.removeprefix("fallback of ").partition("::")[2] or operator
+            why = operator if fallback else ""
+            record = Record(name, here(frame), local.thread, start, end, -1, why, _module(frame))
+            for sink in sinks:
+                sink(record)
+
+    for listeners, listener in ((queue.readers, wait), (queue.watchers, operated)):
+        listeners.append(listener)
+        _undo.append(functools.partial(listeners.remove, listener))
 
 
 # ---- plain pyopencl ----

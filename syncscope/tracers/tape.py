@@ -46,6 +46,8 @@ class Tape:
             self.journal.path.unlink(missing_ok=True)
             raise
         reads.sinks.append(self.journal.read)
+        reads.regions.append(self.journal.annotation)
+        reads.modules_wanted += 1
         self.listen()
 
     def listen(self) -> None:
@@ -71,6 +73,7 @@ class Tape:
         if self.journal.lost:
             notes.append(f"{self.journal.lost} reads, operators and steps were lost: no room on the disk")
         labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
+        labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
         try:
             return assemble(self.files, labels, notes, only)
         finally:
@@ -80,6 +83,8 @@ class Tape:
 
     def _stop(self) -> None:
         reads.sinks.remove(self.journal.read)
+        reads.regions.remove(self.journal.annotation)
+        reads.modules_wanted -= 1
         if self._queue is not None:
             self._queue.watchers.remove(self.journal.operator)
         self.opencl.stop()
@@ -179,8 +184,9 @@ def forget() -> None:
     """In the child of a fork: the recording is the parent's."""
     global _tape
     if _tape is not None:
-        if _tape.journal.read in reads.sinks:
-            reads.sinks.remove(_tape.journal.read)
+        reads.sinks.clear()
+        reads.guards.clear()
+        reads.regions.clear()
         _tape = None
 
 

@@ -1,0 +1,62 @@
+"""A pytest plugin: `@pytest.mark.max_syncs(2)` and the fixture `sync_trace`. A test that fails prints the lines that read.
+
+Where there is no device, tensors of the CPU that come from parameters and batches count as a device's (dry mode).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from syncscope.tracers.watch import Watch
+
+_WATCH = pytest.StashKey["Watch"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the mark known."""
+    config.addinivalue_line(
+        "markers", "max_syncs(count): fails if the test makes the host wait for a device more often"
+    )
+
+
+@pytest.fixture
+def sync_trace(request: pytest.FixtureRequest) -> Iterator[Watch]:
+    """Counts the reads of the test by line: `.count`, `.lines`; printed if the test fails."""
+    from syncscope.tracers.watch import watch
+
+    with watch(dry=None) as found:
+        request.node.stash[_WATCH] = found
+        yield found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Counts around the test's own code, and fails it where it read too often."""
+    mark = pyfuncitem.get_closest_marker("max_syncs")
+    if mark is None:
+        return (yield)
+    if len(mark.args) != 1 or not isinstance(mark.args[0], int):
+        raise pytest.UsageError(f"{pyfuncitem.nodeid}: max_syncs takes one number: @pytest.mark.max_syncs(2)")
+    from syncscope.tracers.watch import watch
+
+    with watch(dry=None) as found:
+        result = yield
+    if found.count > mark.args[0]:
+        pytest.fail(f"{found.count} syncs, at most {mark.args[0]} are allowed:\n{found}", pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the lines to the report of a failed test that has the fixture."""
+    report = yield
+    found = item.stash.get(_WATCH, None)
+    if report.failed and found is not None:
+        report.sections.append(("lines that made the host wait", str(found)))
+    return report

@@ -1,0 +1,87 @@
+"""`watch`: which lines read and how often, without device times: cheap enough to stay in production."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from syncscope.model.source import Place
+from syncscope.tracers import places, reads
+from syncscope.tracers.guard import listening
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Reads of one op at one place: how many, and how long they held the host, ns."""
+
+    op: str
+    place: Place | None
+    column: int
+    count: int
+    blocked: int
+    library: str = ""
+
+    def __str__(self) -> str:
+        inside = f" (in {self.library})" if self.library else ""
+        where = self.place or "unknown line"
+        return f"{where}: {self.op}{inside}, {self.count} times, host blocked for {self.blocked / 1e6:.3g} ms"
+
+
+class Watch:
+    """Counts reads by line. Reading it is safe at any time, also from another thread."""
+
+    def __init__(self) -> None:
+        self._totals: dict[tuple[str, places.Seen], list[int]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, record: reads.Record) -> None:
+        """One more read."""
+        key = (record.op, record.seen)
+        with self._lock:
+            total = self._totals.get(key)
+            if total is None:
+                total = self._totals[key] = [0, 0]
+            total[0] += 1
+            total[1] += record.end - record.start
+
+    @property
+    def count(self) -> int:
+        """Reads so far."""
+        with self._lock:
+            return sum(total[0] for total in self._totals.values())
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines that read, the longest wait first."""
+        with self._lock:
+            totals = [(op, seen, total[0], total[1]) for (op, seen), total in self._totals.items()]
+        found = []
+        for op, seen, count, blocked in totals:
+            spot = reads.spot_of(seen)
+            place, column = places.resolve(spot) if spot else (None, -1)
+            library = places.short(seen.library) if seen.library and seen.user else ""
+            found.append(Line(op, place, column, count, blocked, library))
+        return sorted(found, key=lambda line: -line.blocked)
+
+    def clear(self) -> None:
+        """Forgets what was counted."""
+        with self._lock:
+            self._totals.clear()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.lines)) or "no line has read"
+
+
+@contextlib.contextmanager
+def watch(*, dry: bool | None = False) -> Iterator[Watch]:
+    """Inside, reads are counted by line; `dry` as in `forbid_syncs`."""
+    found = Watch()
+    with listening(dry):
+        reads.sinks.append(found.add)
+        try:
+            yield found
+        finally:
+            if found.add in reads.sinks:  # a child of a fork has none
+                reads.sinks.remove(found.add)
