@@ -24,6 +24,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters._protobuf import messages, number, numbers, text, varint, written
 from syncscope.model.trace import DEVICE, Kind, Lane, Table, Trace
 
+WAITS = "host waits (syncscope)"  # the row of named waits begins so
 AT_ONCE = 1 << 16  # events encoded together: bounds memory, about 200 bytes each
 
 
@@ -113,7 +114,8 @@ def host_plane(trace: Trace) -> Plane:
     trace = replace(trace, names=(*trace.names, "step"), name=named)
     plane = Plane(trace, 1, "/host:CPU")
     about = plane.refer("about", [_about(detail) for detail in trace.details], trace.detail)
-    for identity, (index, lane) in enumerate(_lanes(trace, -1), 1):
+    lanes = sorted(_lanes(trace, -1), key=lambda found: not found[1].label.startswith(WAITS))  # the waits come first
+    for identity, (index, lane) in enumerate(lanes, 1):
         rows = np.flatnonzero(trace.lane == index)
         kind = trace.kind[rows]
         plane.line(

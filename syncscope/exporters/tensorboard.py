@@ -23,7 +23,7 @@ import numpy as np
 from syncscope import kineto
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._owners import with_owners
-from syncscope.exporters._xplane import xspace
+from syncscope.exporters._xplane import WAITS, xspace
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
@@ -33,7 +33,6 @@ SUFFIX = ""  # a folder, not a file
 MOST_EVENTS = 900_000
 """About 200 MB of JSON. The viewers that read JSON hold it as one string of JavaScript, which ends near 500 MB."""
 
-WAITS = "host waits (syncscope)"
 ROW = (
     1_000_000_000  # thread number of the row of waits: above any the system gives, and a number, as the viewers demand
 )
@@ -47,7 +46,14 @@ def write(report: Report, folder: Path) -> list[Path]:
     """
     if report.trace is None:
         raise ValueError("only a report of a recording can be opened in TensorBoard")
-    return save(report.trace, folder, Path(report.name).name.split(".")[0] or "syncscope", waits(report))
+    return save(report.trace, folder, run_of(report.name), waits(report))
+
+
+def run_of(name: str) -> str:
+    """The run that a file belongs to: the folder of one laid out as here, else its own name."""
+    path = Path(name.replace("\\", "/"))
+    is_ours = re.fullmatch(r".+_\d+\.\d+\.pt\.trace\.json(\.gz)?", path.name)
+    return (path.parent.name if is_ours else "") or path.name.split(".")[0] or "syncscope"
 
 
 def how_to_open(folder: Path) -> str:

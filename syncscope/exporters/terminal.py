@@ -155,13 +155,21 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
     op = f"  {line.op}"
     place = str(line.place) if line.place else f"in {line.module}" if line.module else "no line known"
-    space = room - len(turn) - len(op) - 1
-    place = place if len(place) <= space else "…" + place[len(place) - space + 1 :]
+    place = shortened(place, room - len(turn) - len(op) - 1)
     text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)
     for cell, priced in cells:
         text.append(cell, weight if priced else "")
     return text
+
+
+def shortened(place: str, width: int) -> str:
+    """A path that fits: the outer folders go first."""
+    parts = place.split("/")
+    while len(place) > width and len(parts) > 1:
+        parts = parts[1:]
+        place = "/".join(["…", *parts])
+    return place if len(place) <= width else "…" + place[len(place) - width + 1 :]
 
 
 def about(line: Line) -> Text:

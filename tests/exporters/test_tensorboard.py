@@ -11,7 +11,7 @@ from syncscope import kineto
 from syncscope.exporters import tensorboard
 from syncscope.exporters._owners import with_owners
 from syncscope.exporters._protobuf import messages, number, numbers, text, varint, varints, written
-from syncscope.exporters._xplane import xspace
+from syncscope.exporters._xplane import WAITS, xspace
 from syncscope.model.report import Report
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
@@ -95,10 +95,23 @@ def test_a_second_export_is_a_run_of_its_own(report, files, tmp_path):
     assert again[1].parent.name == "train-2"
 
 
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("logs/today/host_42.1700.pt.trace.json.gz", "today"),
+        ("host_42.1700.pt.trace.json", "host_42"),
+        ("traces/resnet.json.gz", "resnet"),
+        ("", "syncscope"),
+    ],
+)
+def test_a_run_keeps_its_name(name, run):
+    assert tensorboard.run_of(name) == run
+
+
 def test_the_recording_can_be_read_back(files, trace):
     back = kineto.read(files[0])
     assert tensorboard.without_waits(back) == trace
-    assert [e.name for e in back if e.lane.label == tensorboard.WAITS] == [WAIT] * STEPS
+    assert [e.name for e in back if e.lane.label == WAITS] == [WAIT] * STEPS
 
 
 def test_an_export_of_an_export_has_each_wait_once(report, files, tmp_path):
@@ -125,7 +138,7 @@ def test_each_thread_that_waits_has_a_row(report):
 
 def test_a_recording_without_a_report_has_the_reads_its_recorder_saw(trace, tmp_path):
     back = kineto.read(tensorboard.save(trace, tmp_path)[0])
-    spans = [(e.name, e.start, e.duration, e.place) for e in back if e.lane.label == tensorboard.WAITS]
+    spans = [(e.name, e.start, e.duration, e.place) for e in back if e.lane.label == WAITS]
     read = "host waits 6.00 ms: train.py:5 nonzero"
     assert spans == [(read, 2 * MS + 10 * MS * i, 6 * MS, Place("train.py", 5)) for i in range(STEPS)]
 
@@ -187,7 +200,7 @@ def test_xprof_has_timeline_kernels_and_named_waits(files):
     assert sum(e["name"] == "conv2d" for e in spans) == STEPS
     waits = [e for e in spans if e["name"] == WAIT]
     assert [(e["ts"], e["dur"]) for e in waits] == [(2000 + 10_000 * i, 6000) for i in range(STEPS)]
-    assert tensorboard.WAITS in rows[waits[0]["pid"], waits[0]["tid"]]
+    assert WAITS in rows[waits[0]["pid"], waits[0]["tid"]]
     wanted = {
         "event_name": WAIT,
         "start_time_ms": "2.0",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.exporters.tensorboard import WAITS, fit, merged, waits, without_waits
+from syncscope.exporters._xplane import WAITS
+from syncscope.exporters.tensorboard import fit, merged, waits, without_waits
 from syncscope.model.report import Report
 from syncscope.model.trace import Kind, Trace
 
