@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from syncscope.model.finding import Finding, Hazard
-from syncscope.model.report import Read
 from syncscope.model.source import Place
 
 
@@ -72,18 +70,6 @@ def same_end(one: str, other: str) -> int:
             break
         count += 1
     return count
-
-
-def mapped(read: Read, source: str) -> Place | None:
-    """The place of a read in the tree under `source`, where its file is there under any shorter path."""
-    if read.place is None:
-        return None
-    parts = _parts(read.place.path)
-    for first in range(len(parts)):
-        path = os.path.join(source, *parts[first:])
-        if os.path.isfile(path):
-            return Place(path, read.place.line)
-    return read.place
 
 
 def _parts(path: str) -> tuple[str, ...]:

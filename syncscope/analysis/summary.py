@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from syncscope.analysis.graph import Graph, compile_graph
-from syncscope.analysis.join import Join, mapped
+from syncscope.analysis.join import Join
 from syncscope.analysis.price import alone_and_last, unpriced, window_of
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.reads import reads
@@ -28,21 +28,17 @@ def summarize(
     findings: Sequence[Finding] = (),
     hazards: Sequence[Hazard] = (),
     *,
-    source: str | None = None,
     prices: bool = True,
 ) -> Report:
     """Everything that can be said of a recording: steps, reads, lines with their prices, and what to do first.
 
-    `findings` and `hazards` are the linter's and meet the lines of the recording; `source` is a directory in which the
-    files of the recording lie under shorter paths. Without `prices` nothing is replayed.
+    `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
     """
     launched = launches(trace)
     waiting = waits(trace, launched)
     found_steps = steps(trace, launched)
     found = reads(trace, waiting, launched, found_steps)
     graph = compile_graph(trace, launched, waiting, found, found_steps)
-    if source is not None:
-        found = tuple(replace(read, place=mapped(read, source)) for read in found)
     steady = steady_steps(found_steps)
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)

@@ -1,0 +1,167 @@
+import json
+
+import pytest
+from drawn import COLUMN, timeline
+
+from syncscope.analysis.intervals import gaps, union
+from syncscope.analysis.reads import reads
+from syncscope.analysis.steps import busy_share, steps
+from syncscope.analysis.waits import launches, waits
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+
+def reads_of(trace):
+    launched = launches(trace)
+    return reads(trace, waits(trace, launched), launched, steps(trace, launched))
+
+
+def test_a_read_knows_how_long_it_blocked_and_what_followed():
+    trace = timeline("""
+        steps  3===================|
+        host   ab.<item     >.c....
+        gpu    ..AAAABBBBBB.....CCC
+    """)
+    (read,) = reads_of(trace)
+    assert (read.op, read.step) == ("item", 3)
+    assert read.start == 3 * COLUMN
+    assert read.blocked == 9 * COLUMN
+    assert read.idle_after == 5 * COLUMN
+    assert read.ahead == (3 + 6) * COLUMN
+    assert trace[read.waited_for].name == "B"
+
+
+def test_the_calls_of_one_operator_are_one_read():
+    trace = timeline("""
+        host   a.(nonzero          )..b
+        host   ....<x  >...<x     >....
+        gpu    .AAAAAA..........BBBBBBB
+    """)
+    (read,) = reads_of(trace)
+    assert read.op == "nonzero"
+    assert len(read.calls) == 2
+
+
+def test_every_idle_nanosecond_is_charged_once():
+    trace = timeline("""
+        host   a.<item >.<item>.b.<item   >.c
+        gpu    .AAAAAA...........BBBBBBB....CC
+    """)
+    found = reads_of(trace)
+    work = launches(trace).row
+    idle = gaps(union(trace.start[work], trace.end[work]))
+    assert sum(r.idle_after for r in found) == idle.length
+    assert [r.idle_after > 0 for r in found] == [True, False, True]
+    assert found[1].blocked == 0
+
+
+def test_a_thread_that_only_polls_and_the_closing_wait_are_no_reads():
+    trace = timeline("""
+        host   a..b...........<sync >
+        gpu    .AAAAAABBBBBBBBBBBBBB
+    """)
+    assert reads_of(trace) == ()
+    watchdog = Event(Kind.CALL, "cudaEventSynchronize", Lane(1, 99), 2 * COLUMN, 3 * COLUMN)
+    assert reads_of(Trace.of([*trace, watchdog])) == ()
+
+
+def test_a_wait_for_everything_between_launches_is_one():
+    trace = timeline("""
+        host   a.<sync >.b
+        gpu    .AAAAAAA...BB
+    """)
+    (read,) = reads_of(trace)
+    assert read.op == "cudaDeviceSynchronize"
+    assert read.blocked == 6 * COLUMN
+
+
+def copy(name, host="Pageable", ends=9):
+    lane = Lane(1, 1)
+    return Trace.of(
+        [
+            Event(Kind.OP, "aten::_local_scalar_dense", lane, 0, 10_000),
+            Event(Kind.CALL, name, lane, 1_000, 8_000, correlation=5),
+            Event(
+                Kind.COPY, f"Memcpy DtoH (Device -> {host})", Lane(0, 7, 0), 4_000, ends * 1000 - 4_000, correlation=5
+            ),
+            Event(Kind.CALL, "cudaLaunchKernel", lane, 12_000, 100),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("trace", "waits_for_it"),
+    [
+        (copy("cudaMemcpyAsync"), True),
+        (copy("cudaMemcpyAsync", "Pinned"), False),
+        (copy("cudaMemcpyAsync", ends=20), False),  # it returned before
+        (copy("hipMemcpyWithStream", "Host"), True),
+        (copy("cudaMemcpy"), True),
+        (copy("cudaMalloc"), False),
+    ],
+)
+def test_a_copy_waits_in_the_copy_unless_its_host_side_is_pinned(trace, waits_for_it):
+    found = reads_of(trace)
+    assert [r.op for r in found] == (["item"] if waits_for_it else [])
+
+
+def test_the_driver_s_own_record_tells_the_queue():
+    base = timeline("""
+        host   ab.<item  >...c
+        gpu    .AAAAAAAAA....CC
+        gpu2   ...BB
+    """)
+    call = next(e for e in base if e.name == "cudaStreamSynchronize")
+    named = [
+        Event(**{s: getattr(e, s) for s in Event.__slots__} | {"correlation": 77}) if e == call else e for e in base
+    ]
+    detail = json.dumps({"sync_kind": "Stream Sync", "wait_on_stream": 2})
+    sync = Event(Kind.SYNC, "Stream Sync", Lane(0, -1, 0), call.start, 10, correlation=77, detail=detail)
+    (read,) = reads_of(base)
+    assert base[read.waited_for].name == "A"
+    trace = Trace.of([*named, sync])
+    (read,) = reads_of(trace)
+    assert trace[read.waited_for].name == "B"
+
+
+def test_the_line_recorded_with_a_read_wins_and_fallbacks_are_named():
+    lane = Lane(1, 1)
+    call = Event(Kind.CALL, "clEnqueueReadBuffer", lane, 20, 50, flags=Flag.BLOCKING, correlation=1)
+    work = Event(Kind.COPY, "read", Lane(0, 0, 0), 30, 10, correlation=1)
+    later = Event(Kind.CALL, "clEnqueueNDRangeKernel", lane, 90, 1)
+    place = Place("train.py", 42)
+    read = Event(Kind.READ, "tolist", lane, 10, 70, place=place, column=8, detail='{"module": "Net.head"}')
+    (found,) = reads_of(Trace.of([read, call, work, later]))
+    assert (found.op, found.place, found.column, found.module) == ("tolist", place, 8, "Net.head")
+    fallback = Event(Kind.OP, "aten::erfinv", lane, 10, 70, flags=Flag.FALLBACK)
+    (found,) = reads_of(Trace.of([fallback, call, work, later]))
+    assert (found.op, found.fallback) == ("fallback of aten::erfinv", True)
+
+
+def test_lines_come_from_the_innermost_frame_of_the_user():
+    lane = Lane(1, 1)
+    frames = [
+        ("train.py(3): main", Place("train.py", 3)),
+        ("/lib/site-packages/timm/loss.py(12): forward", Place("/lib/site-packages/timm/loss.py", 12)),
+        ("torch/_tensor.py(30): __bool__", Place("torch/_tensor.py", 30)),
+        ("<built-in method item>", None),
+    ]
+    python = [Event(Kind.PYTHON, name, lane, i, 100 - i, place=place) for i, (name, place) in enumerate(frames)]
+    launch = Event(Kind.CALL, "cudaLaunchKernel", lane, 90, 1, correlation=1)
+    work = Event(Kind.KERNEL, "k", Lane(0, 7, 0), 95, 1, correlation=1)
+    trace = Trace.of([*python, Event(Kind.CALL, "cudaStreamSynchronize", lane, 50, 5), launch, work])
+    (found,) = reads_of(trace)
+    assert (found.place, found.function) == (frames[1][1], "forward")
+
+
+def test_busy_is_the_union_of_the_queues_within_the_steps():
+    trace = timeline("""
+        steps  1========|2========|
+        host   ab........c.........
+        gpu    ..AAAA......CC......
+        gpu2   ....BBBB............
+    """)
+    launched = launches(trace)
+    found = steps(trace, launched)
+    assert [(s.index, s.busy // COLUMN) for s in found] == [(1, 6), (2, 2)]
+    assert busy_share(trace, launched, found) == 8 / 20

@@ -1,0 +1,60 @@
+"""Recordings of real training on real GPUs: figures that must stay as they are, and controls that must stay silent."""
+
+import pytest
+
+from syncscope import kineto
+from syncscope.analysis.summary import summarize
+
+CONTROLS = ["h100_timesformer_infer_stacks", "mi300x_sglang_qwen3_decode_hipgraph", "v100_train_ddp2_rank1_4040nccl"]
+# file: whole recording's saving in ms, as an independent prototype found it
+SAVED = {
+    "h100_owlv2_infer_stacks_80syncs": 300.0,
+    "a100_alexnet_cuda_sync_events": 0.5,
+    "multirank_dlrm8/worker0.pt.trace": 2.0,
+    "multirank_dlrm8/worker3.pt.trace": 5.3,
+}
+
+
+def read(shared, name):
+    return kineto.read(shared / "traces" / f"{name}.json.gz")
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_controls_have_nothing_worth_fixing(shared, name):
+    report = summarize(read(shared, name))
+    assert report.verdict.startswith("Nothing here is worth fixing")
+    assert report.plan == ()
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_savings_agree_with_an_independent_prototype(shared, name):
+    report = summarize(read(shared, name))
+    assert report.saving / 1e6 == pytest.approx(SAVED[name], rel=0.1)
+
+
+def test_owlv2_two_sites_are_worth_little_alone_and_much_together(shared):
+    report = summarize(read(shared, "h100_owlv2_infer_stacks_80syncs"))
+    lines = {line.function: line for line in report.lines}
+    box, to_device = lines["box_predictor"], lines["_ensure_tensor_on_device"]
+    assert box.blocked / 1e6 == pytest.approx(358.4, rel=0.01)
+    assert (box.price.alone / 1e6, box.price.last / 1e6) == (
+        pytest.approx(2.6, rel=0.1),
+        pytest.approx(285.7, rel=0.01),
+    )
+    assert to_device.price.alone / 1e6 == pytest.approx(14.3, rel=0.05)
+    assert len(report.plan) == 2
+
+
+def test_a100_ddp_the_wait_is_in_the_copy_and_half_hidden(shared):
+    report = summarize(read(shared, "a100_train_ddp8_rank3_60reads"))
+    assert sum(r.blocked for r in report.reads) / 1e6 == pytest.approx(75.2, rel=0.01)
+    assert sum(line.count for line in report.lines) == 10
+    assert 11e6 < report.saving < 14e6  # per step; 70 ms over six steps
+    assert report.lean_step < report.step
+
+
+def test_every_file_is_reproduced_within_the_gate(shared):
+    files = sorted((shared / "traces").rglob("*.json.gz"))
+    errors = {file.name: summarize(kineto.read(file), prices=False).fidelity for file in files}
+    assert sum(error <= 0.01 for error in errors.values()) >= 27, errors
+    assert max(errors.values()) <= 0.03, errors

@@ -1,0 +1,147 @@
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from drawn import COLUMN, Device, timeline
+from hypothesis import given, settings
+
+from syncscope.analysis.graph import compile_graph
+from syncscope.analysis.reads import reads
+from syncscope.analysis.replay import fidelity, replay, replay_all
+from syncscope.analysis.steps import steps
+from syncscope.analysis.waits import launches, waits
+from syncscope.model.trace import DEVICE, Event, Trace
+
+
+def graph_of(trace, overhead=0.0):
+    launched = launches(trace)
+    held, marked = waits(trace, launched), steps(trace, launched)
+    return compile_graph(trace, launched, held, reads(trace, held, launched, marked), marked, overhead)
+
+
+def test_a_read_on_the_critical_path_costs_what_the_host_could_have_hidden():
+    graph = graph_of(
+        timeline("""
+        host   a.<item   >.....b
+        gpu    .AAAAAAAAAA......BBB
+    """)
+    )
+    assert fidelity(graph, replay(graph)) == 0
+    saved = graph.end - replay(graph, {0}).end
+    # without it the host goes on at column 2 and launches b at column 7: B begins when A has ended
+    assert saved == pytest.approx(6 * COLUMN, abs=10_000)
+
+
+def test_removing_one_read_moves_the_wait_to_the_next():
+    graph = graph_of(
+        timeline("""
+        host   a.<item>.<item>....b
+        gpu    .AAAAAAAAAAAAAA.....BB
+    """)
+    )
+    whole = graph.end
+    assert whole - replay(graph, {0}).end < COLUMN / 10
+    assert whole - replay(graph, {0, 1}).end > 4 * COLUMN
+
+
+def test_a_host_bound_loop_gains_only_the_time_it_waited():
+    graph = graph_of(
+        timeline("""
+        host   a.<item>..........b.<item>..........c
+        gpu    .AAAAAAA...........BBBBBBB...........CC
+    """)
+    )
+    assert graph.end - replay(graph, {0, 1}).end == pytest.approx(12 * COLUMN, abs=10_000)
+
+
+def test_queues_wait_for_each_other_where_times_say_so():
+    graph = graph_of(
+        timeline("""
+        host   ab.<item  >.........c
+        gpu    .AAAAAAAAA..........CC
+        gpu2   ..........BBBB
+    """)
+    )
+    assert graph.inferred == 1
+    assert replay(graph, {0}).end >= 14 * COLUMN
+
+
+def test_a_wrong_clock_shows_in_the_fidelity():
+    trace = timeline("""
+        host   ...a.<item  >..b.<item  >..c..
+        gpu    ....AAAAAAAA....BBBBBBBB....CC
+    """)
+    early = Trace.of(
+        Event(**{s: getattr(e, s) for s in Event.__slots__} | {"start": e.start - 8 * COLUMN * (e.kind in DEVICE)})
+        for e in trace
+    )
+    graph = graph_of(trace)
+    assert fidelity(graph, replay(graph)) == 0
+    graph = graph_of(early)
+    assert fidelity(graph, replay(graph)) > 0.05
+
+
+def test_the_profiler_s_time_can_be_taken_off_the_host():
+    trace = timeline("""
+        host   a.(x)..(y)..b..(z)....c
+        gpu    .A..........BB........C
+    """)
+    whole, lean = graph_of(trace), graph_of(trace, overhead=50_000)
+    assert replay(whole).end - replay(lean).end == 3 * 50_000
+
+
+STEP = st.lists(
+    st.one_of(
+        st.tuples(st.just("work"), st.integers(0, 400_000)),
+        st.tuples(st.just("launch"), st.integers(0, 1), st.integers(10_000, 600_000)),
+        st.tuples(st.just("read"), st.integers(1, 3), st.integers(0, 1)),
+    ),
+    max_size=8,
+)
+PROGRAMS = st.lists(STEP, min_size=1, max_size=4).filter(lambda p: any(x[0] == "launch" for s in p for x in s))
+
+
+@settings(deadline=None, max_examples=200)
+@given(PROGRAMS)
+def test_what_never_changes_is_reproduced(program):
+    trace, end = Device().run(program)
+    graph = graph_of(trace)
+    assert fidelity(graph, replay(graph)) <= 1e-9
+    assert replay(graph).end == pytest.approx(end)
+
+
+@settings(deadline=None, max_examples=200)
+@given(PROGRAMS)
+def test_on_one_queue_the_loop_without_reads_is_predicted(program):
+    program = [
+        [(*x[:1], 0, *x[2:]) if x[0] == "launch" else (*x[:2], 0) if x[0] == "read" else x for x in s] for s in program
+    ]
+    device = Device()
+    trace, _ = device.run(program)
+    graph = graph_of(trace)
+    _, end = device.run(program, without={1, 2, 3})
+    # a removed read is charged the return of its call, and the latency of a launch is known to a microsecond or so
+    slack = 4_000 * (1 + sum(x[0] == "read" for s in program for x in s)) + 6_000
+    assert abs(replay(graph, range(len(graph.reads))).end - end) <= slack
+
+
+@settings(deadline=None, max_examples=50)
+@given(PROGRAMS, st.randoms())
+def test_side_by_side_is_one_by_one(program, random):
+    graph = graph_of(Device().run(program)[0])
+    freed = np.array([[random.random() < 0.5 for _ in graph.reads] for _ in range(20)]).reshape(20, len(graph.reads))
+    end, ends = replay_all(graph, freed)
+    for row in range(20):
+        one = replay(graph, np.flatnonzero(freed[row]).tolist())
+        assert end[row] == pytest.approx(one.end)
+        assert ends[row].tolist() == pytest.approx(list(one.ends))
+
+
+def test_back_pressure_stops_the_host(monkeypatch):
+    monkeypatch.setattr("syncscope.analysis.graph.DEPTH", 4)
+    program = [[("launch", 0, 100_000), ("read", 1, 0)] * 20]
+    graph = graph_of(Device().run(program)[0])
+    assert graph.depth == 4
+    free = replay(graph, range(len(graph.reads)))
+    assert free.ends[0] >= 20 * 100_000
+    ends, _ = replay_all(graph, np.ones((20, len(graph.reads)), bool))
+    assert ends[0] == pytest.approx(free.end)
