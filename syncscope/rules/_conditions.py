@@ -72,7 +72,7 @@ def alike(function: Function, a: ast.expr, b: ast.expr) -> bool:
         return False
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
         return False
-    return (one.ndim is not None and one.ndim == other.ndim == 0) or same_shape(function, a, b, a)
+    return (one.ndim is not None and one.ndim == other.ndim == 0) or same_shape(function, a, b)
 
 
 def chosen(site: Site, function: Function) -> Fix | None:

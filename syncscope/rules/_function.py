@@ -183,6 +183,19 @@ class Function:
                 return None
         return last
 
+    def untouched(self, use: ast.Name) -> bool:
+        """Whether a name surely holds what it held when the function was entered: a parameter not bound again before."""
+        if use.id not in self.parameters or use.id in self._shared:
+            return False
+        bound = self.binds(use.id)
+        loops = [n for n in self.around(use) if isinstance(n, LOOPS)]
+        if any(n in ast.walk(loop) for loop in loops for n in bound):
+            return False
+        inside = [n for n in self.around(use) if isinstance(n, ast.stmt)]
+        return not any(
+            (n.lineno, n.col_offset) < (use.lineno, use.col_offset) and self.statement(n) not in inside for n in bound
+        )
+
     def value(self, use: ast.expr) -> ast.expr:
         """What a name surely holds, as the expression that was assigned to it; else the expression itself."""
         found = self.definition(use)

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.rules._function import Function, Op
+from syncscope.rules._function import Function
 from syncscope.rules._proofs import is_mask, same_rank, same_shape
 from syncscope.rules.nonzero import length, number_of_elements
 
@@ -24,47 +24,37 @@ TEMPLATES = {  # reduction: (for which dtypes, code, what changes)
 }
 
 
-def reduced(site: Site, function: Function) -> Fix | None:
-    """`x[m].sum()` as a reduction over all of x."""
+def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> Fix | None:
+    """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection."""
     taken = site.node
-    if not isinstance(taken, ast.Subscript) or not selects(site, function, taken):
+    if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)) or not same_rank(site, function, mask, base):
         return None
     outer = function.parent(taken)
     call = function.parent(outer) if isinstance(outer, ast.Attribute) else outer
     op = function.op(call)
     if op is None or op.base is not taken or op.args or op.keywords or op.name not in TEMPLATES:
-        return counted(site, function, taken)
+        return counted(function, taken, mask)
     assert isinstance(call, ast.expr)
     dtypes, template, changes = TEMPLATES[op.name]
-    if site.fact_of(taken.value).dtype not in dtypes or not function.pure(taken.slice):
+    if site.fact_of(base).dtype not in dtypes or not function.pure(mask) or not function.pure(base):
         return None
-    if (guard := guarded(function, call, op, taken)) is not None:
-        return guard_kept(site, function, guard, taken)
-    proved = same_shape(function, taken.slice, taken.value, taken)
+    if op.name == "mean" and (guard := guarded(function, call, taken, mask)) is not None:
+        return zero_if_empty(function, guard, base, mask)
     draft = function.draft()
-    draft.replace(call, template, m=taken.slice, x=taken.value)
-    if not changes and proved:
+    draft.replace(call, template, m=mask, x=base)
+    if not changes and same_shape(function, mask, base):
         return draft.fix("reduce all, with the mask inside", Safety.SAFE)
     changes = changes or "a mask that does not fit is reported in other words"
     return draft.fix("reduce all, with what is left out neutral", Safety.UNSAFE, changes)
 
 
-def selects(site: Site, function: Function, taken: ast.Subscript) -> bool:
-    """Whether `x[m]` surely is a selection by a mask of x's own shape."""
-    return (
-        isinstance(taken.ctx, ast.Load)
-        and is_mask(site.fact_of(taken.slice))
-        and same_rank(site, function, taken.slice, taken.value)
-    )
-
-
-def counted(site: Site, function: Function, taken: ast.Subscript) -> Fix | None:
+def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
     """`len(x[m])` is the number of true elements of m."""
     count = length(function, taken) or number_of_elements(function, taken)
     if count is None:
         return None
     draft = function.draft()
-    draft.replace(count, "{m}.sum()", m=taken.slice)
+    draft.replace(count, "{m}.sum()", m=mask)
     return draft.fix(
         "count the mask",
         Safety.UNSAFE,
@@ -72,12 +62,10 @@ def counted(site: Site, function: Function, taken: ast.Subscript) -> Fix | None:
     )
 
 
-def guarded(function: Function, call: ast.expr, op: Op, taken: ast.Subscript) -> ast.IfExp | None:
+def guarded(function: Function, mean: ast.expr, taken: ast.expr, mask: ast.expr) -> ast.IfExp | None:
     """The `... if there is any else 0` around a mean."""
-    outer = function.parent(call)
-    if op.name != "mean" or not isinstance(outer, ast.IfExp) or outer.body is not call:
-        return None
-    if function.constant(outer.orelse) != 0:
+    outer = function.parent(mean)
+    if not isinstance(outer, ast.IfExp) or outer.body is not mean or function.constant(outer.orelse) != 0:
         return None
     test = outer.test
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)):
@@ -85,7 +73,7 @@ def guarded(function: Function, call: ast.expr, op: Op, taken: ast.Subscript) ->
             return None
         test = test.left
     asked = function.op(test)
-    if asked is not None and asked.name in ("any", "sum", "count_nonzero") and function.same(asked.base, taken.slice):
+    if asked is not None and asked.name in ("any", "sum", "count_nonzero") and function.same(asked.base, mask):
         return outer
     if asked is not None and asked.name in ("numel", "nelement") and function.same(asked.base, taken):
         return outer
@@ -94,10 +82,10 @@ def guarded(function: Function, call: ast.expr, op: Op, taken: ast.Subscript) ->
     return None
 
 
-def guard_kept(site: Site, function: Function, guard: ast.IfExp, taken: ast.Subscript) -> Fix | None:
-    """`x[m].mean() if m.any() else 0`: zero where nothing is selected."""
+def zero_if_empty(function: Function, guard: ast.IfExp, base: ast.expr, mask: ast.expr) -> Fix | None:
+    """`x[m].mean() if m.any() else 0` without asking."""
     draft = function.draft()
-    draft.replace(guard, "torch.where({m}, {x}, 0.0).sum() / {m}.sum().clamp(min=1)", m=taken.slice, x=taken.value)
+    draft.replace(guard, "torch.where({m}, {x}, 0.0).sum() / {m}.sum().clamp(min=1)", m=mask, x=base)
     return draft.fix(
         "sum all, and divide by the count or one",
         Safety.UNSAFE,
@@ -131,7 +119,7 @@ def indexed_once(site: Site, function: Function, better: set[int]) -> Fix | None
     fact = site.fact_of(mask)
     if fact.ndim == 0:
         return None
-    fits = all(same_shape(function, use.slice, use.value, use) for use in uses)
+    fits = all(same_shape(function, use.slice, use.value) for use in uses)
     draft = function.draft()
     index = function.fresh(f"{mask.id}_index")
     draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)

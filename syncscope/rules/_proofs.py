@@ -12,52 +12,65 @@ ELEMENTWISE = {
     "long", "clone", "detach", "contiguous", "neg", "sign", "square", "exp", "sigmoid", "tanh", "relu", "round", "floor",
     "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
 }  # fmt: skip
+LIKE = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"}
+RESHAPING = {"resize_", "resize_as_", "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "data"}
 
 
-def same_shape(function: Function, tensor: ast.expr, base: ast.expr, at: ast.AST) -> bool:
-    """Whether a tensor is computed element by element from `base`, so that it has its very shape.
+def same_shape(function: Function, a: ast.expr, b: ast.expr) -> bool:
+    """Whether two tensors surely have one shape, because both are computed element by element from the same one."""
+    root = shape_of(function, a)
+    return root is not None and root == shape_of(function, b)
 
-    `tensor` may be a name: then nothing must have disturbed `base` between its definition and `at`.
+
+def shape_of(function: Function, tensor: ast.expr, depth: int = 20) -> tuple[str, int] | None:
+    """A name for the shape of a tensor: the variable, and the assignment of it, that it surely got its shape from.
+
+    Writing into a tensor leaves its shape alone; a variable that is bound anew is another one.
     """
-    if isinstance(tensor, ast.Name) and not function.same(tensor, base):
-        defined = function.definition(tensor)
-        if defined is None or not isinstance(base, ast.Name) or function.disturbed(tensor.id, defined, at):
-            return False
-        rebound = any(
-            function.view.span(defined).end <= function.view.span(n).start < function.view.span(_at(at)).start
-            for n in function.binds(base.id)
-        )  # what is written into base between leaves its shape as it is
-        return not rebound and same_shape(function, defined.value, base, defined)
-    if function.same(tensor, base):
-        return isinstance(tensor, (ast.Name, ast.Attribute))
+    if depth == 0:
+        return None
+    if isinstance(tensor, ast.Name):
+        return _shape_of_name(function, tensor, depth)
     parts: list[ast.expr]
     if isinstance(tensor, ast.Compare):
-        parts = [tensor.left, *tensor.comparators] if len(tensor.ops) == 1 else []
-        if any(isinstance(op, (ast.In, ast.NotIn, ast.Is, ast.IsNot)) for op in tensor.ops):
-            return False
-    elif isinstance(tensor, ast.BinOp):
-        if isinstance(tensor.op, ast.MatMult):
-            return False
+        if len(tensor.ops) != 1 or isinstance(tensor.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+            return None
+        parts = [tensor.left, *tensor.comparators]
+    elif isinstance(tensor, ast.BinOp) and not isinstance(tensor.op, ast.MatMult):
         parts = [tensor.left, tensor.right]
     elif isinstance(tensor, ast.UnaryOp) and not isinstance(tensor.op, ast.Not):
         parts = [tensor.operand]
     elif (op := function.op(tensor)) is not None and op.name in ELEMENTWISE and not op.keywords:
         parts = [op.base, *op.args]
+    elif op is not None and op.name in LIKE:
+        parts = [op.base]
     else:
-        return False
-    rest = [p for p in parts if function.constant(p) is None]
-    return bool(rest) and all(same_shape(function, p, base, at) for p in rest)
+        return None
+    roots = {shape_of(function, part, depth - 1) for part in parts if not is_number(function, part)}
+    return roots.pop() if len(roots) == 1 else None
 
 
-def _at(node: ast.AST) -> ast.expr | ast.stmt:
-    assert isinstance(node, (ast.expr, ast.stmt))
-    return node
+def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, int] | None:
+    for name in function.reads(use.id):
+        parent = function.parent(name)
+        if isinstance(parent, ast.Attribute) and parent.attr in RESHAPING:
+            return None
+    defined = function.definition(use)
+    if defined is not None:
+        return shape_of(function, defined.value, depth - 1) or (use.id, id(defined))
+    return (use.id, 0) if function.untouched(use) else None
+
+
+def is_number(function: Function, node: ast.expr) -> bool:
+    """Whether an operand leaves the other's shape as it is: a number, or a tensor without dimensions."""
+    fact = function.fact(node)
+    return function.constant(node) is not None or fact.kind is Value.SCALAR or (fact.is_tensor and fact.ndim == 0)
 
 
 def same_rank(site: Site, function: Function, mask: ast.expr, base: ast.expr) -> bool:
     """Whether a mask has as many dimensions as what it selects from: in code that runs, then their shapes are equal."""
     a, b = site.fact_of(mask), site.fact_of(base)
-    return (a.ndim is not None and a.ndim == b.ndim) or same_shape(function, mask, base, site.node)
+    return (a.ndim is not None and a.ndim == b.ndim) or same_shape(function, mask, base)
 
 
 def is_mask(fact: Fact) -> bool:

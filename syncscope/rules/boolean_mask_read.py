@@ -24,6 +24,7 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
 from syncscope.rules._masked_loss import cross_entropy, per_element
 from syncscope.rules._masked_reduction import indexed_once, reduced
+from syncscope.rules._masked_write import chosen, one_column
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
@@ -126,6 +127,109 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
+            d = x.abs()
+            good = ~torch.isnan(d)
+            return d[good].mean() if d[good].numel() > 0 else 0.0  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            d = x.abs()
+            good = ~torch.isnan(d)
+            return torch.where(good, d, 0.0).sum() / good.sum().clamp(min=1)
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            good = x > 0
+            near = x < 1
+            return near[good].any(), near[good].all()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            good = x > 0
+            near = x < 1
+            return (near & good).any(), (near | ~good).all()
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            good = x > 0
+            return x[good] - y[good] * x[good].sigmoid()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            good = x > 0
+            good_index = good.nonzero(as_tuple=True)
+            return x[good_index] - y[good_index] * x[good_index].sigmoid()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; y: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            goal[found, label[found]] = 1.0  # !
+            return goal
+        """,
+        """
+        import torch
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            goal.masked_fill_(found[:, None] & (label[:, None] == torch.arange(goal.shape[1], device=goal.device)), 1.0)
+            return goal
+        """,
+        Safety.UNSAFE,
+        "scores: finite[n, 4]; label: label[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            good = x > 0
+            return F.mse_loss(x[good], near[good])  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            good = x > 0
+            return torch.where(good, F.mse_loss(x, near, reduction="none"), 0.0).sum() / good.sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
             x = x.float()
             return x[~torch.isnan(x)].max()  # !
         """,
@@ -153,9 +257,20 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def alone(site: Site, function: Function) -> Fix | None:
     """The fix that needs no other site."""
-    return cross_entropy(site, function) or per_element(site, function) or reduced(site, function)
+    taken = site.node
+    if not isinstance(taken, ast.Subscript) or not isinstance(taken.ctx, ast.Load):
+        return None
+    return (
+        cross_entropy(site, function)
+        or per_element(site, function)
+        or reduced(site, function, taken.value, taken.slice)
+        or chosen(site, function)
+        or one_column(site, function)
+    )
 
 
 def with_own_fix(function: Function) -> set[int]:
     """The selections of a function that become something better than an index."""
-    return {id(s.node) for s in function.sites if s.op == "mask_read" and alone(s, function) is not None}
+    found = {id(s.node) for s in function.sites if s.op == "mask_read" and alone(s, function) is not None}
+    writes = (s for s in function.sites if s.op == "mask_write")
+    return found | {id(s.node) for s in writes if chosen(s, function) or one_column(s, function)}

@@ -183,7 +183,7 @@ def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None
         if not draft.alone(definition):
             return None
         draft.remove(definition)
-    if same_shape(function, op.base, base, assign) and site.fact_of(base).is_tensor:
+    if same_shape(function, op.base, base) and site.fact_of(base).is_tensor:
         draft.replace(assign, "{x}.masked_fill_({m}, {v})", x=base, m=op.base, v=assign.value)
         title = "fill in place where the mask is true"
     else:

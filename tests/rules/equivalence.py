@@ -12,6 +12,8 @@ letter is; `n + 1` is never 0. Kinds:
     bool    none, some or all true
     number  a Python float
     count   a Python int of 0 to 5
+    counts  a list of Python ints of 0 to 3
+    cpu     the device
 """
 
 from __future__ import annotations
@@ -79,6 +81,10 @@ def tensor(draw: st.DrawFn, generator: torch.Generator, kind: str, shape: list[i
     """One argument."""
     share = draw(st.sampled_from((0.0, 0.3, 1.0)))
     chance = torch.rand(shape, generator=generator)
+    if kind == "counts":
+        return torch.randint(0, 4, shape, generator=generator).tolist()
+    if kind == "cpu":
+        return torch.device("cpu")
     if kind == "bool":
         made = chance < share
     elif kind == "number":

@@ -1,0 +1,102 @@
+"""Writes through a mask, in fixed shapes."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules._function import Function
+from syncscope.rules._proofs import ELEMENTWISE, is_mask, same_rank
+
+
+def chosen(site: Site, function: Function) -> Fix | None:
+    """`x[m] = f(a[m])` as `x = torch.where(m, f(a), x)`. The site is x[m] or any a[m]."""
+    assign = function.statement(site.node)
+    target = assign.targets[0] if isinstance(assign, ast.Assign) else None
+    if (
+        not isinstance(target, ast.Subscript)
+        or not isinstance(target.value, ast.Name)
+        or not isinstance(assign, ast.Assign)
+        or len(assign.targets) != 1
+        or not is_mask(site.fact_of(target.slice))
+        or not same_rank(site, function, target.slice, target.value)
+        or not elementwise(site, function, assign.value, target.slice)
+        or not all(function.pure(n) for n in (assign.value, target.slice))
+    ):
+        return None
+    taken = [n for n in ast.walk(assign.value) if isinstance(n, ast.Subscript) and function.same(n.slice, target.slice)]
+    base, value = site.fact_of(target.value), site.fact_of(assign.value)
+    if not taken or (base.dtype is not value.dtype and Dtype.UNKNOWN not in (base.dtype, value.dtype)):
+        return None
+    draft = function.draft()
+    whole = draft.swapped(assign.value, {n: n.value for n in taken})
+    draft.replace(assign, "{x} = torch.where({m}, {whole}, {x})", x=target.value, m=target.slice, whole=whole)
+    return draft.fix(
+        "compute all, and choose",
+        Safety.UNSAFE,
+        f"{target.value.id} is a new tensor: other views of the old one keep their values; both must be of one dtype, and "
+        "what the mask leaves out must be finite or its gradient is NaN",
+    )
+
+
+def elementwise(site: Site, function: Function, value: ast.expr, mask: ast.expr) -> bool:
+    """Whether a value is made element by element of selections by this mask and of numbers."""
+    if function.constant(value) is not None:
+        return True
+    if isinstance(value, ast.Subscript):
+        return (
+            function.same(value.slice, mask)
+            and isinstance(value.value, ast.Name)
+            and same_rank(site, function, mask, value.value)
+        )
+    if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.MatMult):
+        return elementwise(site, function, value.left, mask) and elementwise(site, function, value.right, mask)
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+        return elementwise(site, function, value.operand, mask)
+    op = function.op(value)
+    return (
+        op is not None
+        and op.name in ELEMENTWISE
+        and not op.keywords
+        and all(elementwise(site, function, part, mask) for part in (op.base, *op.args))
+    )
+
+
+def one_column(site: Site, function: Function) -> Fix | None:
+    """`goal[m, label[m]] = number`: the elements whose column is their row's label. The site is either selection."""
+    assign = function.statement(site.node)
+    target = assign.targets[0] if isinstance(assign, ast.Assign) else None
+    if (
+        not isinstance(target, ast.Subscript)
+        or not isinstance(target.slice, ast.Tuple)
+        or len(target.slice.elts) != 2
+        or not isinstance(assign, ast.Assign)
+        or len(assign.targets) != 1
+        or function.constant(assign.value) is None
+    ):
+        return None
+    mask, column = target.slice.elts
+    if (
+        not is_mask(site.fact_of(mask))
+        or not isinstance(column, ast.Subscript)
+        or not function.same(column.slice, mask)
+        or not same_rank(site, function, mask, column.value)
+        or not all(function.pure(n) for n in (mask, column, target.value))
+    ):
+        return None
+    draft = function.draft()
+    draft.replace(
+        assign,
+        "{x}.masked_fill_({m}[:, None] & ({c}[:, None] == torch.arange({x}.shape[1], device={x}.device)), {v})",
+        x=target.value,
+        m=mask,
+        c=column.value,
+        v=assign.value,
+    )
+    return draft.fix(
+        "fill where the column is the row's own",
+        Safety.UNSAFE,
+        "a column that is out of range is left out instead of raising, and a negative one does not count from the end; "
+        "the work is that of all columns",
+    )

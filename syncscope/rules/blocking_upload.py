@@ -1,0 +1,104 @@
+"""A copy from the host to the device that the host waits for: `x.to(device)`, `x.cuda()`.
+
+Why it waits
+------------
+Memory that is not pinned can be paged out, so the host copies it itself and goes on only afterwards. From pinned memory,
+and with `non_blocking=True`, the device fetches it while the host goes on.
+
+Fix safety
+----------
+Unsafe, because the tensor on the host must then not be written before the copy is done; a batch of a loader never is. Where
+the loader is made in the same function, it gets `pin_memory=True`, without which `non_blocking=True` changes little.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+
+FAMILY = Family.COPY
+SEVERITY = Severity.NOTE
+OPS = ("to_device",)
+SEEN_AS = ("aten::_to_copy", "aten::copy_")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        from torch.utils.data import DataLoader
+
+        def train(model, data, device):
+            loader = DataLoader(data, batch_size=64)
+            for x, y in loader:
+                x = x.to(device)  # !
+                model(x).mean().backward()
+        """,
+        """
+        import torch
+        from torch.utils.data import DataLoader
+
+        def train(model, data, device):
+            loader = DataLoader(data, batch_size=64, pin_memory=True)
+            for x, y in loader:
+                x = x.to(device, non_blocking=True)
+                model(x).mean().backward()
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+        from torch.utils.data import DataLoader
+
+        def train(model, data, device):
+            loader = DataLoader(data, batch_size=64, pin_memory=True)
+            for x, y in loader:
+                x = x.to(device, non_blocking=True)
+                model(x).mean().backward()
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.node)} copies from the host and waits for it: pin the memory and say non_blocking=True"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    call = site.node
+    if (
+        not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or call.func.attr not in ("to", "cuda")
+    ):
+        return None
+    if any(k.arg in ("non_blocking", "copy", None) for k in call.keywords) or len(call.args) > 1:
+        return None
+    draft = function.draft()
+    draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
+    loader = loader_around(call, function)
+    if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
+        draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
+    return draft.fix(
+        "copy while the host goes on",
+        Safety.UNSAFE,
+        "the tensor on the host must not be written before the copy is done; without pinned memory the host still waits",
+    )
+
+
+def loader_around(node: ast.AST, function: Function) -> ast.Call | None:
+    """The call that made the loader over which a loop around this node runs, if it stands in this function."""
+    loop = function.loop(node)
+    while loop is not None:
+        source = loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+        while (
+            isinstance(source, ast.Call) and source.args and function.dotted(source.func) in ("enumerate", "tqdm.tqdm")
+        ):
+            source = source.args[0]
+        made = function.value(source) if source is not None else None
+        if isinstance(made, ast.Call) and (function.dotted(made.func) or "").endswith(".DataLoader"):
+            return made
+        loop = function.loop(loop)
+    return None

@@ -1,0 +1,77 @@
+"""A tensor written through a bool mask on the device: `x[mask] = values`.
+
+Why it waits
+------------
+One value is written for each true element of the mask. The host must know how many there are to line them up, so it waits
+until the device has computed the mask and everything before it. One number for all, `x[mask] = 0`, does not wait.
+
+Fix safety
+----------
+Values that are computed from `a[mask]`, element by element, can be computed everywhere and chosen with `torch.where`: unsafe,
+because the name is bound to a new tensor where the old one was written in place (other views of it keep their values), and
+because what is left out must be finite or its gradient is NaN. One class column for each kept row is a comparison with all
+columns: unsafe, because a class that is out of range is then left out instead of raising. Where one mask serves several
+times it is enough to look for its true elements once.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._masked_reduction import indexed_once
+from syncscope.rules._masked_write import chosen, one_column
+from syncscope.rules.boolean_mask_read import with_own_fix
+
+FAMILY = Family.SHAPE
+SEVERITY = Severity.WARNING
+OPS = ("mask_write",)
+SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::nonzero")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            area = torch.zeros_like(x)
+            wide = x > 0
+            area[wide] = (x[wide] - 1) * x[wide]  # !
+            return area
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            area = torch.zeros_like(x)
+            wide = x > 0
+            area = torch.where(wide, (x - 1) * x, area)
+            return area
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; y: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.clone()
+            x[x < 0] = 0
+            return x
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    mask = site.node.slice if isinstance(site.node, ast.Subscript) else site.operand
+    return (
+        f"{view.quote(mask)} is a bool tensor on the device: "
+        f"writing a tensor to {view.quote(site.node)} waits to learn how many rows there are"
+    )
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    return chosen(site, function) or one_column(site, function) or indexed_once(site, function, with_own_fix(function))

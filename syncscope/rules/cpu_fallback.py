@@ -1,0 +1,31 @@
+"""An operator that the OpenCL backends do not have: the CPU runs it.
+
+Why it waits
+------------
+Its arguments are copied to the host, which waits until the device has computed them and everything before them; the result is
+copied back. Reported with `--backend ocl`.
+"""
+
+from __future__ import annotations
+
+from syncscope.model.fact import Site
+from syncscope.rules import Example, Family, Severity, View
+
+FAMILY = Family.FALLBACK
+SEVERITY = Severity.NOTE
+OPS = ("ocl_fallback",)
+SEEN_AS = ("fallback",)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return torch.linalg.svdvals(x)  # !
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"the OpenCL device has no {view.quote(site.node)}: the CPU runs it, and the host waits for its arguments"

@@ -1,0 +1,79 @@
+"""A tensor of the device printed, formatted or logged.
+
+Why it waits
+------------
+To write a number down the host reads it, and waits until the device has computed it and everything before it. Loggers and
+progress bars read what they are given, also where it is never shown.
+
+Fix safety
+----------
+Text that is only used under an `if`, every n steps, can be made there: safe where nothing but plain expressions stands
+between. Otherwise there is no fix: write it down less often, or keep the tensors and read them together.
+"""
+
+from __future__ import annotations
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._reads import only_where_logged
+
+FAMILY = Family.READ
+SEVERITY = Severity.WARNING
+OPS = ("format",)
+SEEN_AS = ("aten::item", "aten::_local_scalar_dense", "aten::_to_copy", "aten::copy_")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def train(model, loader, step: int):
+            for x in loader:
+                loss = model(x.cuda()).mean()
+                line = f"{step}: {loss}"  # !
+                step += 1
+                if step % 100 == 0:
+                    print(line)
+        """
+    ),
+    Example(
+        """
+        import torch
+
+        def report(x: torch.Tensor, step: int):
+            loss = x.mean()
+            line = f"{step}: {loss:.3f}"  # !
+            if step % 2 == 0:
+                return line
+            return ""
+        """,
+        """
+        import torch
+
+        def report(x: torch.Tensor, step: int):
+            loss = x.mean()
+            if step % 2 == 0:
+                line = f"{step}: {loss:.3f}"
+                return line
+            return ""
+        """,
+        Safety.SAFE,
+        "x: float[n]; step: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def report(x: torch.Tensor):
+            print(f"{x.shape[0]} rows of {x.dtype}")
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.operand)} is written down: the host waits to read it"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    return only_where_logged(site, function)

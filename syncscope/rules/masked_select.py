@@ -1,0 +1,63 @@
+"""`masked_select` of a tensor on the device, or `combinations`, which is built on it.
+
+Why it waits
+------------
+The result has one element for each true element of the mask. The host must know how many there are to make it, so it waits
+until the device has computed the mask and everything before it.
+
+Fix safety
+----------
+Where only a sum, a mean or an extreme of what was selected is used, it can be computed over everything with a neutral value
+where the mask is false. What differs is said with each fix: sums differ in their last bits; an empty selection gives -inf from
+`max` instead of an error.
+"""
+
+from __future__ import annotations
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._masked_reduction import reduced
+
+FAMILY = Family.SHAPE
+SEVERITY = Severity.WARNING
+OPS = ("masked_select", "combinations")
+SEEN_AS = ("aten::masked_select", "aten::combinations")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            good = x > 0
+            return x.masked_select(good).sum()  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            good = x > 0
+            return torch.where(good, x, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x.masked_select(x > 0)  # !
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.node)} waits to learn how many elements are selected"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    op = function.op(site.node)
+    mask = op.argument(0, "mask") if op is not None and op.name == "masked_select" else None
+    return reduced(site, function, op.base, mask) if op is not None and mask is not None else None

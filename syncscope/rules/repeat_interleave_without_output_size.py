@@ -1,0 +1,105 @@
+"""`repeat_interleave` with repeats on the device and no `output_size`.
+
+Why it waits
+------------
+The result is as long as the repeats add up to. The host must know the sum to make it, so it waits until the device has
+computed the repeats and everything before them. `output_size=` tells it.
+
+Fix safety
+----------
+Where the repeats were made of a Python list their sum is known without asking: safe for a list that is written out, else
+unsafe, because a list of one count for all elements adds up to something else.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+
+FAMILY = Family.SHAPE
+SEVERITY = Severity.WARNING
+OPS = ("repeat_interleave",)
+SEEN_AS = ("aten::repeat_interleave",)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            repeats = torch.tensor([1, 0, 3], device=x.device)
+            return x.repeat_interleave(repeats, dim=0)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            repeats = torch.tensor([1, 0, 3], device=x.device)
+            return x.repeat_interleave(repeats, dim=0, output_size=4)
+        """,
+        Safety.SAFE,
+        "x: float[3, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, lengths: list[int]):
+            repeats = torch.tensor(lengths, device=x.device)
+            return torch.repeat_interleave(x, repeats, dim=0)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, lengths: list[int]):
+            repeats = torch.tensor(lengths, device=x.device)
+            return torch.repeat_interleave(x, repeats, dim=0, output_size=sum(lengths))
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; lengths: counts[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x.repeat_interleave(2, dim=0)
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.node)} waits to learn what the repeats add up to: output_size= tells it"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    op = function.op(site.node)
+    repeats = op.argument(0, "repeats") if op is not None else None
+    if op is None or repeats is None or not isinstance(site.node, ast.Call) or op.argument(1, "dim") is None:
+        return None
+    made = function.value(repeats)
+    if not isinstance(made, ast.Call) or function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor"):
+        return None
+    if not made.args or (isinstance(repeats, ast.Name) and function.disturbed(repeats.id, made, site.node)):
+        return None
+    counts = made.args[0]
+    draft = function.draft()
+    numbers = [function.constant(e) for e in counts.elts] if isinstance(counts, (ast.List, ast.Tuple)) else []
+    whole = [n for n in numbers if isinstance(n, int)]
+    title = "say how long the result is"
+    if len(whole) == len(numbers) >= 2:
+        draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=str(sum(whole))))
+        return draft.fix(title, Safety.SAFE)
+    if not isinstance(counts, ast.Name) or site.fact_of(counts).is_tensor or touched(function, counts, site.node):
+        return None
+    draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=f"sum({counts.id})"))
+    return draft.fix(title, Safety.UNSAFE, f"{counts.id} must be a list of ints, one for each element")
+
+
+def touched(function: Function, name: ast.Name, end: ast.Call) -> bool:
+    """Whether a list is used at all between two nodes: it may be written then."""
+    first, last = function.view.span(name).end, function.view.span(end).start
+    return any(first <= function.view.span(n).start < last for n in function.names(name.id))

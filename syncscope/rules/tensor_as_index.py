@@ -1,0 +1,82 @@
+"""A 0-dimensional integer tensor of the device as an index: `x[i]`.
+
+Why it waits
+------------
+PyTorch turns such an index into a Python int to give a view of that row, so the host waits until the device has computed the
+index and everything before it. An index of one dimension is gathered on the device.
+
+Fix safety
+----------
+Unsafe, because the row is then a copy and no view of the tensor, and because an index that is out of range is found by the
+device, later.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+
+FAMILY = Family.READ
+SEVERITY = Severity.WARNING
+OPS = ("scalar_index",)
+SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor):
+            best = scores.argmax()
+            return x[best]  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor):
+            best = scores.argmax()
+            return x[best.unsqueeze(0)].squeeze(0)
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]; scores: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor):
+            return x[scores.argmax(dim=1)]
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.operand)} is one number on the device: {view.quote(site.node)} waits to read it"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    taken = site.node
+    if (
+        not isinstance(taken, ast.Subscript)
+        or not isinstance(taken.ctx, ast.Load)
+        or isinstance(taken.slice, ast.Tuple)
+    ):
+        return None
+    index = site.fact_of(taken.slice)
+    if (
+        not index.is_tensor
+        or index.ndim != 0
+        or index.dtype is not Dtype.INT
+        or not site.fact_of(taken.value).is_tensor
+    ):
+        return None
+    draft = function.draft()
+    draft.replace(taken, "{x}[{i}.unsqueeze(0)].squeeze(0)", x=taken.value, i=taken.slice)
+    return draft.fix(
+        "gather the row on the device",
+        Safety.UNSAFE,
+        "it is a copy, no view, and an index out of range is found later, by the device",
+    )

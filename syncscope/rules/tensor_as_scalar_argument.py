@@ -1,0 +1,97 @@
+"""A tensor of the device where a Python number is taken: `x.add(y, alpha=t)`, `x.addcmul(a, b, value=t)`.
+
+Why it waits
+------------
+Such an argument is a number of the host: PyTorch reads it with `.item()`, and waits until the device has computed it and
+everything before it.
+
+Fix safety
+----------
+The product can be written out, with the tensor as a factor. Unsafe, because two roundings take the place of one, and because
+gradients then flow to the factor too.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+
+FAMILY = Family.READ
+SEVERITY = Severity.WARNING
+OPS = ("scalar_slot",)
+SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
+TEMPLATES = {  # (operation, keyword): code
+    ("add", "alpha"): "{x} + {t} * {a}",
+    ("sub", "alpha"): "{x} - {t} * {a}",
+    ("add_", "alpha"): "{x}.add_({t} * {a})",
+    ("sub_", "alpha"): "{x}.sub_({t} * {a})",
+    ("addcmul", "value"): "{x} + {t} * {a} * {b}",
+    ("addcmul_", "value"): "{x}.add_({t} * {a} * {b})",
+    ("addcdiv", "value"): "{x} + {t} * {a} / {b}",
+    ("addcdiv_", "value"): "{x}.add_({t} * {a} / {b})",
+}
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            rate = y.detach().sigmoid().mean()
+            return torch.add(x, y, alpha=rate)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            rate = y.detach().sigmoid().mean()
+            return x + rate * y
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; y: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def update(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor):
+            rate = b.norm()
+            x = x.clone()
+            x.addcdiv_(a, b + 10, value=rate)  # !
+            return x
+        """,
+        """
+        import torch
+
+        def update(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor):
+            rate = b.norm()
+            x = x.clone()
+            x.add_(rate * a / (b + 10))
+            return x
+        """,
+        Safety.UNSAFE,
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.operand)} is a tensor where a Python number is taken: {view.quote(site.node)} waits to read it"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    op = function.op(site.node)
+    if op is None or not isinstance(site.node, ast.expr) or len(op.keywords) != 1 or not 1 <= len(op.args) <= 2:
+        return None
+    keyword, factor = next(iter(op.keywords.items()))
+    template = TEMPLATES.get((op.name, keyword))
+    if template is None or ("{b}" in template) != (len(op.args) == 2) or site.fact.ndim != 0:
+        return None
+    draft = function.draft()
+    draft.replace(site.node, template, x=op.base, t=factor, a=op.args[0], b=op.args[-1])
+    return draft.fix(
+        "write the product out",
+        Safety.UNSAFE,
+        "two roundings take the place of one, and gradients flow to the factor too",
+    )

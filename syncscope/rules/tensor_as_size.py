@@ -1,0 +1,43 @@
+"""A tensor on the device where a size, a length or a bound is taken: `arange(n)`, `x.view(n, -1)`, `x[:n]`, `range(n)`.
+
+Why it waits
+------------
+Shapes are the host's: to make a tensor of that size it reads the number, and waits until the device has computed it and
+everything before it. Sizes that come from `x.shape` are known to the host; those that come from values are not.
+"""
+
+from __future__ import annotations
+
+from syncscope.model.fact import Site
+from syncscope.rules import Example, Family, Severity, View
+
+FAMILY = Family.SHAPE
+SEVERITY = Severity.WARNING
+OPS = ("size",)
+SEEN_AS = (
+    "aten::item",
+    "aten::_local_scalar_dense",
+)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, lengths: torch.Tensor):
+            longest = lengths.max()
+            return torch.arange(longest, device=x.device) < lengths[:, None]  # !
+        """
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, lengths: torch.Tensor):
+            return torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+        """
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.operand)} is a tensor on the device and taken as a size: the host waits to read it"

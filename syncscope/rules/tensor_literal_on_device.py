@@ -1,0 +1,101 @@
+"""`torch.tensor(value, device=device)`: a Python value copied to the device.
+
+Why it waits
+------------
+The value is written to the host's memory first and copied from there, and the host waits for the copy, which comes after
+everything that was asked for before. `torch.full` gives the number with the kernel instead.
+
+Fix safety
+----------
+Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives `torch.tensor`
+its own dtype. A list that stays the same from step to step can be made once, before the loop.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site, Value
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
+
+FAMILY = Family.COPY
+SEVERITY = Severity.WARNING
+OPS = ("tensor_literal",)
+SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh")
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x * torch.tensor(0.5, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x * torch.full((), 0.5, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return torch.tensor(-7, dtype=x.dtype, device=x.device) + torch.tensor(True, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, epoch: int):
+            return x * torch.tensor(epoch, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, epoch: int):
+            return x * torch.full((), epoch, device=x.device)
+        """,
+        Safety.UNSAFE,
+        "x: float[n]; epoch: count",
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    return f"{view.quote(site.node)} copies a Python value to the device, and waits for the copy"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    call = site.node
+    if not isinstance(call, ast.Call) or function.dotted(call.func) != "torch.tensor" or len(call.args) != 1:
+        return None
+    if any(k.arg not in ("device", "dtype", "requires_grad") for k in call.keywords):
+        return None
+    value = call.args[0]
+    written = function.constant(value)
+    plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+    known = plain or (written is not None and abs(written) < 2**31)
+    if not known and site.fact_of(value).kind is not Value.SCALAR:
+        return None
+    draft = function.draft()
+    more = "".join(f", {k.arg}={{{k.arg}}}" for k in call.keywords if k.arg is not None)
+    parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    draft.replace(call, f"torch.full((), {{value}}{more})", value=value, **parts)
+    title = "fill a tensor on the device"
+    if known:
+        return draft.fix(title, Safety.SAFE)
+    return draft.fix(title, Safety.UNSAFE, "a numpy number gets torch's default dtype, not its own")
