@@ -23,8 +23,8 @@ MUCH, NOTHING = 0.05, 0.005  # shares of a step
 LABEL = 9  # width of the labels at the left of the summary
 
 # heading, width, and how soon it is left out where there is little room
-MEASURED = (("reads", 7, 2), ("blocked", 10, 1), ("idle after", 12, 3))
-PRICED = (("alone", 9, 4), ("last", 8, 4), ("share", 8, 0), ("of step", 9, 0))
+MEASURED = (("reads", 6, 2), ("blocked", 9, 1), ("idle after", 11, 3))
+PRICED = (("alone", 8, 4), ("last", 8, 4), ("share", 8, 0), ("of step", 9, 0))
 
 
 def export(report: Report) -> str:
@@ -100,10 +100,10 @@ def recorded(trace: Trace) -> str:
 
 
 def sparkline(values: list[int], width: int) -> str:
-    """A bar for each value, from nothing to the largest; empty where they do not fit."""
+    """A bar for each value, from nothing to the largest or twice the median; empty where they do not fit."""
     if len(values) > width or len(values) < 2:
         return ""
-    top = max(values) or 1
+    top = min(max(values), 2 * sorted(values)[len(values) // 2]) or 1  # a first step that compiles dwarfs the others
     return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value / top))] for value in values)
 
 
@@ -124,11 +124,11 @@ def table(report: Report, width: int) -> Iterator[Text]:
         share = line.price.share / step if line.price and step else None
         cells = {
             "reads": f"{line.count:.3g}",
-            "blocked": f"{line.blocked / scale:.2f}",
-            "idle after": f"{line.idle_after / scale:.2f}",
-            "alone": f"{line.price.alone / scale:.2f}" if line.price else "-",
-            "last": f"{line.price.last / scale:.2f}" if line.price else "-",
-            "share": f"{line.price.share / scale:.2f}" if line.price else "-",
+            "blocked": figures.fixed(line.blocked / scale),
+            "idle after": figures.fixed(line.idle_after / scale),
+            "alone": figures.fixed(line.price.alone / scale) if line.price else "-",
+            "last": figures.fixed(line.price.last / scale) if line.price else "-",
+            "share": figures.fixed(line.price.share / scale) if line.price else "-",
             "of step": figures.percent(share),
         }
         yield Text()
