@@ -158,6 +158,8 @@ def _with_modes(graph: Graph, members: Sequence[int], value: _Value, price: Pric
     own = [m for m in members if m not in left]
     by_step: dict[int, list[int]] = {}
     for member in own:
+        if graph.steps and graph.reads[member].step < 0:
+            continue  # between the steps
         by_step.setdefault(graph.reads[member].step if graph.steps else member, []).append(member)
 
     def saved(outcome: Outcome) -> float:

@@ -67,7 +67,7 @@ def remarks(report: Report, graph: Graph) -> tuple[str, ...]:
 
 def name(line: Line) -> str:
     """A line in a sentence."""
-    return f"{line.op} at {line.place}" if line.place else line.op
+    return f"`{line.op}` at {line.place}" if line.place else f"`{line.op}`, whose line was not recorded"
 
 
 def _count(number: int, what: str) -> str:
