@@ -271,10 +271,11 @@ def clamped(site: Site, function: Function) -> Fix | None:
     if which not in ("max", "min") or function.constant(other) is None:
         return None
     bound = "min" if which == "max" else "max"
+    cut = "" if site.fact.dtype in (Dtype.INT, Dtype.BOOL) else ".detach()"  # as the number was
     draft = function.draft()
     if used is read:
-        draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=tensor, c=other)
+        draft.replace(call, f"{{t}}{cut}.clamp({bound}={{c}})", t=tensor, c=other)
     else:
-        draft.replace(read, "{t}", t=tensor)
+        draft.replace(read, f"{{t}}{cut}", t=tensor)
         draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=used, c=other)
     return draft.fix("keep it on the device, and clamp", Safety.UNSAFE, STAYS)

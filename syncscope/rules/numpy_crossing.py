@@ -40,7 +40,7 @@ EXAMPLES = (
 
         def loss(x: torch.Tensor):
             error = x.square().mean()
-            return error.exp()
+            return error.detach().exp()
         """,
         Safety.UNSAFE,
         "x: finite[n + 1]",
@@ -69,7 +69,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if name not in ON_DEVICE or name in ("floor", "ceil") or site.fact.dtype is not Dtype.FLOAT:
         return None
     draft = function.draft()
-    draft.replace(call, f"{{t}}.{name}()", t=call.args[0])
+    draft.replace(call, f"{{t}}.detach().{name}()", t=call.args[0])
     return draft.fix(
         "compute it on the device",
         Safety.UNSAFE,
