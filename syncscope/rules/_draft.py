@@ -43,6 +43,33 @@ Part = ast.expr | cst.BaseExpression | str
 Left = cst.CSTNode
 
 
+def parse(function: Function) -> tuple[cst.Module, dict[tuple[int, int], cst.BaseExpression]]:
+    """A tree of this function only, and its expressions by span.
+
+    An indented function is put under `if True:` as it stands, not dedented, so that its strings keep their text.
+
+    Raises:
+        Unfit: libcst cannot read it.
+    """
+    view, scope = function.view, function.scope
+    code, shift = view.code.decode(), 0
+    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        start, head = view.starts[scope.lineno - 1], "if True:\n" if scope.col_offset else ""
+        code = head + view.code[start : view.span(scope).end].decode()
+        shift = start - len(head)
+    try:
+        wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
+    except cst.ParserSyntaxError as error:  # Python that is newer than libcst's grammar
+        raise Unfit(f"libcst cannot read the code around: {error.message}") from error
+    spans = wrapper.resolve(ByteSpanPositionProvider)
+    nodes = {
+        (span.start + shift, span.start + span.length + shift): node
+        for node, span in spans.items()
+        if isinstance(node, cst.BaseExpression)
+    }
+    return wrapper.module, nodes
+
+
 class Draft:
     """Edits that will make one fix.
 
@@ -57,32 +84,9 @@ class Draft:
         self.view = function.view
         self.edits: list[Edit] = []
         self.needed: dict[str, None] = {}  # imports to add, as templates call them
-        self._nodes = self._parse()
-
-    def _parse(self) -> dict[tuple[int, int], cst.BaseExpression]:
-        """The expressions of the function by span, from a tree of this function only.
-
-        An indented function is put under `if True:` as it stands, not dedented, so that its strings keep their text.
-        """
-        scope = self.function.scope
-        code, shift = self.view.code.decode(), 0
-        if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            start, head = self.view.starts[scope.lineno - 1], ""
-            if scope.col_offset:
-                head = "if True:\n"
-            code = head + self.view.code[start : self.view.span(scope).end].decode()
-            shift = start - len(head)
-        try:
-            wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
-        except cst.ParserSyntaxError as error:  # Python that is newer than libcst's grammar
-            raise Unfit(f"libcst cannot read the code around: {error.message}") from error
-        self.module = wrapper.module
-        spans = wrapper.resolve(ByteSpanPositionProvider)
-        found = {}
-        for node, span in spans.items():
-            if isinstance(node, cst.BaseExpression):
-                found[span.start + shift, span.start + span.length + shift] = node
-        return found
+        if function.parsed is None:
+            function.parsed = parse(function)
+        self.module, self._nodes = function.parsed
 
     def node(self, expr: ast.expr) -> cst.BaseExpression:
         """The libcst node of an expression of the function, to be put anywhere."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncscope.model.fact import UNKNOWN, Fact, Site
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from syncscope.rules._draft import Draft
     from syncscope.rules._view import View
 
@@ -46,6 +48,8 @@ class Function:
     def __init__(self, view: View, scope: ast.AST) -> None:
         self.view = view
         self.scope = scope
+        self.parsed: tuple[cst.Module, dict[tuple[int, int], cst.BaseExpression]] | None = None  # the draft's, once
+        self.mended: frozenset[int] | None = None  # ids of selections that have a fix of their own, once
 
     def draft(self) -> Draft:
         """A new set of edits; only here is the function parsed with libcst."""

@@ -93,7 +93,7 @@ def zero_if_empty(function: Function, guard: ast.IfExp, base: ast.expr, mask: as
     )
 
 
-def indexed_once(site: Site, function: Function, better: set[int]) -> Fix | None:
+def indexed_once(site: Site, function: Function, better: frozenset[int]) -> Fix | None:
     """One `nonzero` instead of one wait for each use of the same mask. `better`: ids of nodes that have another fix."""
     mask = site.node.slice if isinstance(site.node, ast.Subscript) else None
     if not isinstance(mask, ast.Name) or (definition := function.definition(mask)) is None:

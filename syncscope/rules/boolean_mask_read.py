@@ -269,8 +269,15 @@ def alone(site: Site, function: Function) -> Fix | None:
     )
 
 
-def with_own_fix(function: Function) -> set[int]:
+def with_own_fix(function: Function) -> frozenset[int]:
     """The selections of a function that become something better than an index."""
+    if function.mended is None:
+        function.mended = frozenset(own_fixes(function))
+    return function.mended
+
+
+def own_fixes(function: Function) -> set[int]:
+    """As `with_own_fix`, worked out."""
     found = {id(s.node) for s in function.sites if s.op == "mask_read" and alone(s, function) is not None}
     writes = (s for s in function.sites if s.op == "mask_write")
     return found | {id(s.node) for s in writes if chosen(s, function) or one_column(s, function)}

@@ -1,42 +1,27 @@
-"""Lints and fixes a piece of code with one rule."""
+"""Lints and fixes a piece of code with one rule, or with all."""
 
 from __future__ import annotations
 
-import ast
+from collections.abc import Collection
 
-from syncscope import rules
-from syncscope.model.finding import Finding
-from syncscope.tensors.interpret import sites
-
-
-def findings(code: str, name: str) -> list[Finding]:
-    """What one rule finds, all confidences, hot or cold."""
-    rule = rules.builtin()[name]
-    data = code.encode()
-    tree = ast.parse(data)
-    view = rules.View(data, sites(data, "example.py", tree=tree), tree)
-    found = []
-    for site in view.sites:
-        if site.op not in rule.OPS or (said := rule.message(site, view)) is None:
-            continue
-        fix = rule.rewrite(site, view.function(site)) if hasattr(rule, "rewrite") else None
-        found.append(
-            Finding(name, site.place, 0, 0, 0, site.span, said, site.sure, site.hot, site.heat, site.fact.why, fix)
-        )
-    return found
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check, check_source
+from syncscope.linter.fixing import mend
+from syncscope.model.finding import Finding, Safety
 
 
-def fixed(code: str, name: str) -> str:
-    """The code after all fixes of one rule, the suggested ones too."""
-    data = code.encode()
-    for _ in range(10):
-        taken = []
-        for finding in findings(data.decode(), name):
-            edits = finding.fix.edits if finding.fix is not None else ()
-            if edits and not any(a.span.overlaps(b.span) for a in edits for b in taken):
-                taken += edits
-        if not taken:
-            return data.decode()
-        for edit in sorted(taken, key=lambda e: e.span, reverse=True):
-            data = data[: edit.span.start] + edit.text.encode() + data[edit.span.end :]
-    raise AssertionError("fixes do not come to an end")
+def config(*rules: str) -> Config:
+    """Everything is shown: cold findings, unsure ones, what falls back to the CPU."""
+    return Config(select=rules, all=True, min_confidence="low", backend="ocl")
+
+
+def findings(code: str, *rules: str) -> list[Finding]:
+    """What these rules find; all rules where none is named."""
+    return list(check("example.py", code.encode(), config(*rules)).findings)
+
+
+def fixed(code: str, *rules: str, allowed: Collection[Safety] = tuple(Safety)) -> str:
+    """The code after all fixes of these rules, by default the suggested ones too."""
+    result = mend("example.py", code.encode(), lambda s: check_source(s, config(*rules)).findings, allowed)
+    assert not result.refused, result.refused
+    return result.raw.decode()
