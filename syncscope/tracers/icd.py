@@ -104,23 +104,26 @@ class Patches:
             for loader in loaders():
                 for handle in platforms(loader):
                     table = table_of(handle)
-                    if table not in self.tables:
-                        self.tables[table] = loader
-                        self._hook(library, table)
-                        new = True
+                    new |= self.hook(table, loader)
             self._loads = library.loads()
             return new
 
-    def _hook(self, library: c.CDLL, table: int) -> None:
+    def hook(self, table: int, origin: str) -> bool:
+        """Puts our functions into a table; whether it was a new one."""
+        library = native.library()
+        if library is None or table in self.tables:
+            return False
+        self.tables[table] = origin
         vendor = (c.c_void_p * SLOTS).from_address(table)
         copy = (c.c_void_p * SLOTS)(*vendor)
         if not library.add_table(table, copy):
-            return
+            return False
         for hook in library.hook_list()[: library.number_of_hooks()]:
             if vendor[hook.slot]:  # a vendor may leave a slot empty
                 address = table + 8 * hook.slot
                 self._before[address] = (vendor[hook.slot] or 0, hook.address)
                 poke(address, hook.address)
+        return True
 
     def restore(self) -> None:
         """Puts the vendors' own functions back, except where somebody hooked over us: there ours stay and pass on."""

@@ -42,6 +42,12 @@ def library() -> c.CDLL | None:
 _reasons: list[str] = []
 
 
+def cycles_are_time() -> bool:
+    """Whether CLOCK_MONOTONIC counts the processor's cycles, which are faster to read."""
+    source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    return source.exists() and source.read_text().strip() == "tsc"
+
+
 def why_not() -> str:
     """Why there is no compiled hook, in words; "" where there is one."""
     return "" if library() else "; ".join(_reasons) or "no native hook"
@@ -75,8 +81,7 @@ def _open(path: Path) -> c.CDLL | None:
     u64 = c.c_uint64
     found.hook_list.restype = c.POINTER(Hook)
     found.add_table.argtypes = [c.c_void_p, c.c_void_p]
-    found.start.argtypes = [c.c_int, u64]
-    found.start.restype = None
+    found.start.argtypes = [c.c_int, u64, c.c_int]
     found.waits_of_this_thread.restype = c.POINTER(u64)
     found.settle.argtypes = [u64]
     found.settle.restype = None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.errors import UserError
 from syncscope.model.trace import Flag, Kind, Lane
 from syncscope.tracers import clocks, native, spool
 from syncscope.tracers.columns import Builder
@@ -75,7 +76,13 @@ class Recording:
             self.notes.append(native.why_not())
             return
         self._handle, self.path = spool.create(self._folder)
-        library.start(self._handle, spool.HEADER)
+        failed = library.start(self._handle, spool.HEADER, native.cycles_are_time())
+        if failed:
+            os.close(self._handle)
+            self.path.unlink(missing_ok=True)
+            raise UserError(
+                f"cannot record into {self.path}: {os.strerror(failed)}", "set TMPDIR to a folder with room"
+            )
         patches.install()
 
     def settle(self) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from syncscope.errors import UserError
 
 HEADER = 4096  # bytes of JSON before the first record; a page, as mappings want it
+WINDOW = 1 << 18  # bytes at the front that the hook writes into; a full window is appended to the file
 CALL, STAMP, QUEUE, NAME, CLOCK, DEVICE = range(1, 7)
 BLOCKING, FAILED, PROFILED, FORCED, OUT_OF_ORDER = 1, 2, 4, 8, 16
 
@@ -34,6 +35,7 @@ def create(folder: Path | None = None, suffix: str = ".spool") -> tuple[int, Pat
     """
     now, unix = time.monotonic_ns(), time.time_ns()
     header = {"syncscope": 1, "pid": os.getpid(), "origin_ns": unix, "monotonic_ns": now}
+    header["window"] = WINDOW if suffix == ".spool" else 0
     try:
         handle, name = tempfile.mkstemp(prefix=f"syncscope-{os.getpid()}-", suffix=suffix, dir=folder)
         os.write(handle, json.dumps(header).encode().ljust(HEADER))
@@ -55,12 +57,18 @@ def read(path: Path) -> tuple[dict[str, Any], NDArray[Any]]:
             header = json.loads(file.read(HEADER))
         except ValueError as error:
             raise UserError(f"{path} is not a recording of syncscope", "it should end in .spool") from error
-    size = (path.stat().st_size - HEADER) // RECORD.itemsize
-    if size <= 0:
+    window = header.get("window", 0)
+    size = path.stat().st_size - HEADER
+    if size < max(window, RECORD.itemsize):
         return header, np.zeros(0, RECORD)
-    records = np.memmap(path, RECORD, "r", HEADER, (size,))
-    written = int(np.searchsorted(records["type"] == 0, True))  # zeros follow the last record
-    return header, records[:written]
+    records = np.memmap(path, RECORD, "r", HEADER, (size // RECORD.itemsize,))
+    if not window:
+        return header, records
+    latest, appended = np.split(records, [window // RECORD.itemsize])
+    if len(appended) * RECORD.itemsize // window > latest[0]["t0"]:  # killed between the append and the clearing
+        return header, appended
+    written = int(np.searchsorted(latest["type"] == 0, True))  # zeros follow the last record
+    return header, np.concatenate([appended, latest[:written]])
 
 
 def texts(records: NDArray[Any]) -> dict[int, str]:
