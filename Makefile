@@ -30,7 +30,7 @@ $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet "$(TORCH)"
-	$(BIN)/pip install --quiet --editable ".[trace,opencl,tensorboard,dev]"
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --editable ".[trace,opencl,tensorboard,dev]"
 	touch $@
 
 clean:

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Two workers with two threads each would wait for one another in every small operator.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
 
 
