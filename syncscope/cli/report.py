@@ -103,6 +103,7 @@ def command(
     failed = False
     over: list[str] = []
     objects: list[Any] = []
+    written: set[Path] = set()
     for path in paths:
         try:
             report = read(path, source, steps, not no_price)
@@ -111,7 +112,7 @@ def command(
             elif output is None:
                 show(report, exporter, name)
             else:
-                keep(report, exporter, target(Path(output), path, exporter, len(paths) > 1))
+                keep(report, exporter, target(Path(output), path, exporter, written if len(paths) > 1 else None))
             over += _gate.broken(report, max_reads_per_step, max_price)
         except UserError as error:
             failed = True
@@ -199,12 +200,20 @@ def keep(report: Report, exporter: ModuleType, out: Path) -> None:
     click.echo(f"wrote {out}", err=True)
 
 
-def target(output: Path, path: str, exporter: ModuleType, many: bool) -> Path:
-    """Where the report of one file goes: to the output itself, or into it where it is a folder or there are many."""
-    if hasattr(exporter, "write") or not (many or output.is_dir()):
+def target(output: Path, path: str, exporter: ModuleType, taken: set[Path] | None) -> Path:
+    """Where the report of one file goes: to the output, or into it where it is a folder or there are many (`taken`)."""
+    from syncscope.exporters import stem
+
+    if hasattr(exporter, "write") or (taken is None and not output.is_dir()):
         return output
-    stem = path.replace("\\", "/").rpartition("/")[2].partition(".")[0]
-    return output / f"{stem}{exporter.SUFFIX}"
+    taken = set() if taken is None else taken
+    names = (
+        output / f"{stem(path)}{number}{exporter.SUFFIX}"
+        for number in ("", *(f"-{n}" for n in range(2, len(taken) + 3)))
+    )
+    found = next(name for name in names if name not in taken)
+    taken.add(found)
+    return found
 
 
 def replace_file(path: Path, content: bytes) -> None:

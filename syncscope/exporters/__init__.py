@@ -13,3 +13,12 @@ or, where the format is a folder of files, in place of `export`
 Exporters compute no analysis: what is not in the `Report` is not shown. `report.sources` holds the text of the files that
 were at hand, by the path that places name; the exporter reads no files of its own.
 """
+
+from __future__ import annotations
+
+import re
+
+
+def stem(path: str) -> str:
+    """What a trace's file is called, without the folders and the endings: `resnet` of `runs/resnet.pt.trace.json.gz`."""
+    return re.sub(r"(\.pt)?(\.trace)?(\.json)?(\.gz)?$", "", path.replace("\\", "/").rpartition("/")[2])

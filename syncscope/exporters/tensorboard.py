@@ -22,6 +22,7 @@ import numpy as np
 
 from syncscope import kineto
 from syncscope.exporters import _figures as figures
+from syncscope.exporters import stem
 from syncscope.exporters._owners import with_owners
 from syncscope.exporters._xplane import WAITS, xspace
 from syncscope.model.report import Line, Read, Report
@@ -53,7 +54,7 @@ def run_of(name: str) -> str:
     """The run that a file belongs to: the folder of one laid out as here, else its own name."""
     path = Path(name.replace("\\", "/"))
     is_ours = re.fullmatch(r".+_\d+\.\d+\.pt\.trace\.json(\.gz)?", path.name)
-    return (path.parent.name if is_ours else "") or path.name.split(".")[0] or "syncscope"
+    return (path.parent.name if is_ours else "") or stem(path.name) or "syncscope"
 
 
 def how_to_open(folder: Path) -> str:

@@ -171,6 +171,14 @@ def test_many_files_as_one_list(folder):
     assert sorted(p.name for p in (folder / "out").iterdir()) == ["a.json", "b.json"]
 
 
+def test_files_of_one_name_do_not_overwrite_each_other(folder):
+    for name in ("a/run.json", "b/run.json.gz"):
+        kineto.save(recording(name), folder / "runs" / name)
+    assert report("runs", "-o", "out", "--format", "json").exit_code == 0
+    paths = {p.name: json.loads(p.read_text())["name"] for p in (folder / "out").iterdir()}
+    assert paths == {"run.json": "runs/a/run.json", "run-2.json": "runs/b/run.json.gz"}
+
+
 def test_formats_are_found_by_name(folder):
     code, _, err = outcome("run.pt.trace.json.gz", "--format", "tensorbord", "-o", "x")
     assert code == 2

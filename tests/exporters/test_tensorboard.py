@@ -99,8 +99,8 @@ def test_a_second_export_is_a_run_of_its_own(report, files, tmp_path):
     ("name", "run"),
     [
         ("logs/today/host_42.1700.pt.trace.json.gz", "today"),
-        ("host_42.1700.pt.trace.json", "host_42"),
-        ("traces/resnet.json.gz", "resnet"),
+        ("host_42.1700.pt.trace.json", "host_42.1700"),
+        ("traces/qwen1.5.json.gz", "qwen1.5"),
         ("", "syncscope"),
     ],
 )
