@@ -231,7 +231,7 @@ def unified(name: str, before: bytes, after: bytes, color: bool) -> str:
 
     old, new = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
     rows = []
-    for row in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
+    for row in difflib.unified_diff(old, new, f"a/{name.lstrip('/')}", f"b/{name.lstrip('/')}"):
         whole = row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
         style = {"+": "green", "-": "red", "@": "cyan"}.get(row[0]) if not row.startswith(("+++", "---")) else None
         rows.append(click.style(whole[:-1], fg=style) + "\n" if color and style else whole)

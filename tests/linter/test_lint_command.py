@@ -1,0 +1,177 @@
+"""`syncscope lint` as people use it: what is found, how it is shown, what it exits with."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from linter.conftest import MASKS, READS
+
+CLEAN = "import torch\n\n\ndef f(x):\n    return x + 1\n"
+
+
+def test_findings_exit_with_one_and_a_clean_file_with_zero(door):
+    door.write("train.py", READS)
+    door.write("clean.py", CLEAN)
+    found = door("lint", "train.py", "clean.py")
+    assert (found.code, found.lines) == (1, [("train.py", 11, "host-read")])
+    assert "1 finding in 1 of 2 files" in found.err
+    clean = door("lint", "clean.py")
+    assert (clean.code, clean.out) == (0, "")
+    assert door("lint", "--exit-zero", "train.py").code == 0
+
+
+def test_arrows_stand_under_the_expression_whatever_comes_before_it(door):
+    door.write("train.py", READS.replace("print(loss", 'print("日本 é", loss'))
+    line, arrows = door("lint", "train.py").out.splitlines()[1:3]
+    assert line.endswith('print("日本 é", loss.item())')
+    # each of the two wide letters takes two columns
+    assert arrows.index("^") == line.index("loss.item") + 2
+    assert arrows.count("^") == len("loss.item()")
+
+
+def test_what_would_steer_a_terminal_is_not_printed(door):
+    door.write("train.py", READS.replace("print(loss", 'print("\x1b[31m\a", loss'))
+    assert "\x1b" not in door("lint", "train.py").out
+    assert "\a" not in door("lint", "train.py").out
+
+
+def test_colour_needs_a_terminal_or_force_and_no_color_wins(door, monkeypatch):
+    door.write("train.py", READS)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[35mhost-read\x1b[0m" in door("lint", "train.py").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in door("lint", "train.py").out
+
+
+def test_select_and_ignore_take_rules_families_and_all(door):
+    door.write("train.py", READS)
+    door.write("loss.py", MASKS)
+    assert {rule for _, _, rule in door("lint").lines} == {"host-read", "nonzero"}
+    assert {rule for _, _, rule in door("lint", "--select", "host-read").lines} == {"host-read"}
+    assert {rule for _, _, rule in door("lint", "--select", "data-dependent-shape").lines} == {"nonzero"}
+    assert {rule for _, _, rule in door("lint", "--select", "ALL", "--ignore", "nonzero,unique").lines} == {"host-read"}
+
+
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+def test_a_misspelt_rule_is_an_error_with_the_nearest_name(door, option):
+    ran = door("lint", option, "host-raed")
+    assert ran.code == 2
+    assert "no rule is called 'host-raed'" in ran.err
+    assert "did you mean 'host-read'?" in ran.err
+
+
+def test_cold_code_is_counted_and_shown_when_asked_for(door):
+    door.write(
+        "evaluate.py",
+        """\
+        import torch
+
+        @torch.no_grad()
+        def evaluate(model, loader):
+            for images, labels in loader:
+                print(torch.cosine_similarity(model(images), labels.cuda()).sum().item())
+        """,
+    )
+    usual = door("lint")
+    assert usual.lines == []
+    assert "1 in cold code (--all)" in usual.err
+    assert door("lint", "--all").lines == [("evaluate.py", 6, "host-read")]
+
+
+def test_json_is_a_list_with_the_promised_keys(door):
+    door.write("loss.py", MASKS)
+    (found,) = json.loads(door("lint", "--format", "json").out)
+    assert {
+        "path",
+        "line",
+        "column",
+        "end_line",
+        "end_column",
+        "rule",
+        "confidence",
+        "severity",
+        "message",
+        "fix",
+    } <= set(found)
+    assert (found["path"], found["line"], found["column"]) == ("loss.py", 6, 18)
+    assert (found["end_line"], found["end_column"]) == (6, 18 + len("torch.nonzero(target == 9, as_tuple=True)"))
+    assert found["confidence"] in {"low", "medium", "high"}
+    assert found["fix"]["safety"] == "safe"
+
+
+def test_explain_finding_prints_how_it_is_known(door):
+    door.write("train.py", READS)
+    assert "known because" in door("lint", "--explain-finding").out
+    assert "known because" not in door("lint").out
+
+
+def test_statistics_count_by_rule_and_confidence(door):
+    door.write("train.py", READS + READS.replace("train(", "train_again("))
+    head, row = door("lint", "--statistics").out.splitlines()
+    assert head.split() == ["count", "high", "medium", "low", "fixable", "rule"]
+    count, high, medium, low, _, rule = row.split()
+    assert (count, rule) == ("2", "host-read")
+    assert int(high) + int(medium) + int(low) == 2
+
+
+def test_output_goes_to_a_file(door):
+    door.write("train.py", READS)
+    ran = door("lint", "--format", "json", "-o", "found.json")
+    assert ran.out == ""
+    assert len(json.loads((door.folder / "found.json").read_text())) == 1
+
+
+def test_standard_input_is_linted_under_the_name_it_is_given(door):
+    ran = door("lint", "-", "--stdin-filename", "src/train.py", stdin=READS)
+    assert ran.lines == [("src/train.py", 11, "host-read")]
+    assert ran.code == 1
+
+
+def test_standard_input_is_fixed_onto_standard_output(door):
+    ran = door("lint", "--fix", "-", stdin=MASKS)
+    assert "masked_fill_" in ran.out
+    assert "nonzero" not in ran.out
+    assert ran.code == 0
+    untouched = door("lint", "--fix", "-", stdin=CLEAN)
+    assert untouched.out == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["nowhere.py"], "there is no 'nowhere.py'"),
+        (["no/**/*.py"], "nothing matches 'no/**/*.py'"),
+        (["--unsafe-fixes"], "pass --fix too"),
+        (["--fix", "--interactive"], "do not go together"),
+        (["--reason", "x"], "--reason belongs to --add-allow"),
+        (["--stdin-filename", "x.py"], "pass - as the path"),
+        (["-", "x.py"], "standard input comes alone"),
+        (["--config", "none.toml"], "cannot read none.toml"),
+        (["--format", "yaml"], "'yaml' is not one of"),
+        (["--jobs", "0"], "0 is not in the range"),
+    ],
+)
+def test_wrong_usage_is_told_and_exits_with_two(door, args, said):
+    ran = door("lint", *args)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_help_teaches_by_examples(door):
+    ran = door("lint", "--help")
+    assert "syncscope lint --fix src/" in ran.out
+    assert "Exit code: 0 clean, 1 findings, 2 usage" in ran.out
+
+
+def test_the_command_itself_exits_as_promised_and_imports_no_torch_and_no_libcst(door):
+    code = (
+        "import sys; sys.argv[0] = 'syncscope'\n"
+        "from syncscope.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: code = end.code\n"
+        "print(code, sorted({'torch', 'libcst', 'numpy', 'pyopencl', 'rich'} & set(sys.modules)))"
+    )
+    door.write("clean.py", CLEAN)
+    run = subprocess.run([sys.executable, "-c", code, "lint", "clean.py"], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "0 []"
