@@ -9,10 +9,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-import syncscope
 from syncscope.model.source import Place
 
-HERE = str(Path(syncscope.__file__).parent) + "/"
+HERE = str(Path(__file__).parents[1]) + "/"
 _PATHS = sysconfig.get_paths()
 _STANDARD = tuple({_PATHS["stdlib"] + "/", _PATHS["platstdlib"] + "/"})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
