@@ -18,6 +18,8 @@ def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     Each input costs one wait of the host. Watchers see one span, `fallback of aten::x`, that holds all of it.
     """
     name = "fallback of aten::" + op._schema.name.partition("::")[2]
+    if any(r.alias_info is not None and not r.alias_info.is_write for r in op._schema.returns):
+        raise NotImplementedError(f"{op._schema.name} gives a view, and the device `ocl` has no kernel for it")
     counts[name] = counts.get(name, 0) + 1
     start = monotonic_ns()
     result = _run(op, name, args, kwargs)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from syncscope.kernels import fallback, queue
+from syncscope.kernels import fallback, queue, storage
 
 Kernel = Callable[..., Any]
 native: dict[str, Kernel] = {}  # an overload such as "add.out" or "relu" -> what runs it on the device
@@ -60,10 +60,38 @@ def has_composite(name: str) -> bool:
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key) for key in keys)
 
 
+def _sized(target: torch._ops.OpOverload, kernel: Kernel) -> Kernel:
+    """The kernel, with its outputs given the shape that PyTorch infers where they come without elements.
+
+    The variants without `out=` bring a tensor of the right shape; a caller of `out=` may pass an empty one.
+    """
+    outputs = tuple(a.name for a in target._schema.arguments if a.is_out)
+    first = outputs[0]
+
+    def bare(x: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+        return type(x)(map(bare, x)) if isinstance(x, (list, tuple)) else x
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs[first].numel():
+            shapes = {name: bare(x) for name, x in kwargs.items()}
+            target(*map(bare, args), **shapes)
+            for name in outputs:
+                if kwargs[name].shape != shapes[name].shape:
+                    storage.resize(kwargs[name], shapes[name].shape)
+        return kernel(*args, **kwargs)
+
+    return run
+
+
 def watched(name: str, kernel: Kernel) -> Kernel:
     """The kernel, told to the queue's watchers, with the CPU behind it."""
     target = overload(name)
     label = "aten::" + name.partition(".")[0]
+    infers_shape = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
+    if infers_shape and any(argument.is_out for argument in target._schema.arguments):
+        kernel = _sized(target, kernel)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not queue.watchers:

@@ -44,7 +44,7 @@ def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
     """The kernel `name` of a source, its arguments typed by its own signature; `types` are macros that stand for C types."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
-        program = cl.Program(context, _PRELUDE + source).build()
+        program = cl.Program(context, _PRELUDE + source).build(["-w"])
     kernel = cl.Kernel(program, name)
     signature = re.search(rf"__kernel\s+void\s+{name}\s*\(([^)]*)\)", source)
     assert signature, name

@@ -51,5 +51,8 @@ def register() -> None:
 
     everything.fallback(last_resort, "PrivateUse1")
     everything.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    for key in ("Conjugate", "Negative"):
+        # Else PyTorch would resolve the source first, by a copy, whose source it would resolve first...
+        aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
     for name in ("is_pinned", "_pin_memory"):
         aten.impl(name, getattr(backend, name), "CPU")

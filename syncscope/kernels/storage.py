@@ -87,8 +87,9 @@ def resize(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
 
 def host_bytes(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """The bytes of a contiguous CPU tensor, shared."""
-    flat: np.ndarray[Any, Any] = tensor.detach().reshape(-1).view(torch.uint8).numpy()
-    return flat
+    flat = torch.as_strided(tensor.detach(), (tensor.numel(),), (1,))  # a size of one may hide any stride
+    array: np.ndarray[Any, Any] = flat.view(torch.uint8).numpy()
+    return array
 
 
 def upload(source: torch.Tensor) -> torch.Tensor:
@@ -142,8 +143,23 @@ def _storage_to_cpu(self: torch.UntypedStorage, _plain: Any = torch.UntypedStora
     return host.untyped_storage()
 
 
+def _reduce_typed(self: Any, _plain: Any = torch.storage.TypedStorage.__reduce__) -> Any:
+    """Plain pickle writes storages this way; PyTorch's own would read our memory through its address."""
+    if self._untyped_storage.device.type != NAME:
+        return _plain(self)
+    return _rebuild_typed, (bytes(self._untyped_storage.cpu()), self.dtype)
+
+
+def _rebuild_typed(data: bytes, dtype: torch.dtype) -> Any:
+    memory = untyped(len(data))
+    if data:
+        queue.write(np.frombuffer(data, np.uint8), memory.lease.buffer, 0)
+    return torch.storage.TypedStorage(wrap_storage=memory, dtype=dtype, _internal=True)
+
+
 def install() -> None:
-    """Teaches deepcopy, torch.save and torch.load our storages."""
+    """Teaches deepcopy, pickle, torch.save and torch.load our storages."""
     torch.UntypedStorage.clone = _clone_storage
     torch.UntypedStorage.cpu = _storage_to_cpu
+    torch.storage.TypedStorage.__reduce__ = _reduce_typed
     torch.serialization.register_package(5, _tag, _deserialize)

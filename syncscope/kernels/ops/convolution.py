@@ -10,7 +10,7 @@ from torch import Tensor
 from syncscope.kernels import fallback, queue, storage
 from syncscope.kernels.device import device
 from syncscope.kernels.operators import op
-from syncscope.kernels.ops.memory import dense
+from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 
 Ints = Sequence[int]

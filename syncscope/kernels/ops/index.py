@@ -11,7 +11,7 @@ from torch import Tensor
 
 from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import NotNative, op
-from syncscope.kernels.ops.memory import dense
+from syncscope.kernels.ops.copying import as_words, dense
 from syncscope.kernels.ops.pointwise import assign_where
 from syncscope.kernels.ops.scan import Running, nonzero_as
 from syncscope.kernels.programs import C_TYPE, kernel, supported
@@ -19,7 +19,6 @@ from syncscope.kernels.programs import C_TYPE, kernel, supported
 _GROUP = (64,)
 _MASKS = (torch.bool, torch.uint8)
 _RANK = 6  # dimensions that gather and scatter walk
-_WORD = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # what is only moved need not be understood
 _ADDABLE = (torch.float32, torch.float64, torch.int32, torch.int64)
 
 
@@ -28,10 +27,13 @@ def _size(items: int, group: int = _GROUP[0]) -> tuple[int]:
 
 
 def _moved(x: Tensor) -> Tensor:
-    """The same bytes as an integer dtype, so that any dtype of one to eight bytes can be moved."""
-    if x.dtype.itemsize not in _WORD:
+    """The tensor in a dtype that kernels can move: itself, or its bytes as integers."""
+    if supported(x.dtype):
+        return x
+    words = as_words(x)
+    if words is None:
         raise NotNative
-    return x.view(_WORD[x.dtype.itemsize]) if x.dtype not in C_TYPE or not supported(x.dtype) else x
+    return words
 
 
 def _layout(self: Tensor, indices: Sequence[Tensor | None]) -> tuple[Tensor, list[Tensor], int]:

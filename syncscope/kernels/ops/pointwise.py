@@ -23,7 +23,7 @@ GROUP = (256,)
 HALF = {torch.float16: "half", torch.bfloat16: "ushort"}  # stored so, computed in float
 _RANKS = (1, 2, 3, 4, 6, 12)  # a kernel is made for each of these numbers of collapsed dimensions that is met
 # Numbers that decide the result's dtype as tensors do; others (alpha, eps, negative_slope) never do.
-_OPERANDS = {"self", "other", "exponent", "min", "max", "end", "weight"}
+_OPERANDS = {"self", "other", "exponent", "min", "max", "end", "weight", "values"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -260,13 +260,13 @@ def _source(op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None
     if rank:
         parameters += [f"uint n{d}" for d in range(rank)]
         parameters += [f"int {w}_s{d}" for w in walkers for d in range(rank)]
-        walk.append("    uint rest = i;")
+        walk.append("    uint left = i;")
         walk += [f"    long {w}_i = 0;" for w in walkers]
         for d in reversed(range(rank)):
             if d:
-                walk.append(f"    {{ const uint q = rest / n{d}; const long k = rest - q * n{d}; rest = q;")
+                walk.append(f"    {{ const uint q = left / n{d}; const long k = left - q * n{d}; left = q;")
             else:
-                walk.append("    { const long k = rest;")
+                walk.append("    { const long k = left;")
             walk.append("      " + " ".join(f"{w}_i += k * {w}_s{d};" for w in walkers) + " }")
     at = "out_at + " + ("i" if not rank else "out_i")
     names = "".join(f"#define {name} {name}_\n" for name in (*op.tensors, *op.numbers))
@@ -351,28 +351,33 @@ def caller(op: Pointwise, name: str) -> Callable[..., torch.Tensor]:
     return call
 
 
+def native_call(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Another operator's kernel, called as PyTorch would."""
+    return native[name](*args, **kwargs)
+
+
 def declare(kind: str, table: dict[str, str]) -> None:
     """Makes every overload of each name native that has a CPU kernel, is not composed of others, and asks for nothing that
     the expression leaves out; a name with a variant (`div.out`) is that overload alone."""
     for name, expression in table.items():
         base, _, variant = name.partition(".")
         words = set(re.findall(r"[a-z_]\w*", expression))
-        for packet in (base, base + "_"):
+        for packet in (base, base + "_", f"special_{base}"):
             for full in [name] if variant else overloads(packet):
                 arguments = overload(full)._schema.arguments
-                taken = _taken(arguments, words)
+                taken = _taken(arguments, words, bool(variant))
                 if taken is not None and (variant or (on_cpu(full) and not has_composite(full))):
-                    native[full] = caller(Pointwise(base, expression, *taken, kind), full)
+                    native[full] = caller(Pointwise(base.rstrip("_"), expression, *taken, kind), full)
 
 
-def _taken(arguments: Sequence[Any], words: set[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _taken(arguments: Sequence[Any], words: set[str], partly: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The names of a schema that are operands, and those that are plain numbers; None if one of another type is asked for,
-    or one is left out."""
+    or one is left out (unless `partly`)."""
     operands, numbers = [], []
     for argument in arguments:
         kind = str(argument.type)
         if argument.name not in words:
-            if argument.is_out:
+            if argument.is_out or partly:
                 continue
             return None
         if kind == "Tensor" or (kind == "number" and argument.name in _OPERANDS):

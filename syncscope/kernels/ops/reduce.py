@@ -18,7 +18,7 @@ from torch import Tensor
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device
 from syncscope.kernels.operators import NotNative, op
-from syncscope.kernels.ops.memory import dense
+from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.ops.pointwise import c_storage, collapse, compute_dtype, load, storable, store
 
 Dims = Sequence[int] | int | None

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import NotNative, op
-from syncscope.kernels.ops.memory import dense
+from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 
 

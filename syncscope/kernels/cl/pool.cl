@@ -1,0 +1,124 @@
+// Pooling over row-major images (planes, H, W): an item makes one element.
+
+#define WINDOW                                                                                       \
+    const int x = i % OW, y = i / OW % OH;                                                           \
+    const long plane = i / OW / OH;                                                                  \
+    const int y0 = y * sh - ph, x0 = x * sw - pw;
+
+__kernel void max_pool2d_forward(__global const T *in, long at, __global T *out, long out_at, __global long *places, long places_at,
+                                 uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw, int ph, int pw,
+                                 int dh, int dw) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    WINDOW
+    in += at + plane * H * W;
+    T top = LOWEST;
+    long where = -1;
+    for (int ky = 0; ky < kh; ky++) {
+        const int iy = y0 + ky * dh;
+        if (iy < 0 || iy >= H) continue;
+        for (int kx = 0; kx < kw; kx++) {
+            const int ix = x0 + kx * dw;
+            if (ix < 0 || ix >= W) continue;
+            const T v = in[iy * W + ix];
+            if (where < 0 || v > top || v != v) {
+                top = v;
+                where = (long)iy * W + ix;
+            }
+        }
+    }
+    out[out_at + i] = top;
+    places[places_at + i] = where;
+}
+
+// An item gathers, for one input pixel, from all windows that hold it and chose it: no two items meet.
+__kernel void max_pool2d_backward(__global const T *grad, long grad_at, __global const long *places, long places_at,
+                                  __global T *out, uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw,
+                                  int ph, int pw, int dh, int dw) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const int ix = i % W, iy = i / W % H;
+    const long plane = i / W / H, here = (long)iy * W + ix;
+    T sum = 0;
+    for (int ky = 0; ky < kh; ky++) {
+        const int ty = iy + ph - ky * dh, y = ty / sh;
+        if (ty < 0 || ty % sh || y >= OH) continue;
+        for (int kx = 0; kx < kw; kx++) {
+            const int tx = ix + pw - kx * dw, x = tx / sw;
+            if (tx < 0 || tx % sw || x >= OW) continue;
+            const long k = (plane * OH + y) * OW + x;
+            if (places[places_at + k] == here) sum += grad[grad_at + k];
+        }
+    }
+    out[i] = sum;
+}
+
+static inline int divisor(int y0, int x0, int H, int W, int kh, int kw, int ph, int pw, int count_pad, int fixed) {
+    if (fixed) return fixed;
+    const int y1 = min(y0 + kh, H + ph), x1 = min(x0 + kw, W + pw);
+    if (count_pad) return (y1 - y0) * (x1 - x0);
+    return (min(y1, H) - max(y0, 0)) * (min(x1, W) - max(x0, 0));
+}
+
+__kernel void avg_pool2d_forward(__global const T *in, long at, __global T *out, long out_at, uint total, int H, int W, int OH,
+                                 int OW, int kh, int kw, int sh, int sw, int ph, int pw, int count_pad, int fixed) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    WINDOW
+    in += at + plane * H * W;
+    T sum = 0;
+    for (int iy = max(y0, 0); iy < min(y0 + kh, H); iy++)
+        for (int ix = max(x0, 0); ix < min(x0 + kw, W); ix++) sum += in[iy * W + ix];
+    out[out_at + i] = sum / divisor(y0, x0, H, W, kh, kw, ph, pw, count_pad, fixed);
+}
+
+__kernel void avg_pool2d_backward(__global const T *grad, long grad_at, __global T *out, uint total, int H, int W, int OH, int OW,
+                                  int kh, int kw, int sh, int sw, int ph, int pw, int count_pad, int fixed) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const int ix = i % W, iy = i / W % H;
+    const long plane = i / W / H;
+    T sum = 0;
+    for (int ky = 0; ky < kh; ky++) {
+        const int ty = iy + ph - ky, y = ty / sh;
+        if (ty < 0 || ty % sh || y >= OH) continue;
+        for (int kx = 0; kx < kw; kx++) {
+            const int tx = ix + pw - kx, x = tx / sw;
+            if (tx < 0 || tx % sw || x >= OW) continue;
+            sum += grad[grad_at + (plane * OH + y) * OW + x] /
+                   divisor(y * sh - ph, x * sw - pw, H, W, kh, kw, ph, pw, count_pad, fixed);
+        }
+    }
+    out[i] = sum;
+}
+
+// Windows of adaptive pooling: from floor(y H / OH) to ceil((y + 1) H / OH).
+#define FIRST(y, O, N) ((int)((long)(y) * (N) / (O)))
+#define LAST(y, O, N) ((int)(((long)((y) + 1) * (N) + (O) - 1) / (O)))
+
+__kernel void adaptive_avg_pool2d_forward(__global const T *in, long at, __global T *out, uint total, int H, int W, int OH, int OW) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const int x = i % OW, y = i / OW % OH;
+    in += at + (long)(i / OW / OH) * H * W;
+    const int y0 = FIRST(y, OH, H), y1 = LAST(y, OH, H), x0 = FIRST(x, OW, W), x1 = LAST(x, OW, W);
+    T sum = 0;
+    for (int iy = y0; iy < y1; iy++)
+        for (int ix = x0; ix < x1; ix++) sum += in[iy * W + ix];
+    out[i] = sum / ((y1 - y0) * (x1 - x0));
+}
+
+__kernel void adaptive_avg_pool2d_backward(__global const T *grad, long at, __global T *out, uint total, int H, int W, int OH,
+                                           int OW) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const int ix = i % W, iy = i / W % H;
+    grad += at + (long)(i / W / H) * OH * OW;
+    T sum = 0;
+    for (int y = FIRST(iy, H, OH); y < LAST(iy, H, OH); y++)
+        for (int x = FIRST(ix, W, OW); x < LAST(ix, W, OW); x++) {
+            const int height = LAST(y, OH, H) - FIRST(y, OH, H), width = LAST(x, OW, W) - FIRST(x, OW, W);
+            sum += grad[y * OW + x] / (height * width);
+        }
+    out[i] = sum;
+}

@@ -1,0 +1,151 @@
+"""Pointwise operators whose arguments choose between expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from syncscope.kernels import storage
+from syncscope.kernels.operators import NotNative, op
+from syncscope.kernels.ops.pointwise import Pointwise, apply, native_call, result_shape
+
+_GELU = {
+    "none": Pointwise("gelu", "self * normal_cdf(self)", ("self",), kind="floating"),
+    "tanh": Pointwise("gelu_tanh", "(T)0.5 * self * (1 + tanh(gelu_inner(self)))", ("self",), kind="floating"),
+}
+_GELU_BACKWARD = {
+    "none": Pointwise("gelu_backward", "g * gelu_slope(self)", ("g", "self"), kind="floating"),
+    "tanh": Pointwise("gelu_tanh_backward", "g * gelu_tanh_slope(self)", ("g", "self"), kind="floating"),
+}
+_DIVIDE = {
+    "floor": Pointwise("floor_divide", "floor_quotient(self, other)", ("self", "other")),
+    "trunc": Pointwise("trunc_divide", "cut_quotient(self, other)", ("self", "other")),
+}
+_CLAMP = Pointwise(
+    "clamp",
+    "self != self ? self : low != low ? low : high != high ? high : (self < low ? low : self) > high ? high : "
+    "self < low ? low : self",
+    ("self", "low", "high"),
+)
+_SQUARE = Pointwise("square", "self * self", ("self",))
+_NOT = {
+    True: Pointwise("logical_not", "self == 0", ("self",)),
+    False: Pointwise("bitwise_not", "~self", ("self",), kind="integer"),
+}
+_NAN_TO_NUM = Pointwise(
+    "nan_to_num", "self != self ? nan_ : self > high ? posinf : self < low ? neginf : self", ("self",),
+    ("nan_", "posinf", "neginf", "high", "low"),
+)  # fmt: skip
+
+
+def _fits(out: Tensor, *inputs: Any) -> Tensor:
+    shape = result_shape(inputs)
+    return out if out.shape == shape else storage.resize(out, shape)
+
+
+@op("gelu.out")
+def gelu(self: Tensor, *, approximate: str = "none", out: Tensor) -> Tensor:
+    """The input times the normal distribution function of it."""
+    return apply(_GELU[approximate], _fits(out, self), (self,))
+
+
+@op("gelu_backward.grad_input")
+def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: str = "none", grad_input: Tensor) -> Tensor:
+    """Gradient of gelu."""
+    return apply(_GELU_BACKWARD[approximate], _fits(grad_input, grad_output, self), (grad_output, self))
+
+
+@op("div.out_mode")
+def div_mode(self: Any, other: Any, *, rounding_mode: str | None, out: Tensor) -> Tensor:
+    """Division rounded down or towards zero."""
+    if rounding_mode is None:
+        return native_call("div.out", self, other, out=out)
+    return apply(_DIVIDE[rounding_mode], _fits(out, self, other), (self, other))
+
+
+@op("clamp.out", "clamp.Tensor_out")
+def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Tensor) -> Tensor:
+    """Values below `min` become `min`, above `max` become `max`, which wins."""
+    if min is None:
+        return native_call("clamp_max.Tensor_out", self, max, out=out)
+    if max is None:
+        return native_call("clamp_min.Tensor_out", self, min, out=out)
+    return apply(_CLAMP, _fits(out, self, min, max), (self, min, max))
+
+
+@op("pow.Tensor_Scalar_out")
+def pow_scalar(self: Tensor, exponent: Any, *, out: Tensor) -> Tensor:
+    """Powers; squares and roots, which optimizers take, without `pow`."""
+    if exponent == 2 and out.dtype == self.dtype:
+        return apply(_SQUARE, out, (self,))
+    if exponent == 0.5 and out.dtype == self.dtype:
+        return native_call("sqrt.out", self, out=out)
+    return native_call("pow.Tensor_Tensor_out", self, exponent, out=out)
+
+
+@op("bitwise_not.out")
+def bitwise_not(self: Tensor, *, out: Tensor) -> Tensor:
+    """Every bit turned; of a bool, its opposite."""
+    return apply(_NOT[self.dtype == torch.bool], _fits(out, self), (self,))
+
+
+@op("nan_to_num.out")
+def nan_to_num(
+    self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None, *, out: Tensor
+) -> Tensor:
+    """NaN and infinities replaced by numbers."""
+    if self.dtype not in (torch.float32, torch.float64):
+        raise NotNative
+    largest = torch.finfo(self.dtype).max
+    numbers = (
+        nan or 0.0,
+        largest if posinf is None else posinf,
+        -largest if neginf is None else neginf,
+        largest,
+        -largest,
+    )
+    return apply(_NAN_TO_NUM, _fits(out, self), (self,), numbers)
+
+
+_NONE, _MEAN = 0, 1
+
+
+def _reduced(each: Tensor, reduction: int) -> Tensor:
+    return each if reduction == _NONE else each.mean() if reduction == _MEAN else each.sum()
+
+
+_DIFFERENCE = Pointwise("mse_loss", "(self - target) * (self - target)", ("self", "target"))
+_DIFFERENCE_BACKWARD = Pointwise(
+    "mse_loss_backward", "scale * (self - target) * g", ("g", "self", "target"), ("scale",)
+)
+
+
+@op("mse_loss.out")
+def mse_loss(self: Tensor, target: Tensor, reduction: int = _MEAN, *, out: Tensor) -> Tensor:
+    """Squares of differences, as they are, or their mean or sum."""
+    if reduction == _NONE:
+        return apply(_DIFFERENCE, _fits(out, self, target), (self, target))
+    each = storage.empty(result_shape((self, target)), out.dtype)
+    return out.copy_(_reduced(apply(_DIFFERENCE, each, (self, target)), reduction))
+
+
+@op("mse_loss_backward")
+def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """Gradient of the squares of differences."""
+    out = storage.empty(result_shape((grad_output, self, target)), self.dtype)
+    return mse_loss_backward_out(grad_output, self, target, reduction, grad_input=out)
+
+
+@op("mse_loss_backward.grad_input")
+def mse_loss_backward_out(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, *, grad_input: Tensor
+) -> Tensor:
+    """Gradient of the squares of differences."""
+    if not grad_input.numel():
+        return grad_input
+    scale = 2.0 / self.numel() if reduction == _MEAN else 2.0
+    return apply(
+        _DIFFERENCE_BACKWARD, _fits(grad_input, grad_output, self, target), (grad_output, self, target), (scale,)
+    )
