@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -25,7 +26,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast, runtime_checkable
 
-import syncscope
 from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.model.fact import Site
@@ -113,7 +113,7 @@ class Rewriting(Rule, Protocol):
 
 def builtin() -> dict[str, Rule]:
     """The rules that come with syncscope, by name."""
-    return {name: checked(name, module) for name, module in discover.discover(syncscope.rules).items()}
+    return {name: checked(name, module) for name, module in discover.discover(sys.modules[__name__]).items()}
 
 
 def installed() -> dict[str, Rule]:

@@ -7,7 +7,7 @@ import ast
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
-from syncscope.rules._proofs import same_shape
+from syncscope.rules._proofs import no_dimensions, same_shape
 from syncscope.rules.unique import is_elif
 
 BOTH = (
@@ -72,7 +72,7 @@ def alike(function: Function, a: ast.expr, b: ast.expr) -> bool:
         return False
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
         return False
-    return (one.ndim is not None and one.ndim == other.ndim == 0) or same_shape(function, a, b)
+    return (no_dimensions(function, a) and no_dimensions(function, b)) or same_shape(function, a, b)
 
 
 def chosen(site: Site, function: Function) -> Fix | None:

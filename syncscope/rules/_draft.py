@@ -299,6 +299,16 @@ class Draft:
         return name
 
 
+def bare(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression without parentheses of its own, unless a line break or a comment hangs on them."""
+    if len(node.lpar) != 1 or isinstance(node, (cst.Tuple, cst.GeneratorExp)):
+        return node
+    inside = (node.lpar[0].whitespace_after, node.rpar[0].whitespace_before)
+    if not all(isinstance(space, cst.SimpleWhitespace) for space in inside):
+        return node
+    return node.with_changes(lpar=[], rpar=[])
+
+
 class _Fill(cst.CSTTransformer):
     """Puts nodes into the holes of a template."""
 
@@ -335,7 +345,7 @@ class _Fill(cst.CSTTransformer):
     def _filled(self, name: cst.Name) -> cst.BaseExpression:
         if name.value in MODULES:
             return cst.parse_expression(self.draft.called(name.value))
-        node = self.nodes.get(name.value, name)
+        node = bare(self.nodes.get(name.value, name))
         if isinstance(node, ATOMS) or node.lpar:
             return node
         wrapped = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
-from syncscope.rules._proofs import is_mask, same_rank, same_shape
+from syncscope.rules._proofs import elementwise, is_mask, same_rank, same_shape
 from syncscope.rules.nonzero import length, number_of_elements
+
+if TYPE_CHECKING:
+    from syncscope.rules._draft import Part
 
 LAST_BITS = "the sum may differ in its last bits, and overflows in half precision where the whole tensor's would"
 EMPTY = "an empty selection gives {} and no error"
-TEMPLATES = {  # reduction: (for which dtypes, code, what changes)
-    "sum": ((Dtype.FLOAT, Dtype.INT, Dtype.UNKNOWN), "torch.where({m}, {x}, 0).sum()", LAST_BITS),
-    "mean": ((Dtype.FLOAT, Dtype.UNKNOWN), "torch.where({m}, {x}, 0.0).sum() / {m}.sum()", LAST_BITS),
-    "max": ((Dtype.FLOAT,), '{x}.masked_fill(~{m}, float("-inf")).max()', EMPTY.format("-inf")),
-    "amax": ((Dtype.FLOAT,), '{x}.masked_fill(~{m}, float("-inf")).amax()', EMPTY.format("-inf")),
-    "min": ((Dtype.FLOAT,), '{x}.masked_fill(~{m}, float("inf")).min()', EMPTY.format("inf")),
-    "amin": ((Dtype.FLOAT,), '{x}.masked_fill(~{m}, float("inf")).amin()', EMPTY.format("inf")),
-    "any": ((Dtype.BOOL,), "({x} & {m}).any()", ""),
-    "all": ((Dtype.BOOL,), "({x} | ~{m}).all()", ""),
+FINITE = "what is left out must be finite or its gradient is NaN"
+TEMPLATES = {  # (reduction, dtypes): code, what changes; nothing changes where that is empty
+    ("sum", (Dtype.BOOL, Dtype.INT)): ("torch.where({m}, {x}, 0).sum()", ""),
+    ("sum", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0).sum()", LAST_BITS),
+    ("mean", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0.0).sum() / {m}.sum()", LAST_BITS),
+    ("max", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("-inf")).max()', EMPTY.format("-inf")),
+    ("amax", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("-inf")).amax()', EMPTY.format("-inf")),
+    ("min", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("inf")).min()', EMPTY.format("inf")),
+    ("amin", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("inf")).amin()', EMPTY.format("inf")),
+    ("count_nonzero", (Dtype.BOOL,)): ("({x} & {m}).count_nonzero()", ""),
+    ("any", (Dtype.BOOL,)): ("({x} & {m}).any()", ""),
+    ("all", (Dtype.BOOL,)): ("({x} | ~{m}).all()", ""),
 }
+EXACT = (
+    ast.Compare, ast.Subscript, ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert,
+    ast.USub, ast.cmpop, ast.expr_context,
+)  # fmt: skip  # what raises nothing, whatever the values are
 
 
 def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> Fix | None:
@@ -29,23 +40,44 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> F
     taken = site.node
     if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)) or not same_rank(site, function, mask, base):
         return None
-    outer = function.parent(taken)
+    inner = whole(site, function, taken, mask)
+    outer = function.parent(inner)
     call = function.parent(outer) if isinstance(outer, ast.Attribute) else outer
     op = function.op(call)
-    if op is None or op.base is not taken or op.args or op.keywords or op.name not in TEMPLATES:
+    if op is None or op.base is not inner or op.args or op.keywords:
         return counted(function, taken, mask)
-    assert isinstance(call, ast.expr)
-    dtypes, template, changes = TEMPLATES[op.name]
-    if site.fact_of(base).dtype not in dtypes or not function.pure(mask) or not function.pure(base):
-        return None
-    if op.name == "mean" and (guard := guarded(function, call, taken, mask)) is not None:
+    dtype = site.fact_of(inner).dtype
+    found = next((value for (name, dtypes), value in TEMPLATES.items() if name == op.name and dtype in dtypes), None)
+    if found is None or not isinstance(call, ast.expr) or not function.pure(mask) or not function.pure(base):
+        return counted(function, taken, mask)
+    if op.name == "mean" and inner is taken and (guard := guarded(function, call, taken, mask)) is not None:
         return zero_if_empty(function, guard, base, mask)
+    template, changes = found
     draft = function.draft()
-    draft.replace(call, template, m=mask, x=base)
-    if not changes and same_shape(function, mask, base):
+    bases: dict[ast.expr, Part] = {
+        n: n.value for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
+    }
+    draft.replace(call, template, m=mask, x=base if inner is taken else draft.swapped(inner, bases))
+    selected = [b for b in bases.values() if isinstance(b, ast.expr)] if inner is not taken else [base]
+    fits = all(same_shape(function, mask, b) for b in selected)
+    if not changes and fits and all(isinstance(n, EXACT) for n in ast.walk(inner) if inner is not taken):
         return draft.fix("reduce all, with the mask inside", Safety.SAFE)
-    changes = changes or "a mask that does not fit is reported in other words"
+    changes = changes or "a mask that does not fit, or a division by zero that is left out, is reported in other words"
+    if inner is not taken and dtype in (Dtype.FLOAT, Dtype.UNKNOWN):
+        changes = f"{changes}; {FINITE}"
     return draft.fix("reduce all, with what is left out neutral", Safety.UNSAFE, changes)
+
+
+def whole(site: Site, function: Function, taken: ast.expr, mask: ast.expr) -> ast.expr:
+    """The largest expression around a selection that is made element by element of selections by the same mask."""
+    at = taken
+    while True:
+        outer = function.parent(at)
+        if isinstance(outer, ast.Attribute):
+            outer = function.parent(outer)
+        if not isinstance(outer, ast.expr) or not elementwise(site, function, outer, mask):
+            return at
+        at = outer
 
 
 def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:

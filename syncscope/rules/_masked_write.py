@@ -7,7 +7,7 @@ import ast
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
-from syncscope.rules._proofs import ELEMENTWISE, is_mask, same_rank
+from syncscope.rules._proofs import elementwise, is_mask, same_rank
 
 
 def chosen(site: Site, function: Function) -> Fix | None:
@@ -37,29 +37,6 @@ def chosen(site: Site, function: Function) -> Fix | None:
         Safety.UNSAFE,
         f"{target.value.id} is a new tensor: other views of the old one keep their values; both must be of one dtype, and "
         "what the mask leaves out must be finite or its gradient is NaN",
-    )
-
-
-def elementwise(site: Site, function: Function, value: ast.expr, mask: ast.expr) -> bool:
-    """Whether a value is made element by element of selections by this mask and of numbers."""
-    if function.constant(value) is not None:
-        return True
-    if isinstance(value, ast.Subscript):
-        return (
-            function.same(value.slice, mask)
-            and isinstance(value.value, ast.Name)
-            and same_rank(site, function, mask, value.value)
-        )
-    if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.MatMult):
-        return elementwise(site, function, value.left, mask) and elementwise(site, function, value.right, mask)
-    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
-        return elementwise(site, function, value.operand, mask)
-    op = function.op(value)
-    return (
-        op is not None
-        and op.name in ELEMENTWISE
-        and not op.keywords
-        and all(elementwise(site, function, part, mask) for part in (op.base, *op.args))
     )
 
 

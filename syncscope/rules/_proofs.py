@@ -13,6 +13,7 @@ ELEMENTWISE = {
     "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
 }  # fmt: skip
 LIKE = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"}
+NOT_ELEMENTWISE = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 RESHAPING = {"resize_", "resize_as_", "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "data"}
 
 
@@ -33,7 +34,7 @@ def shape_of(function: Function, tensor: ast.expr, depth: int = 20) -> tuple[str
         return _shape_of_name(function, tensor, depth)
     parts: list[ast.expr]
     if isinstance(tensor, ast.Compare):
-        if len(tensor.ops) != 1 or isinstance(tensor.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
+        if len(tensor.ops) != 1 or isinstance(tensor.ops[0], NOT_ELEMENTWISE):
             return None
         parts = [tensor.left, *tensor.comparators]
     elif isinstance(tensor, ast.BinOp) and not isinstance(tensor.op, ast.MatMult):
@@ -61,6 +62,31 @@ def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, 
     return (use.id, 0) if function.untouched(use) else None
 
 
+def elementwise(site: Site, function: Function, value: ast.expr, mask: ast.expr) -> bool:
+    """Whether a value is made element by element of selections by this mask and of numbers."""
+    if function.constant(value) is not None:
+        return True
+    if isinstance(value, ast.Subscript):
+        return (
+            function.same(value.slice, mask)
+            and isinstance(value.value, ast.Name)
+            and same_rank(site, function, mask, value.value)
+        )
+    if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.MatMult):
+        return elementwise(site, function, value.left, mask) and elementwise(site, function, value.right, mask)
+    if isinstance(value, ast.Compare) and len(value.ops) == 1 and not isinstance(value.ops[0], NOT_ELEMENTWISE):
+        return all(elementwise(site, function, part, mask) for part in (value.left, value.comparators[0]))
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, (ast.USub, ast.Invert)):
+        return elementwise(site, function, value.operand, mask)
+    op = function.op(value)
+    return (
+        op is not None
+        and op.name in ELEMENTWISE
+        and not op.keywords
+        and all(elementwise(site, function, part, mask) for part in (op.base, *op.args))
+    )
+
+
 def is_number(function: Function, node: ast.expr) -> bool:
     """Whether an operand leaves the other's shape as it is: a number, or a tensor without dimensions."""
     fact = function.fact(node)
@@ -81,3 +107,16 @@ def is_mask(fact: Fact) -> bool:
 def one_value(function: Function, fact: Fact, node: ast.expr) -> bool:
     """Whether an expression is surely a Python number."""
     return function.constant(node) is not None or (fact.kind is Value.SCALAR and fact.sure >= 2)
+
+
+def no_dimensions(function: Function, node: ast.expr) -> bool:
+    """Whether a tensor surely has no dimensions."""
+    fact, value = function.fact(node), function.value(node)
+    if fact.is_tensor and fact.ndim == 0:
+        return True
+    name = function.dotted(value.func) if isinstance(value, ast.Call) else None
+    if not isinstance(value, ast.Call) or name is None or not name.startswith("torch.nn.functional."):
+        return False
+    how = next((k.value for k in value.keywords if k.arg == "reduction"), None)
+    reduced = isinstance(how, ast.Constant) and how.value in ("mean", "sum")
+    return reduced and (name.endswith("_loss") or "cross_entropy" in name)

@@ -166,6 +166,46 @@ EXAMPLES = (
         """
         import torch
 
+        def accuracy(label: torch.LongTensor):
+            best = label.clone().relu()
+            known = label != -1
+            return (best[known] == label[known]).sum() / known.sum()  # !
+        """,
+        """
+        import torch
+
+        def accuracy(label: torch.LongTensor):
+            best = label.clone().relu()
+            known = label != -1
+            return torch.where(known, best == label, 0).sum() / known.sum()
+        """,
+        Safety.SAFE,
+        "label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            known = x > 0
+            return ((x[known] - near[known]) * 2).abs().mean()  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            known = x > 0
+            return torch.where(known, ((x - near) * 2).abs(), 0.0).sum() / known.sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor, y: torch.Tensor):
             good = x > 0
             return x[good] - y[good] * x[good].sigmoid()  # !
