@@ -46,7 +46,6 @@ from syncscope.tensors.functions import attribute
 from syncscope.tensors.indexing import subscript
 from syncscope.tensors.project import Function, Module
 from syncscope.tensors.scope import lookup, member
-from syncscope.tensors.signatures import DTYPE_NAMED
 from syncscope.tensors.statements import bind, dotted, iterated
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -107,11 +106,7 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     if kind is OTHER or kind is MODULE:
         if ref.__class__ is str:
             if kind is OTHER:
-                found = named(f"{ref}.{word}")
-                if ref == "torch" and word in DTYPE_NAMED and found.dtype is ANY_DTYPE:
-                    found.dtype = DTYPE_NAMED[word]
-                    found.ref = "torch.dtype"
-                return found
+                return named(f"{ref}.{word}")
             if word in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
                 return tensor(FLOAT, sure=3, why=node, shape=FIXED)
         elif isinstance(ref, Module):

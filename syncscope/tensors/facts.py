@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape, Value
+from syncscope.tensors.signatures import DTYPE_NAMED
 
 TENSOR, MODULE, BATCH, ARRAY = Value.TENSOR, Value.MODULE, Value.BATCH, Value.ARRAY
 SCALAR, SEQUENCE, OTHER = Value.SCALAR, Value.SEQUENCE, Value.OTHER
@@ -40,7 +41,12 @@ def named(dotted: str) -> Fact:
     """A name from outside the project, as it would be imported: `torch.nn.functional.pad`."""
     fact = _names.get(dotted)
     if fact is None:
-        fact = _names[dotted] = Fact(OTHER, ref=dotted, sure=3)
+        head, _, word = dotted.rpartition(".")
+        if head == "torch" and word in DTYPE_NAMED and word.islower():
+            fact = Fact(OTHER, DTYPE_NAMED[word], sure=3, ref="torch.dtype")
+        else:
+            fact = Fact(OTHER, ref=dotted, sure=3)
+        _names[dotted] = fact
     return fact
 
 

@@ -37,6 +37,7 @@ class Frame:
         "guarded",
         "function",
         "heat",
+        "inlined",
         "module",
         "nested",
         "outer",
@@ -62,6 +63,7 @@ class Frame:
         self.env: dict[str, Fact] = {}
         self.waits = waits  # None: only the result is wanted
         self.depth = depth
+        self.inlined = 0
         self.table = EXPRESSIONS
         self.seen: dict[int, Fact] | None = None
         self.guarded = False  # a dtype was asked for before: it waits in that precision only

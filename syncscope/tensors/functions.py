@@ -27,7 +27,8 @@ from syncscope.tensors.frame import STATEMENTS, Frame, Wait
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Bound, Instance, ancestry, find_method, instance, is_module, outside
 
-_DEEPEST = 4  # calls into calls: what lies deeper is unknown
+_DEEPEST = 16  # calls into calls: what lies deeper is unknown
+_INLINED = 2  # of them for particular arguments
 _FORWARD = {
     "forward",
     "training_step",
@@ -156,21 +157,51 @@ def run(function: Function, depth: int = 0) -> Fact:
     """What a function gives back for what is known of its parameters; its waits are kept in `function.sites`."""
     if function.result is not None:
         return function.result
+    module = function.module
     if function.running or depth > _DEEPEST:
+        module.project.cut.add(function if function.running else module)
         return promised(function)
-    function.running = True
-    try:
-        waits: dict[tuple[int, str], Wait] = {}
-        frame = Frame(function.module, function, _outer(function), waits, depth)
+    with settling(function, function):
+        frame = Frame(module, function, _outer(function), {} if module.linted else None, depth)
         frame.used = used(function)
         parameters(function, frame)
         execute(frame, function.node.body)
-        finish(frame)
+        if module.linted:
+            finish(frame)
         function.result = conclude(function, frame)
-        function.sites = waits
-    finally:
-        function.running = False
+        function.sites = frame.waits
     return function.result
+
+
+class settling:
+    """Mark a function as running, and what comes of it as unsettled when it met itself or another that is running.
+
+    An unsettled answer depends on where the analysis came from. It serves for the file at hand and is then forgotten, so that
+    what is said of a file never depends on the files seen before it.
+    """
+
+    __slots__ = ("before", "function", "what")
+
+    def __init__(self, function: Function | None, what: Function | Class) -> None:
+        self.function = function
+        self.what = what
+
+    def __enter__(self) -> None:
+        project = self.what.module.project
+        self.before = project.cut
+        project.cut = set()
+        if self.function is not None:
+            self.function.running = True
+
+    def __exit__(self, *error: object) -> None:
+        project = self.what.module.project
+        mine = project.cut
+        if self.function is not None:
+            self.function.running = False
+            mine.discard(self.function)
+        if mine and not self.what.module.linted:
+            project.unsettled.append(self.what)
+        project.cut = self.before | mine
 
 
 def _outer(function: Function) -> Frame | None:
@@ -232,7 +263,9 @@ def call(
     for name, fact in keywords.items():
         if name is not None:
             given[name] = fact
-    if here and function.result is None and not function.running:
+    if here and not function.module.linted:
+        result = run(function, frame.depth + 1)
+    elif here and function.result is None and not function.running:
         note(function, given)
         result = run(function, frame.depth + 1)
     elif here:
@@ -243,10 +276,10 @@ def call(
         result = promised(function)
         if result.kind is not SEQUENCE and result.kind is not TENSOR and result.kind is not Fact().kind:
             return result
-        better = run(function, frame.depth + 2) if function.result is None else function.result
+        better = run(function, frame.depth + 1)
         result = better if better.kind is not Fact().kind else result
     else:
-        result = run(function, frame.depth + 2)
+        result = run(function, frame.depth + 1)
     if result.kind is Fact().kind or (result.kind is TENSOR and result.sure < 2) or result.kind is SEQUENCE:
         better = particular(function, frame, given)
         if better.kind is not Fact().kind:
@@ -257,7 +290,7 @@ def call(
 def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact:
     """The result for these very arguments, when the function is small and some argument is known."""
     node = function.node
-    if function.running or frame.depth >= _DEEPEST - 1 or (node.end_lineno or 0) - node.lineno > 60:
+    if function.running or frame.inlined >= _INLINED or frame.depth > _DEEPEST or (node.end_lineno or 0) - node.lineno > 60:
         return UNKNOWN
     telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
     if not telling:
@@ -268,9 +301,9 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
         return known
     if len(function.calls) > 8:
         return UNKNOWN
-    function.running = True
-    try:
-        inner = Frame(function.module, function, _outer(function), None, frame.depth + 2)
+    with settling(function, function):
+        inner = Frame(function.module, function, _outer(function), None, frame.depth + 1)
+        inner.inlined = frame.inlined + 1
         inner.used = used(function)
         parameters(function, inner)
         for name, fact in given.items():
@@ -278,8 +311,6 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
                 inner.env[name] = fact
         execute(inner, node.body)
         result = conclude(function, inner)
-    finally:
-        function.running = False
     function.calls[key] = result
     return result
 
@@ -326,23 +357,29 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
     return None
 
 
+_SET_UP = ("__init__", "__post_init__", "setup", "build", "reset_parameters")
+
+
 def prepare(cls: Class) -> None:
     """See what `__init__` (and the first pass over the other set-up methods) sets on the object."""
     if cls.prepared:
         return
     cls.prepared = True
-    for name in ("__init__", "__post_init__", "setup", "build", "reset_parameters"):
-        method = cls.methods.get(name)
-        if method is not None:
-            run(method, 1)
+    with settling(None, cls):
+        for name in _SET_UP:
+            method = cls.methods.get(name)
+            if method is not None:
+                run(method, 1)
 
 
-def set_attribute(owner: Fact, name: str, fact: Fact) -> None:
+def set_attribute(owner: Fact, name: str, fact: Fact, by: Function | None = None) -> None:
     """Remember what is set on an object, joined with what was set before."""
     ref = owner.ref
     if isinstance(ref, Instance) and fact.kind is not Fact().kind:
         if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
+        if not ref.cls.module.linted and by is not None and by.name not in _SET_UP:
+            return
         before = ref.cls.attributes.get(name)
         ref.cls.attributes[name] = fact if before is None else join(before, fact)
 

@@ -33,7 +33,7 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     if b"torch" not in source:
         return []
     try:
-        return _sites(Module(source, path, project, tree))
+        return _sites(Module(source, path, project or Project(alone=True), tree, linted=True))
     except RecursionError:
         raise SyntaxError("nested too deeply to be followed", (path, 1, 1, None)) from None
 
@@ -55,6 +55,7 @@ def _sites(module: Module) -> list[Site]:
     rows = [(None, wait) for _, wait in found if (id(wait.node), wait.op) not in seen]
     offsets = _Offsets(module)
     made = [_site(module, offsets, function, wait) for function, wait in (*rows, *functions)]
+    module.project.settle()
     made.sort(key=lambda site: (site.span.start, site.span.end, site.op))
     return made
 

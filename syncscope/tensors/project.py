@@ -81,6 +81,7 @@ class Module:
         "evidence",
         "facts",
         "functions",
+        "linted",
         "package",
         "path",
         "project",
@@ -91,7 +92,7 @@ class Module:
     )
 
     def __init__(
-        self, source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None
+        self, source: bytes, path: str, project: Project, tree: ast.Module | None = None, linted: bool = False
     ) -> None:
         self.source = source
         self.path = path
@@ -103,7 +104,8 @@ class Module:
         self.facts: dict[str, Fact] = {}
         self.asked: set[str] = set()  # names being resolved: a cycle ends here
         self.functions: list[Function] = []
-        self.package = project.package_of(path) if project is not None else ()
+        self.linted = linted  # its waits are wanted, and what its callers pass counts
+        self.package = project.package_of(path)
         _collect(self.tree.body, self.symbols)
 
 
@@ -146,13 +148,28 @@ class Project:
     importing file. Nothing outside is read: an installed library stays a name.
     """
 
-    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 300) -> None:
+    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 300, alone: bool = False) -> None:
+        self.alone = alone  # no imports are followed
         self.roots = roots
         self.limit = limit
         self.read: dict[str, str] = {}  # path -> hash of every file that an answer relied on
+        self.cut: set[object] = set()  # functions that were met while they ran, or modules in which it went too deep
+        self.unsettled: list[Function | Class] = []
         self._modules: dict[str, Module | None] = {}
         self._files: dict[str, str | None] = {}
         self._packages: dict[str, tuple[str, ...]] = {}
+
+    def settle(self) -> None:
+        """Forget the answers that depend on where the analysis of the last file came from."""
+        for what in self.unsettled:
+            if isinstance(what, Function):
+                what.result = None
+                what.calls.clear()
+            else:
+                what.prepared = False
+                what.attributes.clear()
+        self.unsettled.clear()
+        self.cut = set()
 
     def package_of(self, path: str) -> tuple[str, ...]:
         """The folders that are packages around a file, the outermost first, after the folder that holds them."""
@@ -169,7 +186,7 @@ class Project:
 
     def module(self, importer: Module, name: str, level: int) -> Module | None:
         """The module that `from name import ...` means in that file, or None when it is not of this project."""
-        if not importer.package:
+        if self.alone:
             return None
         above, *packages = importer.package
         if level:

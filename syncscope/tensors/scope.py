@@ -66,7 +66,7 @@ def _imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
     for alias in symbol.names:
         if (alias.asname or alias.name) == name:
             source = symbol.module or ""
-            if module.project is not None and source.partition(".")[0] not in _EXTERNAL:
+            if source.partition(".")[0] not in _EXTERNAL:
                 found = module.project.module(module, source, symbol.level)
                 if found is not None:
                     if alias.name in found.symbols:
@@ -83,7 +83,7 @@ def _imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
 
 
 def _project_module(module: Module, dotted: str, level: int) -> Fact | None:
-    if module.project is None or dotted.partition(".")[0] in _EXTERNAL:
+    if dotted.partition(".")[0] in _EXTERNAL:
         return None
     found = module.project.module(module, dotted, level)
     return Fact(OTHER, sure=3, ref=found) if found is not None else None

@@ -64,7 +64,7 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     elif isinstance(target, ast.Attribute):
         owner = evaluate(frame, target.value)
         if isinstance(owner.ref, Instance):
-            set_attribute(owner, target.attr, fact)
+            set_attribute(owner, target.attr, fact, frame.function)
         path = dotted(target)
         if path:
             frame.env[path] = fact
