@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -45,29 +46,31 @@ def ask_file(source: Source, files: Files, always: set[str]) -> tuple[Source, bo
     from syncscope.model.finding import Safety
 
     config = files.config(source.path)
-    declined: set[tuple[str, str]] = set()
+    declined: Counter[tuple[str, str]] = Counter()  # how many of the fixes that are alike, the first in the file first
     while True:
-        offered = [
-            f
-            for f in check_source(source, config).findings
-            if f.fix and f.fix.safety is not Safety.SUGGEST and (f.rule, key(f.fix)) not in declined
-        ]
-        if not offered:
+        alike: Counter[tuple[str, str]] = Counter()
+        finding = None
+        for one in check_source(source, config).findings:
+            if one.fix and one.fix.safety is not Safety.SUGGEST:
+                same = (one.rule, key(one.fix))
+                alike[same] += 1
+                if alike[same] > declined[same]:
+                    finding = one
+                    break
+        if finding is None or finding.fix is None:
             return source, False
-        finding = offered[0]
         answer = "y" if finding.rule in always else question(source, finding)
         if answer == "q":
             return source, True
         if answer == "a":
             always.add(finding.rule)
-        assert finding.fix is not None
         new = edited(source, finding.fix.edits) if answer in "ya" else None
-        if new is None:
-            if answer in "ya":
-                click.echo("not made: it would leave code that does not parse", err=True)
-            declined.add((finding.rule, key(finding.fix)))
-        else:
+        if new is not None:
             source = new
+            continue
+        if answer in "ya":
+            click.echo("not made: it would leave code that does not parse", err=True)
+        declined[finding.rule, key(finding.fix)] += 1
 
 
 def question(source: Source, finding: Finding) -> str:
