@@ -12,9 +12,11 @@ function make(tag, className = "", ...children) {
 
 /** A duration in ns, three figures. */
 function time(ns) {
-  const [unit, scale] = Math.abs(ns) < 999.5 ? ["ns", 1] : Math.abs(ns) < 999.5e3 ? ["us", 1e3] : Math.abs(ns) < 999.5e6 ? ["ms", 1e6] : ["s", 1e9];
+  const [unit, scale] = unitOf(ns);
   return three(ns / scale) + " " + unit;
 }
+const UNITS = [["ns", 1], ["us", 1e3], ["ms", 1e6]];
+const unitOf = ns => UNITS.find(([, scale]) => Math.abs(ns) < 999.5 * scale) || ["s", 1e9];
 const three = value => Math.abs(value) >= 99.95 || value === 0 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 9.995 ? 1 : 2);
 const percent = share => share == null ? "-" : three(100 * share) + " %";
 const milliseconds = ms => ms == null ? "-" : ms.toFixed(2);
@@ -32,18 +34,19 @@ function summary() {
   if (values.device_busy != null) cell(percent(values.device_busy), "of the steps the device worked");
   if (values.total_saving_ms != null)
     cell(time(1e6 * values.total_saving_ms), `saved per step if no read waits${values.step_ms ? ", " + percent(values.total_saving_ms / values.step_ms) : ""}`);
-  if (values.fidelity != null) cell(percent(values.fidelity), "error of the replay: how far the prices can be trusted");
+  if (values.fidelity != null) cell(values.fidelity < 1e-4 ? "< 0.01 %" : percent(values.fidelity), "error of the replay: how far the prices can be trusted");
   if (values.verdict) find("#summary").append(make("div", "verdict", values.verdict));
 }
 
 function steps() {
   if (!values.steps.length) return find("#steps").remove();
-  const longest = Math.max(...values.steps.map(step => step.ms));
+  const sorted = values.steps.map(step => step.ms).sort((a, b) => a - b);
+  const longest = Math.min(sorted[sorted.length - 1], 2 * sorted[sorted.length >> 1]);  // a first step that compiles dwarfs the others
   for (const step of values.steps) {
     const busy = make("i");
     busy.style.height = `${step.ms ? 100 * Math.min(1, step.busy_ms / step.ms) : 0}%`;
     const bar = make("button", "", busy);
-    bar.style.height = `${longest ? Math.max(2, 100 * step.ms / longest) : 2}%`;
+    bar.style.height = `${longest ? Math.min(100, Math.max(2, 100 * step.ms / longest)) : 2}%`;
     bar.title = `step ${step.index}: ${time(1e6 * step.ms)}, the device works ${time(1e6 * step.busy_ms)} of it`;
     bar.setAttribute("aria-label", bar.title);
     bar.addEventListener("click", () => view && view.show(1e6 * step.start_ms - values.timeline.origin, 1e6 * (step.start_ms + step.ms) - values.timeline.origin));
@@ -232,11 +235,13 @@ class Timeline {
   ruler(c, width, x, colour) {
     const raw = (this.to - this.from) / Math.max(3, (width - MARGIN) / 120), power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map(k => k * power).find(k => k >= raw);
+    const [unit, scale] = unitOf(Math.max(Math.abs(this.from), Math.abs(this.to)));
+    const digits = Math.max(0, -Math.floor(Math.log10(step / scale) + 1e-9));
     c.fillStyle = colour("--faint");
     c.strokeStyle = colour("--line");
     for (let t = Math.ceil(this.from / step) * step; t < this.to; t += step) {
       c.beginPath(); c.moveTo(x(t), RULER); c.lineTo(x(t), this.height); c.stroke();
-      c.fillText(t === 0 ? "0" : time(Math.round(t)), x(t) + 3, 12);
+      c.fillText(`${(t / scale).toFixed(digits)} ${unit}`, x(t) + 3, 12);
     }
   }
 
