@@ -294,7 +294,6 @@ def _torch(torch: Any) -> None:
         replace(torch, name, watched(op, getattr(torch, name), waits))
     replace(torch.Tensor, "to", _to(torch.Tensor.to))
     replace(torch.nn.functional, "one_hot", watched("one_hot", torch.nn.functional.one_hot, _no_output_size))
-    replace(torch.Tensor, "backward", _backward(torch.Tensor.backward))
     replace(torch.autograd, "backward", _backward(torch.autograd.backward))
     replace(torch.autograd, "grad", _backward(torch.autograd.grad))
     record_function = torch.autograd.profiler.record_function
@@ -357,6 +356,8 @@ regions: list[Callable[[str, int, int], None]] = []
 def _annotated(original: Callable[..., Any], entering: bool) -> Callable[..., Any]:
     @functools.wraps(original)
     def method(self: Any, *args: Any) -> Any:
+        if not regions:
+            return original(self, *args)
         if entering:
             self._syncscope_began = monotonic_ns()
             return original(self, *args)

@@ -21,7 +21,7 @@ import numpy as np
 
 from syncscope.errors import UserError
 from syncscope.model.trace import DEVICE, Kind, Lane, Trace
-from syncscope.tracers import opencl, reads, spool
+from syncscope.tracers import cuda, opencl, reads, spool
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.journal import Journal, add_rows
 
@@ -45,13 +45,17 @@ class Tape:
             self.journal.close()
             self.journal.path.unlink(missing_ok=True)
             raise
+        self.profiled: cuda.Profiled | None = None
         reads.sinks.append(self.journal.read)
         reads.regions.append(self.journal.annotation)
         reads.modules_wanted += 1
         self.listen()
 
     def listen(self) -> None:
-        """To the operators of our own device, once it is there."""
+        """To the operators of our own device, and to torch.profiler for CUDA, once they are there."""
+        if self.profiled is None and cuda.wanted():
+            self.profiled = cuda.Profiled()
+            self.profiled.start()
         module = sys.modules.get("syncscope.kernels.queue")
         if module is not None and self._queue is None:
             self._queue = module
@@ -67,6 +71,9 @@ class Tape:
         if self.users:
             self.opencl.settle()
             self.journal.flush()
+            if self.profiled is not None:  # there is no reading without ending
+                self.profiled.stop()
+                self.profiled.notes.append("an inner recording ended torch.profiler's: later device times are missing")
         else:
             self._stop()
         notes = list(self.opencl.notes)
@@ -75,7 +82,7 @@ class Tape:
         labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
         labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
         try:
-            return assemble(self.files, labels, notes, only)
+            return assemble(self.files, labels, notes, only, self.profiled)
         finally:
             if not self.users:
                 for path in self.files:
@@ -87,6 +94,8 @@ class Tape:
         reads.modules_wanted -= 1
         if self._queue is not None:
             self._queue.watchers.remove(self.journal.operator)
+        if self.profiled is not None:
+            self.profiled.stop()
         self.opencl.stop()
         self.journal.close()
 
@@ -125,7 +134,11 @@ class Window:
 
 
 def assemble(
-    files: Iterable[Path], labels: dict[int, str] | None = None, notes: Iterable[str] = (), only: int = 0
+    files: Iterable[Path],
+    labels: dict[int, str] | None = None,
+    notes: Iterable[str] = (),
+    only: int = 0,
+    profiled: cuda.Profiled | None = None,
 ) -> Trace:
     """The trace of the files of one recording, as far as they go: the hook's spool and the journal beside it.
 
@@ -149,6 +162,11 @@ def assemble(
             facts = opencl.add_records(builder, records, origin, lane)
             said += facts.pop("notes")
             meta |= facts
+    if profiled is not None:
+        facts = profiled.add(builder, origin)
+        said += facts.pop("notes")
+        for key, value in facts.items():
+            meta[key] = meta[key] | value if isinstance(meta.get(key), dict) else (meta.get(key) or value)
     return builder.trace(host=platform.node(), recorder="syncscope", notes=said, **meta)
 
 

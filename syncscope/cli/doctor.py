@@ -1,0 +1,32 @@
+"""syncscope doctor: what is here to trace, with what, how exactly, and what would be missed."""
+
+from __future__ import annotations
+
+import click
+
+SIGNS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
+
+
+@click.command()
+def command() -> int:
+    """Look at this machine: devices, drivers, loaders, which tracer will be used and why, clocks, what to install.
+
+    Exit status: 0 something can be traced, 1 nothing can.
+    """
+    from syncscope.tracers import survey
+
+    traceable = False
+    for item in survey.survey():
+        sign, colour = SIGNS[item.state]
+        click.echo(f"{click.style(sign, fg=colour)} {click.style(item.what, bold=True)}  {item.said}")
+        if item.hint:
+            click.echo(f"    {item.hint}")
+        traceable |= item.state == "good" and item.what.startswith(("OpenCL device", "CUDA", "ROCm"))
+    click.echo("\nwould be missed:")
+    for line in survey.missed():
+        click.echo(f"  {line}")
+    if not traceable:
+        click.echo(
+            "\nno device can be traced here; `syncscope run --device cpu` still finds the lines that read (dry mode)"
+        )
+    return 0 if traceable else 1

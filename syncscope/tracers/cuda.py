@@ -1,0 +1,149 @@
+"""CUDA and ROCm: device and driver times from torch.profiler, without stacks; the lines come from our own recorder.
+
+torch.profiler keeps its events in memory until the end: long runs want `active=`. A program that starts a profiler of its own
+gets it, and ours ends there: there is one Kineto in a process.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any
+
+import numpy as np
+
+from syncscope import kineto
+from syncscope.model.trace import Kind, Trace
+from syncscope.tracers import reads, retarget
+from syncscope.tracers.columns import COLUMNS, TABLES, Builder
+
+ANCHOR = "syncscope clock"  # a region of the host whose time we know on our clock and find on the profiler's
+OFFSET = 1 << 40  # added to correlations, so that they do not meet the hook's
+
+
+def wanted() -> bool:
+    """Whether there is a device here that only torch.profiler can time."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.__spec__._initializing or retarget.target is not None:
+        return False
+    return _available()
+
+
+@functools.cache
+def _available() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+class Profiled:
+    """A recording by torch.profiler, from `start` to `stop`; `add` puts it onto our clock.
+
+    `host_only` leaves the device out, for machines that have none.
+    """
+
+    def __init__(self, host_only: bool = False) -> None:
+        self.notes: list[str] = []
+        self._host_only = host_only
+        self._profiler: Any = None
+        self._trace: Trace | None = None
+        self._anchor = (0, 0)
+        self._lock = threading.RLock()
+
+    def start(self) -> None:
+        """Begins, unless the program's own profiler is running."""
+        import torch
+
+        if torch.autograd._profiler_enabled():
+            self.notes.append("a profiler of the program was running already: no device times from torch.profiler")
+            return
+        which = torch.profiler.ProfilerActivity
+        activities = [which.CPU] if self._host_only else [which.CPU, which.CUDA]
+        self._profiler = torch.profiler.profile(activities=activities)
+        _running.append(self)
+        self._profiler.start()
+        before = monotonic_ns()
+        with torch.autograd.profiler.record_function(ANCHOR):
+            pass
+        self._anchor = (before, monotonic_ns())
+
+    def stop(self) -> None:
+        """Ends and reads what was recorded."""
+        with self._lock:
+            profiler, self._profiler = self._profiler, None
+            if profiler is None:
+                return
+            _running.remove(self)
+            profiler.stop()
+            handle, name = tempfile.mkstemp(suffix=".json")
+            os.close(handle)
+            try:
+                profiler.export_chrome_trace(name)
+                self._trace = kineto.read(name)
+            finally:
+                Path(name).unlink(missing_ok=True)
+
+    def give_way(self) -> None:
+        """The program starts a profiler of its own."""
+        if self._profiler is not None:
+            self.notes.append("the program started a profiler of its own: device times from torch.profiler end there")
+            self.stop()
+
+    def add(self, builder: Builder, origin: int) -> dict[str, Any]:
+        """Adds the events, on our clock; what belongs into the trace's meta."""
+        if self._trace is None:
+            return {"notes": self.notes}
+        return add_trace(builder, self._trace, origin, self._anchor) | {"notes": self.notes}
+
+
+def add_trace(builder: Builder, trace: Trace, origin: int, anchor: tuple[int, int]) -> dict[str, Any]:
+    """Adds a trace of torch.profiler in which the region ANCHOR lies between two readings of our clock.
+
+    Steps and the anchor itself are left out: the recorder has its own steps.
+    """
+    named = np.array([name == ANCHOR for name in trace.names], bool)
+    rows = np.flatnonzero(named[trace.name]) if len(trace) else np.zeros(0, np.int64)
+    shift, clock = -int(trace.start.min(initial=0)), {}
+    if len(rows):
+        middle = int(trace.start[rows[0]]) + int(trace.duration[rows[0]]) // 2
+        shift = sum(anchor) // 2 - origin - middle
+        clock = {"source": "anchor", "uncertainty_ns": (anchor[1] - anchor[0]) // 2}
+    part = trace.take(~named[trace.name] & (trace.kind != Kind.STEP)) if len(trace) else trace
+    block = {column: getattr(part, column) for column in COLUMNS}
+    block["start"] = part.start + shift
+    block["correlation"] = np.where(part.correlation >= 0, part.correlation + OFFSET, -1)
+    for column, table in TABLES.items():
+        numbers = np.append(builder.numbers(column, getattr(part, table)), -1)
+        block[column] = numbers[block[column]]
+    builder.add(len(part), **block)
+    meta: dict[str, Any] = {"devices": part.meta["devices"]} if part.meta.get("devices") else {}
+    if clock:
+        meta["clocks"] = {"torch.profiler": clock}
+    return meta
+
+
+_running: list[Profiled] = []
+
+
+def _make_way(torch: Any) -> None:
+    """Has the program's own profilers stop ours first."""
+    profile = torch.autograd.profiler.profile
+    original: Callable[..., Any] = profile._prepare_trace
+
+    @functools.wraps(original)
+    def prepare(self: Any) -> Any:
+        for ours in _running.copy():
+            if ours._profiler is not None and ours._profiler.profiler is not self:
+                ours.give_way()
+        return original(self)
+
+    reads.replace(profile, "_prepare_trace", prepare)
+
+
+reads.when_imported("torch", _make_way)
