@@ -1629,6 +1629,8 @@ def assumed_method(
             return tensor_method(frame, node, func, word, tensor(sure=2, why=node), args, keywords, node.args)
         if word in SHARED:
             sure = 2 if frame.module.evidence.alone and word in ("item", "nonzero", "any", "all") else 1
+            if word == "item" and "loss" in _last_word(func.value).lower():
+                sure = 2
             guess = tensor(sure=sure, why=f"`.{word}()` of something unknown")
             if word == "cpu" or not isinstance(func.value, ast.Name) or func.value.id not in ("self", "cls", "np"):
                 return tensor_method(frame, node, func, word, guess, args, keywords, node.args)
@@ -1637,6 +1639,14 @@ def assumed_method(
         if word == "type_as" or word == "clone":
             return tensor(sure=1, why=node)
     return UNKNOWN
+
+
+def _last_word(node: ast.expr) -> str:
+    """What people call a value: the name, the attribute or the key by which it is reached."""
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return key if isinstance(key, str) else _last_word(node.value)
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 # builtins and numpy -----------------------------------------------------------------------------------------------------

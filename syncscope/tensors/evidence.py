@@ -15,7 +15,7 @@ _ARGUMENT = re.compile(
 _NUMPY = re.compile(
     r"^\s*(?:import numpy|from numpy|import jax|import tensorflow|import cupy|import pandas)\b", re.MULTILINE
 )
-_CALLED_ONLY = {"size"}  # of numpy it is an attribute, of torch a method
+_CALLED_ONLY = {"size", "t", "dim", "exp", "log", "sqrt"}  # of numpy it is an attribute, of torch a method
 _NOT_TENSORS = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
 # First arguments of these say nothing of a tensor.
 _NO_TENSOR = frozenset(

@@ -129,8 +129,10 @@ def parameters(function: Function, frame: Frame) -> None:
             elif weight == 2:
                 known = tensor(known.dtype, sure=2, why=f"`{name}` is used as only a tensor can be")
             elif argument.annotation is None:
-                if forward:
-                    known = tensor(sure=2 if weight else 1, why=f"`{name}` is an argument of `{function.name}`")
+                if weight and env and next(iter(env.values())).kind is MODULE:
+                    known = tensor(sure=2, why=f"`{name}` is used like an array in an nn.Module")
+                elif forward:
+                    known = tensor(sure=1, why=f"`{name}` is an argument of `{function.name}`")
                 elif name in _NAMED_LIKE_TENSORS and not host:
                     known = tensor(sure=1, why=f"`{name}` is what people call a tensor")
             if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
@@ -327,6 +329,8 @@ def note(function: Function, given: dict[str, Fact]) -> bool:
             news = news or fact.kind in (TENSOR, SEQUENCE, MODULE)
         elif before is not fact and before != fact:
             both = join(before, fact)
+            if both.kind is TENSOR and before.kind is fact.kind and both.sure < max(before.sure, fact.sure):
+                both = both.but(sure=max(before.sure, fact.sure))  # a tensor for one caller is one for all
             if both != before:
                 function.passed[name] = both
                 news = news or both.kind is TENSOR

@@ -6,7 +6,7 @@ import ast
 import builtins
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors.facts import MODULE, OTHER, named
+from syncscope.tensors.facts import MODULE, OTHER, named, tensor
 from syncscope.tensors.project import Class, Function, Module
 from syncscope.tensors.signatures import table
 
@@ -177,8 +177,15 @@ def is_module(cls: Class) -> bool:
     return False
 
 
+def is_tensor(cls: Class) -> bool:
+    """Whether it derives from torch.Tensor."""
+    return any(dotted in ("torch.Tensor", "torch.nn.Parameter") for dotted in outside(cls))
+
+
 def instance(cls: Class) -> Fact:
     """An object of a class."""
+    if cls.instance is None and is_tensor(cls):
+        cls.instance = tensor(sure=3, why=f"{cls.name} derives from torch.Tensor")
     if cls.instance is None:
         cls.instance = Fact(OTHER, sure=3, ref=Instance(cls))
         if is_module(cls):

@@ -34,7 +34,7 @@ from syncscope.tensors.frame import STATEMENTS, Frame, condition, evaluate
 from syncscope.tensors.functions import execute, set_attribute
 from syncscope.tensors.indexing import index
 from syncscope.tensors.project import Class, Function
-from syncscope.tensors.scope import Instance, lookup
+from syncscope.tensors.scope import Instance, is_tensor, lookup
 
 Env = dict[str, Fact]
 
@@ -320,7 +320,7 @@ def kinds_of(frame: Frame, node: ast.expr) -> set[str]:
                 else:
                     found.add("other" if ref.startswith(("torch.", "collections", "typing")) else "?")
             else:
-                found.add("other" if isinstance(ref, Class) and not any(b == "torch.Tensor" for b in ()) else "?")
+                found.add("tensor" if isinstance(ref, Class) and is_tensor(ref) else "?")
     return found
 
 
@@ -351,7 +351,7 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
                 if of == {"number"}:
                     return {name: NUMBER}, {}
                 now = frame.env.get(name, UNKNOWN)
-                if now.kind is TENSOR:
+                if now.kind is TENSOR and now.sure < 3:
                     return {name: Fact(OTHER, sure=3, ref="other")}, {}
     return {}, {}
 
