@@ -48,6 +48,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--write-baseline", metavar="FILE", help="Write the findings to a baseline, and report none.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to the terminal.")
+@click.option("--trace", metavar="FILE", help="Order by what a recording says each costs; hide what is worth nothing.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule instead of listing.")
 @click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
@@ -71,6 +72,7 @@ def command(**said: Any) -> int:
     syncscope lint --all --min-confidence low    everything that could wait anywhere
     syncscope lint --write-baseline known.json   from now on report only new ones:
     syncscope lint --baseline known.json
+    syncscope lint --trace run.pt.trace.json.gz src/   what costs most first, with its price
     syncscope lint --format sarif -o out.sarif   for code scanning (github, gitlab, junit, json too)
     cat x.py | syncscope lint - --stdin-filename src/x.py
     syncscope explain host-read                  what a rule means, with its rewrite
@@ -89,11 +91,10 @@ def command(**said: Any) -> int:
 
 def lint(said: dict[str, Any]) -> int:
     """One run, from files to exit code."""
-    from syncscope.linter.session import check_names, gather, stdin
+    from syncscope.linter.session import gather, stdin
 
     conflicts(said)
     files = wanted(said)
-    check_names(files)
     safeties = chosen(said)
     if "-" in said["paths"]:
         if len(said["paths"]) > 1:
@@ -105,6 +106,10 @@ def lint(said: dict[str, Any]) -> int:
     else:
         with Progress() as tick:
             linted = gather(files, safeties, processes(said["jobs"]), cached=not said["no_cache"], tick=tick)
+        if said["trace"]:
+            from syncscope.cli._priced import by_price
+
+            click.echo(by_price(linted, said["trace"]), err=True)
     if said["interactive"]:
         from syncscope.cli._interactive import ask
 
@@ -122,7 +127,8 @@ def lint(said: dict[str, Any]) -> int:
 
 def conflicts(said: dict[str, Any]) -> None:
     """Say which options make no sense together."""
-    for one, other in (("diff", "interactive"), ("fix", "interactive"), ("fix", "add_allow"), ("diff", "add_allow")):
+    strangers = (("diff", "interactive"), ("fix", "interactive"), ("fix", "add_allow"), ("diff", "add_allow"))
+    for one, other in (*strangers, ("fix", "trace"), ("watch", "trace")):
         if said[one] and said[other]:
             first, second = (f"--{name.replace('_', '-')}" for name in (one, other))
             raise UserError(f"{first} and {second} do not go together", "choose one")
@@ -148,10 +154,11 @@ def wanted(said: dict[str, Any]) -> Files:
     over = {
         "select": said["select"],
         "ignore": said["ignore"],
-        "min_confidence": said["min_confidence"],
-        "all": said["everything"],
+        # a recording knows better than the linter what is hot, and on which device a value lives
+        "min_confidence": said["min_confidence"] or ("low" if said["trace"] else None),
+        "all": said["everything"] or bool(said["trace"]) or None,
         "backend": said["backend"],
-        "baseline": os.path.abspath(said["baseline"]) if said["baseline"] else None,
+        "baseline": said["baseline"],
     }
     return Files(said["paths"] or (".",), over, Configs(said["config"] or "", said["isolated"]))
 

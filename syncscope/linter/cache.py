@@ -54,7 +54,6 @@ def stamp() -> str:
     return digest("\n".join([sys.version, *told]).encode())
 
 
-@cache
 def rules_stamp(folders: tuple[str, ...]) -> str:
     """The content of the user's own rules."""
     files = [path for folder in folders for path in sorted(Path(folder).glob("*.py"))]
@@ -73,6 +72,7 @@ class Cache:
         self.path = folder() / f"{digest(f'{root} {stamp()}'.encode())}.msgpack"
         self.changed = False
         self._hashes: dict[str, str] = {}
+        self._rules = cache(rules_stamp)  # rules may change between two runs of one process
         self._entries: dict[str, Entry] = {}
         with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             raw = self.path.read_bytes()
@@ -82,7 +82,7 @@ class Cache:
     def key(self, path: str, raw: bytes, config: Config) -> str:
         """What must be equal for an answer to hold."""
         own = self._hashes[os.path.abspath(path)] = digest(raw)
-        return digest(f"{path}\n{own}\n{config}\n{rules_stamp(config.rules)}".encode())
+        return digest(f"{path}\n{own}\n{config}\n{self._rules(config.rules)}".encode())
 
     def get(self, path: str, key: str) -> Checked | None:
         """The answer, if it still holds."""

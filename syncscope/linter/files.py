@@ -133,7 +133,7 @@ def _walk(
                 continue
             if is_folder:
                 below.append((os.path.join(folder, entry.name), path, above))
-            elif entry.is_file():
+            elif os.path.isfile(path):  # `entry.is_file` raises where links go in circles
                 yield os.path.normpath(os.path.join(folder, entry.name))
         stack += reversed(below)
 

@@ -160,7 +160,10 @@ def told(finding: Finding, ls: Server) -> str:
     pieces = [f"**{finding.rule}**: {finding.message}"]
     if finding.rule in rules:
         page = sections(rules[finding.rule])
-        pieces += [page[""], *(f"### {head}\n{page[head]}" for head in ("Why it waits", "Fix safety") if page.get(head))]
+        pieces += [
+            page[""],
+            *(f"### {head}\n{page[head]}" for head in ("Why it waits", "Fix safety") if page.get(head)),
+        ]
     if finding.why:
         pieces.append("Known because " + ", and ".join(finding.why))
     return "\n\n".join(pieces)

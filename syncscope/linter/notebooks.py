@@ -20,7 +20,7 @@ from syncscope.model.finding import Edit
 from syncscope.model.source import Span
 
 SPACE = re.compile(r"[ \t\n\r]*")
-MAGIC = re.compile(rb"(?m)^([ \t]*)(%(?:time|timeit|prun|capture)\b[ \t]|[%!?][^\n]*(?:\\\n[^\n]*)*|[^\n#'\"]*\?$)")
+MAGIC = re.compile(rb"(?m)^([ \t]*)(%(?:time|timeit|prun|capture)\b[ \t]|[%!?](?:[^\\\n]|\\[^\n]|\\\n)*|[^\n#'\"]*\?$)")
 ASSIGNED = re.compile(rb"(?m)^([ \t]*[\w., \t]+=[ \t]*)([%!][^\n]*)")
 SCAN = json.JSONDecoder()
 

@@ -47,6 +47,12 @@ class Files:
         """The configuration of a file, with what the command line said over it."""
         return overlay(self.configs.of(path), **self.said)
 
+    @property
+    def first(self) -> Config:
+        """The configuration of the first path: what it says of the whole run counts."""
+        path = os.path.abspath(self.paths[0])
+        return overlay(self.configs.of_folder(path if os.path.isdir(path) else os.path.dirname(path)), **self.said)
+
     def jobs(self, safeties: Iterable[Safety] = ()) -> list[Job]:
         """What there is to do."""
         allowed = frozenset(safeties)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.linter import baseline, engine, suppressions
-from syncscope.linter.config import BUILT_IN
+from syncscope.linter.config import BUILT_IN, Config
 from syncscope.linter.engine import Checked, Hidden, presented, source_of
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.run import Done, Files, Job, mended, run
@@ -55,7 +54,7 @@ class Linted:
         from syncscope.rules import hazard
 
         named = dict.fromkeys(f.rule for _, f in self.found)
-        rules = engine.ruleset(self.files.config(".").rules)
+        rules = engine.ruleset(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         findings = tuple(finding for _, finding in self.presented)
         return Report(findings=findings, sources=self.sources, notes=tuple(self.problems), hazards=hazards)
@@ -167,6 +166,7 @@ def gather(
 ) -> Linted:
     """Lint the files of a command."""
     jobs = files.jobs(safeties)
+    check_names(dict.fromkeys([files.first, *(job.config for job in jobs)]))
     done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
     linted = Linted(files, done, [*files.problems, *(d.checked.problem for d in done if d.checked.problem)])
     for job, one in zip(jobs, done, strict=True):
@@ -180,6 +180,7 @@ def gather(
 def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Linted:
     """Lint one file's content, given by another program."""
     job = Job(name, files.config(name), frozenset(safeties))
+    check_names([job.config])
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)
     linted = Linted(files, [one], [], is_stdin=True)
@@ -202,7 +203,7 @@ def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> No
 
 def recall(linted: Linted) -> None:
     """Leave out what the baseline holds, and make the rest presentable."""
-    path = linted.files.config(".").baseline
+    path = linted.files.first.baseline
     if path:
         known = baseline.load(path)
         new = {id(f) for f in baseline.unknown((f for _, f in linted.found), known, path)}
@@ -211,18 +212,18 @@ def recall(linted: Linted) -> None:
     linted.presented = [(source, presented(source, finding)) for source, finding in linted.found]
 
 
-def check_names(files: Files) -> None:
+def check_names(configs: Iterable[Config]) -> None:
     """Whether every name in `select` and `ignore` means something.
 
     Raises:
         UserError: one does not; the hint is the nearest.
     """
-    config = files.config(os.curdir)
-    said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
-    if said:
-        rules = engine.ruleset(config.rules)
-        families = {engine.family(name, config.rules) for name in rules}
-        choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
-        for name in said:
-            if name not in choices:
-                raise UserError(f"no rule is called {name!r}", discover.did_you_mean(name, choices))
+    for config in configs:
+        said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
+        if said:
+            rules = engine.ruleset(config.rules)
+            families = {engine.family(name, config.rules) for name in rules}
+            choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
+            for name in said:
+                if name not in choices:
+                    raise UserError(f"no rule is called {name!r}", discover.did_you_mean(name, choices))

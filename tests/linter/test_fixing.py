@@ -91,7 +91,9 @@ def test_columns_count_characters_in_any_encoding(door):
     code = "# coding: latin-1\n" + MASKS.replace("background =", "öäü: object =")
     door.write("loss.py", code.encode("latin-1"))
     door.write("utf8.py", code.replace("latin-1", "utf-8"))
-    columns = [line.split(":")[2] for line in door("lint", "--select", "nonzero").out.splitlines() if ": warning:" in line]
+    columns = [
+        line.split(":")[2] for line in door("lint", "--select", "nonzero").out.splitlines() if ": warning:" in line
+    ]
     assert columns[0] == columns[1]
 
 

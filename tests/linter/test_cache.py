@@ -1,0 +1,118 @@
+"""The cache: the same answers, sooner, and never a reason to fail."""
+
+import os
+
+import pytest
+from linter.conftest import MASKS, READS
+
+from syncscope.linter import engine
+
+
+@pytest.fixture
+def analysed(monkeypatch):
+    """The paths that were really looked at."""
+    seen = []
+    real = engine.check
+
+    def check(path, raw, config):
+        seen.append(path)
+        return real(path, raw, config)
+
+    monkeypatch.setattr(engine, "check", check)
+    return seen
+
+
+def test_a_second_run_looks_at_nothing_and_says_the_same(door, analysed):
+    door.write("train.py", READS)
+    door.write("loss.py", MASKS)
+    first = door("lint", "--format", "json")
+    assert sorted(analysed) == ["loss.py", "train.py"]
+    analysed.clear()
+    assert door("lint", "--format", "json") == first
+    assert analysed == []
+
+
+def test_a_changed_file_is_looked_at_again(door, analysed):
+    path = door.write("train.py", READS)
+    door.write("loss.py", MASKS)
+    door("lint")
+    analysed.clear()
+    path.write_text(READS + "\n")
+    door("lint")
+    assert analysed == ["train.py"]
+
+
+def test_another_configuration_is_another_answer(door, analysed):
+    door.write("train.py", READS)
+    door("lint")
+    assert door("lint", "--select", "nonzero").lines == []
+    assert door("lint").lines == [("train.py", 11, "host-read")]
+    assert len(analysed) >= 2
+
+
+def test_a_changed_import_is_looked_at_again(door, analysed):
+    door.write("losses.py", "import torch\n\n\ndef loss(a, b):\n    return torch.dist(a.cuda(), b.cuda())\n")
+    door.write(
+        "train.py",
+        "import torch\nfrom losses import loss\n\n\ndef train(loader):\n    for a, b in loader:\n        print(loss(a, b).item())\n",
+    )
+    assert door("lint").lines == [("train.py", 7, "host-read")]
+    door.write("losses.py", "import torch\n\n\ndef loss(a, b):\n    return torch.dist(a.cpu(), b.cpu()).numpy()\n")
+    analysed.clear()
+    assert ("train.py", 7, "host-read") not in door("lint").lines
+    assert "train.py" in analysed
+
+
+def test_no_cache_reads_and_writes_none(door, analysed):
+    door.write("train.py", READS)
+    door("lint", "--no-cache")
+    assert not os.path.exists(os.environ["SYNCSCOPE_CACHE_DIR"])
+    door("lint")
+    analysed.clear()
+    door("lint", "--no-cache")
+    assert analysed == ["train.py"]
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flipped", "foreign", "folder"])
+def test_a_damaged_cache_does_no_harm(door, analysed, damage):
+    door.write("train.py", READS)
+    before = door("lint")
+    folder = os.environ["SYNCSCOPE_CACHE_DIR"]
+    (name,) = os.listdir(folder)
+    path = os.path.join(folder, name)
+    with open(path, "rb") as file:
+        raw = file.read()
+    bad = {
+        "empty": b"",
+        "cut": raw[:-7],
+        "flipped": raw[:60] + bytes([raw[60] ^ 1]) + raw[61:],
+        "foreign": b"\x00" * 99,
+    }
+    if damage == "folder":
+        os.unlink(path)
+        os.mkdir(path)
+    else:
+        with open(path, "wb") as file:
+            file.write(bad[damage])
+    analysed.clear()
+    assert door("lint") == before
+    assert analysed == ["train.py"]
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(door, monkeypatch):
+    door.write("train.py", READS)
+    door.write("file", "")
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(door.folder / "file" / "below"))
+    assert door("lint").lines == [("train.py", 11, "host-read")]
+
+
+def test_the_users_own_rules_are_part_of_the_question(door, analysed):
+    from linter.test_fixing import own_rule
+
+    path = door.write("loss.py", MASKS)
+    own_rule(door, "'x'")
+    assert "seen" in door("lint", "loss.py").out
+    rule = door.folder / "own" / "nonzero.py"
+    rule.write_text(rule.read_text().replace('"seen"', '"perceived"'))
+    assert "perceived" in door("lint", "loss.py").out
+    assert path.read_text() == MASKS

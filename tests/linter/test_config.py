@@ -1,0 +1,79 @@
+"""[tool.syncscope.lint]: the nearest table wins, every key is checked, the command line has the last word."""
+
+import pytest
+from linter.conftest import MASKS, READS
+
+
+def table(text: str) -> str:
+    return f'[project]\nname = "x"\n\n[tool.syncscope.lint]\n{text}\n'
+
+
+def test_the_nearest_table_wins(door):
+    door.write("pyproject.toml", table('ignore = ["host-read"]'))
+    door.write("inner/pyproject.toml", table('ignore = ["nonzero"]'))
+    door.write("inner/deep/pyproject.toml", '[project]\nname = "no table of ours"\n')
+    for folder in (".", "inner", "inner/deep"):
+        door.write(f"{folder}/train.py", READS)
+        door.write(f"{folder}/loss.py", MASKS)
+    assert sorted(door("lint").lines) == [
+        ("inner/deep/train.py", 11, "host-read"),
+        ("inner/train.py", 11, "host-read"),
+        ("loss.py", 6, "nonzero"),
+    ]
+    assert len(door("lint", "--isolated").lines) == 6
+
+
+def test_the_command_line_wins_over_the_table(door):
+    door.write("pyproject.toml", table('select = ["nonzero"]\nmin-confidence = "high"'))
+    door.write("train.py", READS)
+    assert door("lint").lines == []
+    assert door("lint", "--select", "host-read", "--min-confidence", "low").lines == [("train.py", 11, "host-read")]
+
+
+def test_a_table_can_be_named(door):
+    door.write("strict/ci.toml", table('ignore = ["host-read"]'))
+    door.write("train.py", READS)
+    assert door("lint", "--config", "strict/ci.toml").lines == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'selct = ["nonzero"]',
+            "pyproject.toml:5: unknown key 'selct' in [tool.syncscope.lint]\n hint: did you mean 'select'",
+        ),
+        ("select = 3", "pyproject.toml:5: select is a list of strings, not 3"),
+        ('all = "yes"', "all is true or false, not 'yes'"),
+        ('min-confidence = "hihg"', "did you mean 'high'?"),
+        ('per-file-ignores = ["x"]', "per-file-ignores maps patterns to lists of rules"),
+        ('ignore = ["nonzeros"]', "no rule is called 'nonzeros'"),
+        ("select = [", "pyproject.toml: "),
+        ('rules = ["nowhere"]', "no such folder of rules"),
+    ],
+)
+def test_a_mistake_names_file_line_and_what_was_meant(door, text, said):
+    door.write("pyproject.toml", table(text))
+    door.write("train.py", READS)
+    ran = door("lint")
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_per_file_ignores_are_patterns_of_gitignore(door):
+    door.write("pyproject.toml", table('per-file-ignores = {"scripts/**" = ["host-read"], "loss.py" = ["nonzero"]}'))
+    for name in ("scripts/deep/train.py", "src/train.py"):
+        door.write(name, READS)
+    door.write("src/loss.py", MASKS)
+    assert door("lint").lines == [("src/train.py", 11, "host-read")]
+
+
+def test_exclude_leaves_out_what_is_found_but_not_what_is_named(door):
+    door.write("pyproject.toml", table('exclude = ["vendored", "*_old.py"]'))
+    for name in ("vendored/train.py", "train_old.py", "train.py"):
+        door.write(name, READS)
+    assert [path for path, _, _ in door("lint").lines] == ["train.py"]
+    assert [path for path, _, _ in door("lint", "train_old.py", "vendored/train.py").lines] == [
+        "train_old.py",
+        "vendored/train.py",
+    ]

@@ -1,0 +1,93 @@
+"""Which files are linted: folders, globs, .gitignore, links, and what cannot be read."""
+
+import os
+
+import pytest
+from linter.conftest import READS
+
+
+def linted(door, *args: str) -> list[str]:
+    return sorted(path for path, _, _ in door("lint", *args).lines)
+
+
+def test_folders_are_walked_without_what_is_nobodys_source(door):
+    for name in ("a.py", "deep/er/b.py", "c.txt", ".git/d.py", "node_modules/e.py", "env/lib/f.py", ".hidden/g.py"):
+        door.write(name, READS)
+    door.write("env/pyvenv.cfg", "")
+    assert linted(door) == [".hidden/g.py", "a.py", "deep/er/b.py"]
+
+
+def test_gitignore_is_respected_at_every_level(door):
+    (door.folder / ".git").mkdir()
+    door.write(".gitignore", "build/\n*_gen.py\n!keep_gen.py\n# a comment\n/top.py\n")
+    door.write("pkg/.gitignore", "local.py\n!x_gen.py\n")
+    for name in (
+        "build/a.py",
+        "b_gen.py",
+        "keep_gen.py",
+        "top.py",
+        "pkg/top.py",
+        "pkg/local.py",
+        "pkg/x_gen.py",
+        "c.py",
+    ):
+        door.write(name, READS)
+    assert linted(door) == ["c.py", "keep_gen.py", "pkg/top.py", "pkg/x_gen.py"]
+    assert linted(door, "pkg") == ["pkg/top.py", "pkg/x_gen.py"]
+    assert linted(door, "build/a.py") == ["build/a.py"], "what is named itself is linted"
+
+
+def test_gitignore_can_be_switched_off(door):
+    (door.folder / ".git").mkdir()
+    door.write(".gitignore", "a.py")
+    door.write("a.py", READS)
+    door.write("pyproject.toml", "[tool.syncscope.lint]\nrespect-gitignore = false\n")
+    assert linted(door) == ["a.py"]
+
+
+def test_globs_are_resolved_here_too(door):
+    for name in ("src/a.py", "src/deep/b.py", "src/deep/c.txt", "other/d.py"):
+        door.write(name, READS)
+    assert linted(door, "src/**/*.py") == ["src/a.py", "src/deep/b.py"]
+    assert linted(door, "s*") == ["src/a.py", "src/deep/b.py"]
+
+
+def test_a_file_is_linted_once_however_often_it_is_named(door):
+    door.write("a.py", READS)
+    (door.folder / "b.py").symlink_to("a.py")
+    assert linted(door, "a.py", ".", "./a.py", "b.py") == ["a.py"]
+
+
+def test_loops_of_links_end(door):
+    door.write("pkg/a.py", READS)
+    (door.folder / "pkg/again").symlink_to("..")
+    (door.folder / "round.py").symlink_to("round.py")
+    (door.folder / "dangling.py").symlink_to("nothing.py")
+    assert linted(door) == ["pkg/a.py"]
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_linted(door, monkeypatch):
+    door.write("a.py", READS)
+    (door.folder / "dangling.py").symlink_to("nothing.py")
+    ran = door("lint", "a.py", "dangling.py")
+    assert ran.code == 2
+    assert "error: dangling.py: No such file or directory" in ran.err
+    assert ran.lines == [("a.py", 11, "host-read")]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_listed_is_named(door):
+    door.write("a.py", READS)
+    door.write("closed/b.py", READS)
+    (door.folder / "closed").chmod(0)
+    ran = door("lint")
+    (door.folder / "closed").chmod(0o700)
+    assert ran.code == 2
+    assert "closed: Permission denied" in ran.err
+    assert ran.lines == [("a.py", 11, "host-read")]
+
+
+def test_an_empty_folder_is_clean(door):
+    ran = door("lint")
+    assert (ran.code, ran.out) == (0, "")
+    assert "no Python files" in ran.err

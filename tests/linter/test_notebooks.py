@@ -1,0 +1,115 @@
+"""Notebooks: findings name cell and line, fixes go back into the cell, and the rest of the JSON stays as it is."""
+
+import json
+
+import pytest
+from linter.conftest import MASKS, READS
+
+
+def cell(source: str, kind: str = "code") -> dict:
+    made = {"cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True)}
+    return made | ({"execution_count": 1, "outputs": []} if kind == "code" else {})
+
+
+def notebook(*cells: dict, **more) -> dict:
+    return {"cells": list(cells), "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | more
+
+
+def text(*cells: dict, indent: int | None = 1, **more) -> str:
+    return json.dumps(notebook(*cells, **more), indent=indent, ensure_ascii=False) + "\n"
+
+
+MAGICS = "%matplotlib inline\n!pip install torch \\\n  numpy\nfiles = !ls\nimport torch\n%time print(1)\ntorch.add?\n"
+
+
+def test_findings_name_cell_and_line(door):
+    door.write(
+        "x.ipynb", text(cell("# Training", "markdown"), cell(MAGICS), cell(READS.replace("import torch\n\n\n", "")))
+    )
+    ran = door("lint")
+    assert ran.lines == [("x.ipynb:cell 3", 8, "host-read")]
+    assert "  8 |         print(loss.item())\n" in ran.out
+    (found,) = json.loads(door("lint", "--format", "json").out)
+    assert (found["path"], found["cell"], found["line"], found["column"]) == ("x.ipynb", 3, 8, 15)
+
+
+@pytest.mark.parametrize("indent", [None, 1, 4, "\t"])
+def test_a_fix_changes_the_lines_of_its_cell_and_nothing_else(door, indent):
+    cells = [cell("Grüße", "markdown"), cell(MAGICS), cell(MASKS.rstrip("\n")), cell("print('ende')\n")]
+    path = door.write("x.ipynb", text(*cells, indent=indent, odd=[1.50, {"b": 1, "a": []}]).replace("1.5", "1.50"))
+    before = path.read_text().splitlines()
+    door("lint", "--fix")
+    after = json.loads(path.read_text())
+    assert "".join(after["cells"][2]["source"]) == MASKS.rstrip("\n").replace(
+        "    background = torch.nonzero(target == 9, as_tuple=True)\n    target[background] = -1\n",
+        "    target.masked_fill_(target == 9, -1)\n",
+    )
+    if indent is not None:
+        gone = [line for line in before if line not in path.read_text().splitlines()]
+        assert [line.strip() for line in gone] == [
+            '"    background = torch.nonzero(target == 9, as_tuple=True)\\n",',
+            '"    target[background] = -1\\n",',
+        ]
+    assert '"odd"' in path.read_text()
+    assert "1.50" in path.read_text()
+
+
+def test_a_source_that_is_one_string_stays_one_and_escapes_stay_escapes(door):
+    whole = notebook({"cell_type": "code", "source": "# ä\n" + MASKS})
+    path = door.write("x.ipynb", json.dumps(whole))
+    door("lint", "--fix")
+    assert '"source": "# \\u00e4\\nimport torch\\n' in path.read_text()
+    assert "masked_fill_" in path.read_text()
+
+
+def test_a_cell_that_is_no_python_is_reported_and_the_others_are_linted(door):
+    door.write("x.ipynb", text(cell("import torch\nthis is no python\n"), cell("%%bash\nls torch\n"), cell(READS)))
+    assert door("lint").lines == [("x.ipynb:cell 1", 2, "syntax-error"), ("x.ipynb:cell 3", 11, "host-read")]
+
+
+def test_a_timed_cell_is_linted(door):
+    door.write("x.ipynb", text(cell("%%time\n" + READS)))
+    assert door("lint").lines == [("x.ipynb:cell 1", 12, "host-read")]
+
+
+def test_a_statement_behind_a_magic_is_fixed_and_the_magic_stays(door):
+    masks = MASKS.replace("    target[background] = -1\n", "    %time target[background] = -1\n")
+    path = door.write("x.ipynb", text(cell(masks)))
+    door("lint", "--fix")
+    assert json.loads(path.read_text())["cells"][0]["source"][-2] == "    %time target.masked_fill_(target == 9, -1)\n"
+
+
+def test_lines_in_a_string_that_look_like_magics_are_left_alone(door):
+    code = "import torch\nhelp = '''\n%s items\n! important\n'''\n"
+    door.write("x.ipynb", text(cell(code), cell(READS)))
+    assert door("lint").lines == [("x.ipynb:cell 2", 11, "host-read")]
+
+
+@pytest.mark.parametrize(
+    "raw", ["{", '{"cells": 3} torch', "[] torch", '"torch"', '{"worksheets": [{"cells": []}], "x": "torch"}']
+)
+def test_what_is_no_notebook_is_said_to_be_none(door, raw):
+    door.write("x.ipynb", raw)
+    door.write("y.py", READS)
+    ran = door("lint")
+    assert ran.code == 1
+    assert {rule for _, _, rule in ran.lines} == {"syntax-error", "host-read"}
+
+
+def test_a_notebook_of_another_language_is_left_alone(door):
+    door.write("x.ipynb", text(cell("library(torch)\nx <- 3"), metadata={"kernelspec": {"language": "R"}}))
+    assert door("lint").lines == []
+
+
+def test_diff_names_the_cell(door):
+    door.write("x.ipynb", text(cell("import torch"), cell(MASKS)))
+    assert "--- a/x.ipynb:cell 2\n" in door("lint", "--diff").out
+
+
+def test_add_allow_and_baseline_work_in_cells(door):
+    path = door.write("x.ipynb", text(cell(READS)))
+    door("lint", "--write-baseline", "known.json")
+    assert door("lint", "--baseline", "known.json").lines == []
+    door("lint", "--add-allow")
+    assert "allow[host-read]" in path.read_text()
+    assert door("lint").lines == []

@@ -1,0 +1,78 @@
+"""Work over processes: the same answers in the same order, and no run that dies of one file."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from linter.conftest import MASKS, READS
+
+from syncscope.linter import engine, run
+
+MANY = 40
+
+
+@pytest.fixture
+def many(door, monkeypatch):
+    monkeypatch.setattr(run, "WORTH_A_POOL", 0)
+    for number in range(MANY):
+        door.write(f"m{number:02}.py", (READS, MASKS)[number % 2] + "\n# padding" * 3000)
+    return door
+
+
+def test_processes_change_nothing_but_the_time(many):
+    alone = many("lint", "--no-cache", "--jobs", "1", "--format", "json")
+    assert alone.out.count('"rule"') == MANY
+    assert many("lint", "--no-cache", "--jobs", "2", "--format", "json") == alone
+
+
+def test_fixes_made_by_processes_are_written(many):
+    many("lint", "--fix", "--jobs", "2")
+    assert "nonzero" not in "".join(path.read_text() for path in many.folder.glob("*.py"))
+
+
+def test_a_file_that_kills_its_process_is_named_and_the_others_are_linted(many, monkeypatch):
+    real = engine.check_file
+
+    def check_file(path, config):
+        if path == "m07.py":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(path, config)
+
+    monkeypatch.setattr(engine, "check_file", check_file)
+    ran = many("lint", "--no-cache", "--jobs", "2")
+    assert "m07.py: the process that linted it died; please report this file" in ran.err
+    assert ran.code == 2
+    assert len(ran.lines) == MANY - 1
+
+
+def test_a_bug_in_a_process_is_raised_with_its_file(many, monkeypatch):
+    def check_file(path, config):
+        raise AssertionError("a bug of ours")
+
+    monkeypatch.setattr(engine, "check_file", check_file)
+    with pytest.raises(AssertionError, match="a bug of ours") as caught:
+        many("lint", "--no-cache", "--jobs", "2")
+    assert any("while linting m" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc names the children")
+def test_ctrl_c_ends_all_processes_and_writes_nothing_half(door):
+    for number in range(60):
+        door.write(f"m{number:02}.py", MASKS + READS * 120)
+    command = [sys.executable, "-m", "syncscope", "lint", "--no-cache", "--jobs", "2", "--fix"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
+        children: list[str] = []
+        while len(children) < 2 and process.poll() is None:
+            with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+                children = file.read().split()
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.decode().strip() == "interrupted"
+    assert len(children) == 2
+    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+    assert all(path.name.startswith("m") for path in door.folder.iterdir())

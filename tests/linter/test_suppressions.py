@@ -1,0 +1,101 @@
+"""`# syncscope: allow[rule] reason`, noqa, --add-allow, and comments that silence nothing."""
+
+import pytest
+from linter.conftest import MASKS, READS
+
+
+def commented(comment: str) -> str:
+    return READS.replace("print(loss.item())", f"print(loss.item())  {comment}")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# syncscope: allow[host-read] once a step is fine",
+        "# syncscope: allow[nonzero, host-read]",
+        "#syncscope:allow[host-read]",
+        "# syncscope: allow  everything here",
+        "# noqa",
+        "# NOQA: host-read",
+        "# noqa: E501,host-read",
+        "# type: ignore  # noqa",
+    ],
+)
+def test_a_comment_lets_a_finding_stand(door, comment):
+    door.write("train.py", commented(comment))
+    ran = door("lint", "--ignore", "unused-allow")
+    assert ran.lines == []
+    assert "1 allowed by comments" in ran.err
+
+
+@pytest.mark.parametrize(
+    "comment", ["# syncscope: allow[nonzero]", "# noqa: E501", "# synscope: allow", "# noqa:E501", "# nonoqa"]
+)
+def test_a_comment_about_something_else_does_not(door, comment):
+    door.write("train.py", commented(comment))
+    assert ("train.py", 11, "host-read") in door("lint").lines
+
+
+def test_words_in_a_string_are_no_comment(door):
+    door.write("train.py", READS.replace("print(loss", 'print("# syncscope: allow[host-read]", loss'))
+    assert door("lint").lines == [("train.py", 11, "host-read")]
+
+
+def test_a_comment_speaks_of_the_whole_statement(door):
+    before = READS.replace(
+        "print(loss.item())", "print(\n            loss.item(),\n        )  # syncscope: allow[host-read]"
+    )
+    door.write("before.py", before)
+    inside = READS.replace(
+        "print(loss.item())", "print(  # syncscope: allow[host-read]\n            loss.item(),\n        )"
+    )
+    door.write("inside.py", inside)
+    above = READS.replace(
+        "print(loss.item())", "# syncscope: allow[host-read]\n        print(\n            loss.item())"
+    )
+    door.write("above.py", above)
+    assert door("lint").lines == []
+
+
+def test_a_comment_at_the_head_of_a_loop_does_not_speak_of_its_body(door):
+    door.write("train.py", READS.replace("in loader:", "in loader:  # syncscope: allow[host-read]"))
+    assert door("lint").lines == [("train.py", 5, "unused-allow"), ("train.py", 11, "host-read")]
+
+
+def test_an_unused_comment_is_reported_and_taken_away(door):
+    path = door.write(
+        "x.py", "import torch\n\n# syncscope: allow[nonzero]\nx = 1  # syncscope: allow[unique] why\ny = 2  # noqa\n"
+    )
+    assert door("lint").lines == [("x.py", 3, "unused-allow"), ("x.py", 4, "unused-allow")]
+    door("lint", "--fix")
+    assert path.read_text() == "import torch\n\nx = 1\ny = 2  # noqa\n"
+
+
+def test_a_comment_is_not_called_unused_when_its_rule_was_not_asked(door):
+    door.write("train.py", commented("# syncscope: allow[host-read]"))
+    assert door("lint", "--select", "nonzero,unused-allow").lines == []
+
+
+def test_a_comment_whose_finding_is_cold_or_unsure_is_not_unused(door):
+    code = "import torch\n\n\ndef save(x):\n    return x.cuda().item()  # syncscope: allow[host-read]\n"
+    door.write("x.py", code)
+    assert door("lint", "--min-confidence", "high").lines == []
+
+
+def test_add_allow_silences_all_and_says_why(door):
+    path = door.write("train.py", READS)
+    loss = door.write("loss.py", MASKS.replace("as_tuple=True)", "as_tuple=True)  # a mask"))
+    ran = door("lint", "--add-allow", "--reason", "logged on purpose")
+    assert "2 findings allowed" in ran.err
+    assert "print(loss.item())  # syncscope: allow[host-read] logged on purpose\n" in path.read_text()
+    assert "# a mask  # syncscope: allow[nonzero] logged on purpose\n" in loss.read_text()
+    assert door("lint").lines == []
+
+
+def test_add_allow_joins_a_comment_that_is_there(door):
+    code = "import torch\n\n\ndef f(x: torch.Tensor):\n    x = x.cuda()\n    return x.nonzero().tolist()  "
+    code += "# syncscope: allow[nonzero] k\n"
+    path = door.write("x.py", code)
+    door("lint", "--all", "--add-allow", "--ignore", "unused-allow")
+    assert "# syncscope: allow[nonzero, host-read] k\n" in path.read_text()
+    assert door("lint", "--all").lines == []
