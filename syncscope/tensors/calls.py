@@ -1260,10 +1260,10 @@ def tensor_method(
     handler = METHODS.get(word)
     if handler is not None:
         return handler(frame, node, receiver, word, owner, args, keywords)
+    if word == "size" or word == "stride":
+        return INTEGER if args or keywords else SIZE
     signature = method(word)
     if signature is None:
-        if word == "size":
-            return INTEGER if args or keywords else SIZE
         if word == "type_as" or word == "type":
             return Fact(TENSOR, ANY_DTYPE, owner.device, owner.shape, owner.ndim, owner.sure, node, source=owner)
         return UNKNOWN

@@ -137,6 +137,8 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
         return element(owner)
     elif kind is SEQUENCE and isinstance(ref, Items) and ref.keys is not None and word in ref.keys:
         return ref.keys[word]
+    if word == "shape":
+        return SIZE
     path = dotted(node)
     if path:
         fact = frame.env.get(path)

@@ -285,8 +285,30 @@ def call(
     if result.kind is Fact().kind or (result.kind is TENSOR and result.sure < 2) or result.kind is SEQUENCE:
         better = particular(function, frame, given)
         if better.kind is not Fact().kind:
-            return better
-    return result
+            result = better
+    return on_host(result) if result.kind in (TENSOR, SEQUENCE) and all_on_host(given) else result
+
+
+def all_on_host(given: dict[str, Fact]) -> bool:
+    """Whether tensors are passed, and all of them live on the host: operations do not mix devices, so what comes of them does too."""
+    found = False
+    for fact in given.values():
+        if fact.kind is TENSOR:
+            if fact.device is not HOST:
+                return False
+            found = True
+        elif fact.kind in (SEQUENCE, MODULE) or (fact.kind is Fact().kind):
+            return False
+    return found
+
+
+def on_host(fact: Fact) -> Fact:
+    """The same, living on the host where nothing else was known."""
+    if fact.kind is TENSOR and fact.device is SOMEWHERE:
+        return fact.but(device=HOST)
+    if fact.kind is SEQUENCE and fact.elements:
+        return Fact(SEQUENCE, sure=fact.sure, elements=tuple(map(on_host, fact.elements)))
+    return fact
 
 
 def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact:

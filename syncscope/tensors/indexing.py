@@ -61,8 +61,8 @@ def item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
         if isinstance(value, int):
             return element(base, value)
         ref = base.ref
-        if isinstance(ref, Items) and ref.keys is not None and value in ref.keys:
-            return ref.keys[value]
+        if isinstance(ref, Items) and ref.keys:
+            return ref.keys.get(value, UNKNOWN)
         return element(base)
     if isinstance(part, ast.UnaryOp) and isinstance(part.operand, ast.Constant) and isinstance(part.operand.value, int):
         return element(base, -part.operand.value)
