@@ -52,10 +52,8 @@ def test_another_configuration_is_another_answer(door, analysed):
 
 def test_a_changed_import_is_looked_at_again(door, analysed):
     door.write("losses.py", "import torch\n\n\ndef loss(a, b):\n    return torch.dist(a.cuda(), b.cuda())\n")
-    door.write(
-        "train.py",
-        "import torch\nfrom losses import loss\n\n\ndef train(loader):\n    for a, b in loader:\n        print(loss(a, b).item())\n",
-    )
+    loop = "def train(loader):\n    for a, b in loader:\n        print(loss(a, b).item())\n"
+    door.write("train.py", f"import torch\nfrom losses import loss\n\n\n{loop}")
     assert door("lint").lines == [("train.py", 7, "host-read")]
     door.write("losses.py", "import torch\n\n\ndef loss(a, b):\n    return torch.dist(a.cpu(), b.cpu()).numpy()\n")
     analysed.clear()

@@ -86,7 +86,7 @@ def test_lines_in_a_string_that_look_like_magics_are_left_alone(door):
 
 
 @pytest.mark.parametrize(
-    "raw", ["{", '{"cells": 3} torch', "[] torch", '"torch"', '{"worksheets": [{"cells": []}], "x": "torch"}']
+    "raw", ["{ torch", '{"cells": 3} torch', "[] torch", '["torch"]', '{"worksheets": [], "x": "torch"}']
 )
 def test_what_is_no_notebook_is_said_to_be_none(door, raw):
     door.write("x.ipynb", raw)
