@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Times = NDArray[np.int64]
 WINDOWS = 32  # of a recording, each with an offset of its own
 ENOUGH = 64  # commands that a window needs
+TOLERANCE = 500  # ns by which our own readings may be wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,8 @@ def from_brackets(queued: Times, before: Times, after: Times) -> Clock:
     if not len(queued):
         return Clock(np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0, "none")
     low, high = (queued - after).max(), (queued - before).min()
-    if low <= high:  # one offset explains every command
-        return Clock(queued[:1], np.array([low + (high - low) // 2]), float(high - low) / 2, "bracket")
+    if low <= high + TOLERANCE:  # one offset explains every command
+        return Clock(queued[:1], np.array([low + (high - low) // 2]), abs(float(high - low)) / 2, "bracket")
     edges = np.linspace(0, len(queued), max(2, min(WINDOWS, len(queued) // ENOUGH) + 1)).astype(int)
     order = np.argsort(queued)
     at, offset, width = [], [], []

@@ -30,7 +30,7 @@ OFFSET = 1 << 40  # added to correlations, so that they do not meet the hook's
 def wanted() -> bool:
     """Whether there is a device here that only torch.profiler can time."""
     torch = sys.modules.get("torch")
-    if torch is None or torch.__spec__._initializing or retarget.target is not None:
+    if torch is None or getattr(torch.__spec__, "_initializing", False) or retarget.target is not None:
         return False
     return _available()
 

@@ -155,7 +155,8 @@ def add_records(builder: Builder, records: NDArray[Any], origin: int, host: Call
             else clocks.from_brackets(stamps["a"][use], launch["t0"][use], launch["t1"][use])
         )
         device_clocks[str(number)] = clock.facts()
-        start, end = clock.to_host(stamps["t0"]), clock.to_host(stamps["t1"])
+        start = clock.to_host(stamps["t0"])
+        end = start + (stamps["t1"] - stamps["t0"])
         slack = SLACK + clock.uncertainty
         use &= (start >= launch["t0"] - slack) & (end - start < np.int64(24 * 3600 * 10**9))
         if dropped := int((mine & ~use).sum()):

@@ -296,9 +296,6 @@ def _torch(torch: Any) -> None:
     replace(torch.nn.functional, "one_hot", watched("one_hot", torch.nn.functional.one_hot, _no_output_size))
     replace(torch.autograd, "backward", _backward(torch.autograd.backward))
     replace(torch.autograd, "grad", _backward(torch.autograd.grad))
-    record_function = torch.autograd.profiler.record_function
-    replace(record_function, "__enter__", _annotated(record_function.__enter__, True))
-    replace(record_function, "__exit__", _annotated(record_function.__exit__, False))
     for backend in ("cuda", "ocl", "xpu", "accelerator"):
         module = getattr(torch, backend, None)
         if module is not None and hasattr(module, "synchronize"):
@@ -353,11 +350,16 @@ regions: list[Callable[[str, int, int], None]] = []
 """Called after each `record_function` of the user's with its name, host start and end, on its thread."""
 
 
+def regions_of(torch: Any) -> None:
+    """Has `record_function` report to `regions`; for recordings only, it is called more often than it seems."""
+    record_function = torch.autograd.profiler.record_function
+    replace(record_function, "__enter__", _annotated(record_function.__enter__, True))
+    replace(record_function, "__exit__", _annotated(record_function.__exit__, False))
+
+
 def _annotated(original: Callable[..., Any], entering: bool) -> Callable[..., Any]:
     @functools.wraps(original)
     def method(self: Any, *args: Any) -> Any:
-        if not regions:
-            return original(self, *args)
         if entering:
             self._syncscope_began = monotonic_ns()
             return original(self, *args)

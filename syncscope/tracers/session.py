@@ -68,6 +68,7 @@ class Session:
         self._take: Window | None = None
         self._marked = False  # somebody marks the steps: finding them would count twice
         self._process = 0
+        self._forget: tuple[Callable[[], None], ...] = ()
         self._held: int | None = None  # when the first found step ended; 0: it has been counted
 
     @property
@@ -94,6 +95,7 @@ class Session:
             patches.install()
         imports.install()
         reads.install()
+        self._forget = (reads.when_imported("torch", reads.regions_of), steps.install())
         steps.sinks.append(self._found_step)
         os._exit = _exit_after_saving
         try:
@@ -121,6 +123,8 @@ class Session:
 
     def _close(self) -> None:
         steps.sinks.remove(self._found_step)
+        for forget in self._forget:
+            forget()
         reads.uninstall()
         imports.uninstall()
         library = native.library()

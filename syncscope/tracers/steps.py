@@ -26,4 +26,8 @@ def _optimizer(module: Any) -> None:
     reads.undo(handle.remove)
 
 
-reads.when_imported("torch.optim.optimizer", _optimizer)
+def install() -> Callable[[], None]:
+    """Begins to look for steps; returns how to stop."""
+    forget = reads.when_imported("torch.optim.optimizer", _optimizer)
+    reads.rescan()
+    return forget

@@ -123,6 +123,6 @@ double blocking_read(int n) {
   char to[4];
   L t0 = spent();
   for (int i = 0; i < n; i++)
-    ((I(*)(P, P, U, Z, Z, P, U, P *, P *))table[48])(&queue, &kernel, 1, 0, 4, to, 0, 0, 0);
+    ((I(*)(P, P, U, Z, Z, P, U, P *, P *))table[48])(&queue, &kernel, 1 /* blocking */, 0, 4, to, 0, 0, 0);
   return (double)(spent() - t0) / n;
 }

@@ -1,0 +1,181 @@
+"""The native hook against a vendor that misbehaves as asked: no real driver is needed, and none would do this."""
+
+import ctypes
+import mmap
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncscope.model.trace import Flag, Kind, Trace
+from syncscope.tracers import icd, opencl
+from syncscope.tracers.icd import patches
+from syncscope.tracers.session import Session
+
+SANE, ENDS_BEFORE_START, ZEROS, REFUSES, BACKWARDS, UNFINISHED = range(6)
+
+
+def record(fake: Any, launches: int = 100, reads: int = 1) -> Trace:
+    session = Session()
+    with session:
+        patches.hook(fake.table, "fake")
+        fake.enqueue(launches)
+        fake.read(reads)
+    return session.trace
+
+
+def kinds(trace: Trace) -> dict[str, int]:
+    return {kind.name: int((trace.kind == kind).sum()) for kind in Kind if (trace.kind == kind).any()}
+
+
+def test_every_call_has_its_device_work(fake: Any) -> None:
+    trace = record(fake, 1000, 3)
+    assert kinds(trace) == {"CALL": 1003, "KERNEL": 1000, "COPY": 3}
+    calls = trace.take(trace.kind == Kind.CALL)
+    work = trace.take(trace.kind == Kind.KERNEL)
+    assert set(work.correlation.tolist()) <= set(calls.correlation.tolist())
+    assert {trace.names[n] for n in work.name} == {"nothing"}
+    assert (work.duration == 100).all()
+    assert {e.name for e in trace if e.flags & Flag.BLOCKING} == {"clEnqueueReadBuffer"}
+    assert trace.meta["notes"] == []
+    assert trace.meta["devices"] == [{"name": "fake", "totalGlobalMem": 1 << 30}]
+
+
+def test_no_event_is_kept(fake: Any) -> None:
+    record(fake, 5000)
+    assert fake.value("live_events") == 0
+
+
+@pytest.mark.parametrize("mood", [ENDS_BEFORE_START, ZEROS, BACKWARDS])
+def test_stamps_that_make_no_sense_are_dropped_and_counted(fake: Any, mood: int) -> None:
+    fake.change("mood", mood)
+    trace = record(fake, 50, 0)
+    assert kinds(trace) == {"CALL": 50}
+    assert trace.meta["notes"] == ["50 device times of device 0 were dropped: the driver's stamps make no sense"]
+
+
+def test_a_driver_that_gives_no_stamps_is_counted(fake: Any) -> None:
+    fake.change("mood", REFUSES)
+    trace = record(fake, 50, 0)
+    assert trace.meta["notes"] == ["50 device times were lost: the driver gave none for the command"]
+    assert fake.value("live_events") == 0
+
+
+def test_a_full_ring_is_counted_and_bounded(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl, "PATIENCE", 1_000_000)
+    fake.change("mood", UNFINISHED)
+    trace = record(fake, 70_000, 0)
+    assert kinds(trace) == {"CALL": 70_000}
+    assert any(note.startswith("65536 commands had not ended") for note in trace.meta["notes"])
+    assert any(note.startswith("4464 device times were lost") for note in trace.meta["notes"])
+    assert fake.value("live_events") == 0
+
+
+def test_the_drivers_timer_sets_the_clock(fake: Any) -> None:
+    fake.change("timer_works", 1)
+    clock = record(fake).meta["clocks"]["0"]
+    assert clock["source"] == "timer"
+    assert abs(clock["offset_ns"] - 10**12) < 1_000_000
+
+
+def test_without_a_timer_the_calls_bracket_the_clock(fake: Any) -> None:
+    clock = record(fake).meta["clocks"]["0"]
+    assert clock["source"] == "bracket"
+    assert abs(clock["offset_ns"] - 10**12) <= clock["uncertainty_ns"] + 1000
+
+
+def test_device_work_lies_in_the_recording(fake: Any) -> None:
+    trace = record(fake, 300)
+    start = dict(zip(*[c[trace.kind == Kind.CALL].tolist() for c in (trace.correlation, trace.start)], strict=True))
+    late = [e.start - start[e.correlation] for e in trace if e.kind == Kind.KERNEL]
+    assert max(map(abs, late)) < 5_000_000
+
+
+def test_a_queue_without_profiling_is_said_once(fake: Any) -> None:
+    fake.library.make_queue(0)
+    trace = record(fake, 200, 0)
+    assert kinds(trace) == {"CALL": 200}
+    assert trace.meta["notes"] == ["queue 1 was made before the recording and without profiling: host times only"]
+
+
+def test_new_queues_get_profiling(fake: Any) -> None:
+    session = Session()
+    with session:
+        patches.hook(fake.table, "fake")
+        fake.library.make_queue(0)
+        fake.enqueue(20)
+    assert kinds(session.trace) == {"CALL": 20, "KERNEL": 20}
+
+
+def test_queues_made_while_waiting_get_profiling_too(fake: Any) -> None:
+    session = Session(wait=1, active=1)
+    with session:
+        patches.hook(fake.table, "fake")
+        fake.library.make_queue(0)
+        fake.enqueue(20)
+        session.step()
+        fake.enqueue(5)
+        session.step()
+    assert kinds(session.trace) == {"STEP": 1, "CALL": 5, "KERNEL": 5}
+
+
+def test_loader_managed_dispatch(fake: Any) -> None:
+    fake.library.setup(1)
+    assert icd.table_of(fake.library.platform_handle()) == fake.table
+    assert kinds(record(fake, 30, 0)) == {"CALL": 30, "KERNEL": 30}
+
+
+def test_the_table_is_given_back(fake: Any) -> None:
+    table = (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)
+    before = list(table)
+    with Session():
+        patches.hook(fake.table, "fake")
+        assert list(table) != before
+    assert list(table) == before
+
+
+def test_empty_slots_stay_empty(fake: Any) -> None:
+    with Session():
+        patches.hook(fake.table, "fake")
+        assert (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)[129] is None
+
+
+def test_somebody_else_may_have_hooked_over_us(fake: Any) -> None:
+    table = (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)
+    with Session():
+        patches.hook(fake.table, "fake")
+        table[46] = 0x1234
+    assert table[46] == 0x1234
+
+
+def test_a_protected_page_is_opened_for_one_store() -> None:
+    page = mmap.mmap(-1, 4096)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    libc = ctypes.CDLL(None)
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.mprotect(address, 4096, 1)
+    icd.poke(address + 8, 42)
+    assert ctypes.c_uint64.from_address(address + 8).value == 42
+    assert next(perm for low, high, perm, _ in icd.maps() if low <= address < high).startswith("r-")
+
+
+def test_threads_lose_nothing(fake: Any) -> None:
+    session = Session()
+    with session:
+        patches.hook(fake.table, "fake")
+        threads = [threading.Thread(target=fake.enqueue, args=(3000,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    trace = session.trace
+    assert kinds(trace) == {"CALL": 24_000, "KERNEL": 24_000}
+    _, per_thread = np.unique(trace.lane[trace.kind == Kind.CALL], return_counts=True)
+    assert per_thread.tolist() == [3000] * 8
+
+
+def test_windows_of_the_spool_are_appended_whole(fake: Any) -> None:
+    trace = record(fake, 20_000)  # 40,000 records of 64 bytes: ten windows
+    assert kinds(trace) == {"CALL": 20_001, "KERNEL": 20_000, "COPY": 1}
+    assert np.unique(trace.correlation[trace.kind == Kind.KERNEL]).size == 20_000
