@@ -57,10 +57,13 @@ def test_fixed_code_waits_less(name: str, rule: Rule, example: Example) -> None:
 
 def waits(code: str, name: str) -> int:
     """How often the host waits, if a loop runs ten times and an `if` in it once."""
+    repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
     count = 0
     for finding in findings(code, name):
         line, times = finding.place.line, 10.0
         for node in ast.walk(ast.parse(code)):
+            if isinstance(node, repeats) and node.lineno <= line <= node.end_lineno:
+                times *= 10
             body = getattr(node, "body", None)
             if isinstance(body, list) and body[0].lineno <= line <= body[-1].end_lineno:
                 times *= 10 if isinstance(node, (ast.For, ast.While)) else 0.1 if isinstance(node, ast.If) else 1

@@ -7,7 +7,7 @@ import ast
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
-from syncscope.rules._proofs import no_dimensions, same_shape
+from syncscope.rules._proofs import is_mask, no_dimensions, one_value, same_shape
 from syncscope.rules.unique import is_elif
 
 BOTH = (
@@ -39,7 +39,9 @@ def predicate(test: ast.expr, function: Function, negated: bool = False) -> str 
         parts = [predicate(v, function) for v in test.values]
         if None in parts or not all(function.pure(v) for v in test.values):
             return None
-        return (" & " if isinstance(test.op, ast.And) else " | ").join(f"({p})" for p in parts)
+        return (" & " if isinstance(test.op, ast.And) else " | ").join(
+            p if p and p.endswith("}") else f"({p})" for p in parts
+        )
     fact = function.fact(test)
     if not fact.is_tensor or fact.ndim not in (0, None):
         return None
@@ -85,7 +87,7 @@ def chosen(site: Site, function: Function) -> Fix | None:
     yes = assigned(statement.body[0])
     no = assigned(statement.orelse[0]) if statement.orelse else None
     if yes is None or (statement.orelse and (no is None or no[0] != yes[0])):
-        return None
+        return added(site, function, statement, test)
     name, value = yes
     other = (
         no[1] if no is not None else next((n for n in ast.walk(value) if function.same_name(n, ast.Name(name))), None)
@@ -98,6 +100,72 @@ def chosen(site: Site, function: Function) -> Fix | None:
     draft = function.draft()
     draft.replace(statement, f"{name} = torch.where({condition}, {{yes}}, {{no}})", yes=value, no=other, **holes(test))
     return draft.fix("let the device choose", Safety.UNSAFE, BOTH)
+
+
+def added(site: Site, function: Function, statement: ast.If, test: ast.expr) -> Fix | None:
+    """`if t: total += a` [`else: total += b`] as `total += torch.where(t, a, b)`; b is 0 where there is none."""
+    yes, no = statement.body[0], statement.orelse[0] if statement.orelse else None
+    if (
+        not isinstance(yes, ast.AugAssign)
+        or not isinstance(yes.op, (ast.Add, ast.Sub))
+        or not isinstance(yes.target, ast.Name)
+    ):
+        return None
+    if no is not None and (
+        not isinstance(no, ast.AugAssign)
+        or type(no.op) is not type(yes.op)
+        or not function.same(no.target, yes.target)
+        or not function.pure(no.value)
+    ):
+        return None
+    condition = predicate(test, function)
+    other = no.value if isinstance(no, ast.AugAssign) else None
+    fits = alike(function, yes.value, other) if other is not None else function.fact(yes.value).dtype is Dtype.FLOAT
+    if condition is None or not fits or not function.pure(yes.value):
+        return None
+    draft = function.draft()
+    template = (
+        f"{yes.target.id} {'+' if isinstance(yes.op, ast.Add) else '-'}= torch.where({condition}, {{yes}}, {{no}})"
+    )
+    draft.replace(statement, template, yes=yes.value, no=other if other is not None else "0.0", **holes(test))
+    return draft.fix("let the device choose", Safety.UNSAFE, BOTH)
+
+
+def unguarded(site: Site, function: Function) -> Fix | None:
+    """`if m.any(): x[m] = number` without asking: where nothing is masked, nothing is written."""
+    test, statement = test_of(site, function), function.statement(site.node)
+    if test is None or not isinstance(statement, ast.If) or statement.test is not test or is_elif(function, statement):
+        return None
+    mask = asked_for_any(test, function)
+    if mask is None or statement.orelse or len(statement.body) != 1 or not function.pure(mask):
+        return None
+    write = statement.body[0]
+    target = write.targets[0] if isinstance(write, ast.Assign) and len(write.targets) == 1 else None
+    if (
+        not isinstance(write, ast.Assign)
+        or not isinstance(target, ast.Subscript)
+        or not function.same(target.slice, mask)
+        or not is_mask(function.fact(mask))
+        or not one_value(function, function.fact(write.value), write.value)
+    ):
+        return None
+    draft = function.draft()
+    draft.replace(statement, "{x}[{m}] = {v}", x=target.value, m=mask, v=write.value)
+    return draft.fix(
+        "write without asking",
+        Safety.UNSAFE,
+        "the write is also made where nothing is masked: it raises where the tensor is a leaf that requires grad",
+    )
+
+
+def asked_for_any(test: ast.expr, function: Function) -> ast.expr | None:
+    """The mask m of `m.any()`, `m.sum() > 0`, `m.any() > 0`, `m.count_nonzero() != 0`."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)):
+        if function.constant(test.comparators[0]) != 0:
+            return None
+        test = test.left
+    op = function.op(test)
+    return op.base if op is not None and op.name in ("any", "sum", "count_nonzero") and not op.args else None
 
 
 def assigned(statement: ast.stmt) -> tuple[str, ast.expr] | None:
@@ -166,7 +234,7 @@ def checked_later(site: Site, function: Function) -> Fix | None:
     """`if t: raise` and `assert t` as `torch._assert_async`."""
     test, statement = test_of(site, function), function.statement(site.node)
     said: ast.expr | None
-    if test is None:
+    if test is None or site.sure < 3:
         return None
     if isinstance(statement, ast.Assert) and statement.test is test:
         condition, said = predicate(test, function), statement.msg

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import itertools
 import re
 import tokenize
 from typing import TYPE_CHECKING, cast
@@ -278,9 +279,14 @@ class Draft:
         return Fix(title, tuple(sorted(edits, key=lambda e: e.span)), safety, changes)
 
     def _import(self, name: str) -> Edit:
-        """An import after those of the file, else after its docstring."""
+        """An import after those at the head of the file, else after its docstring."""
         body = self.view.tree.body
-        last = next((s for s in reversed(body) if isinstance(s, (ast.Import, ast.ImportFrom))), None)
+        head = list(
+            itertools.takewhile(
+                lambda s: not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)), body
+            )
+        )
+        last = next((s for s in reversed(head) if isinstance(s, (ast.Import, ast.ImportFrom))), None)
         docstring = body[0] if body and ast.get_docstring(self.view.tree, clean=False) is not None else None
         after = last or docstring
         at = self._line_end(after) if after is not None else 0

@@ -11,6 +11,7 @@ from syncscope.rules._function import Function
 
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
+TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 
 
@@ -169,11 +170,33 @@ def stacked(site: Site, function: Function) -> Fix | None:
         return None
     draft = function.draft()
     draft.replace(loop, "torch.stack(tuple({all})).tolist()", all=each.iter)
-    return draft.fix(
-        "read all at once",
-        Safety.UNSAFE,
-        "there must be at least one, and all must have one dtype and no dimensions and live on one device",
-    )
+    return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
+
+
+def stacked_values(site: Site, function: Function) -> Fix | None:
+    """`{k: t.item() for k, t in d.items()}` reads them all at once."""
+    loop, tensor = function.parent(site.node), tensor_read(site.node, function)
+    if not isinstance(loop, ast.DictComp) or len(loop.generators) != 1 or loop.value is not site.node:
+        return None
+    each = loop.generators[0]
+    items = each.iter
+    if (
+        each.ifs
+        or each.is_async
+        or not isinstance(each.target, ast.Tuple)
+        or len(each.target.elts) != 2
+        or not function.same_name(loop.key, each.target.elts[0])
+        or tensor is None
+        or not function.same_name(tensor, each.target.elts[1])
+        or not isinstance(items, ast.Call)
+        or not isinstance(items.func, ast.Attribute)
+        or items.func.attr != "items"
+        or not isinstance(items.func.value, ast.Name)
+    ):
+        return None
+    draft = function.draft()
+    draft.replace(loop, "dict(zip({d}, torch.stack(tuple({d}.values())).tolist()))", d=items.func.value)
+    return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
 
 
 def merged(site: Site, function: Function) -> Fix | None:
@@ -202,7 +225,8 @@ def merged(site: Site, function: Function) -> Fix | None:
         return None
     facts = [function.fact(t) for t in tensors]
     dtypes = {f.dtype for f in facts}
-    if any(f.ndim != 0 for f in facts) or len(dtypes) != 1 or not dtypes <= {Dtype.FLOAT, Dtype.INT}:
+    one = of_one_tensor(tensors, function, dtypes == {Dtype.FLOAT})
+    if any(f.ndim != 0 for f in facts) or len(dtypes) != 1 or not (one or dtypes <= {Dtype.FLOAT, Dtype.INT}):
         return None
     draft = function.draft()
     if not all(draft.alone(s) for s in run):
@@ -212,7 +236,7 @@ def merged(site: Site, function: Function) -> Fix | None:
     draft.replace(run[0], f"{', '.join(n.id for n in names)} = torch.stack(({stack})).tolist()", **parts)
     for other in run[1:]:
         draft.remove(other)
-    if of_one_tensor(tensors, function, Dtype.FLOAT in dtypes):
+    if one:
         return draft.fix(f"read {len(names)} numbers at once", Safety.SAFE)
     return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, "all must live on one device")
 
@@ -279,3 +303,32 @@ def clamped(site: Site, function: Function) -> Fix | None:
         draft.replace(read, f"{{t}}{cut}", t=tensor)
         draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=used, c=other)
     return draft.fix("keep it on the device, and clamp", Safety.UNSAFE, STAYS)
+
+
+def checked_later(site: Site, function: Function) -> Fix | None:
+    """`if not math.isfinite(loss.item()): raise` as a check on the device."""
+    tensor, asked = tensor_read(site.node, function), function.parent(site.node)
+    if tensor is None or not isinstance(asked, ast.Call) or asked.args != [site.node]:
+        return None
+    name = (function.dotted(asked.func) or "").removeprefix("math.").removeprefix("numpy.")
+    test = function.parent(asked)
+    wrong = not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
+    statement = function.statement(asked)
+    if (
+        name not in ("isfinite", "isnan", "isinf")
+        or wrong is (name == "isfinite")
+        or not isinstance(statement, ast.If)
+        or statement.test is not (asked if wrong else test)
+        or statement.orelse
+        or not isinstance(statement.body[-1], ast.Raise)
+        or len(statement.body) != 1
+    ):
+        return None
+    draft = function.draft()
+    good = f"{'~' if wrong else ''}torch.{name}({{t}})"
+    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=repr(function.view.text(asked)))
+    return draft.fix(
+        "let the device check",
+        Safety.SUGGEST,
+        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+    )

@@ -56,6 +56,8 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if site.sure < 2:  # a guess is no ground to change code on
+        return None
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.expr) or site.fact_of(op.base).dtype is not Dtype.INT:
         return None

@@ -7,7 +7,8 @@ a clock is read, and nowhere else: results are ordered on the device without it.
 
 Fix safety
 ----------
-Taking it out is suggested, not applied, because a clock may be read after it.
+Taking it out is suggested, not applied, because a clock may be read after it; where one is read in the same function, there is
+no fix.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ FAMILY = Family.EXPLICIT
 SEVERITY = Severity.WARNING
 OPS = ("synchronize",)
 SEEN_AS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "hipDeviceSynchronize", "clFinish")
+CLOCKS = {
+    "time.time",
+    "time.perf_counter",
+    "time.monotonic",
+    "time.perf_counter_ns",
+    "time.time_ns",
+    "time.monotonic_ns",
+}
 EXAMPLES = (
     Example(
         """
@@ -53,6 +62,8 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.parent(site.node)
     if not isinstance(statement, ast.Expr):
+        return None
+    if any(isinstance(n, ast.Call) and function.dotted(n.func) in CLOCKS for n in ast.walk(function.scope)):
         return None
     draft = function.draft()
     if not draft.alone(statement):

@@ -76,4 +76,6 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if site.sure < 2:  # a guess is no ground to change code on
+        return None
     return only_where_logged(site, function)

@@ -21,7 +21,16 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._reads import accumulated, clamped, collected, merged, only_where_logged, stacked
+from syncscope.rules._reads import (
+    accumulated,
+    checked_later,
+    clamped,
+    collected,
+    merged,
+    only_where_logged,
+    stacked,
+    stacked_values,
+)
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
@@ -56,6 +65,195 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        def mean_error(errors: list[torch.Tensor]):
+            total, worst = 0.0, 0
+            for number, error in enumerate(errors):
+                total += error.mean().item() * 2  # !
+                if number % 2:
+                    print(total)
+            return total
+        """,
+    ),
+    Example(
+        """
+        import torch
+
+        def mean_error(x: torch.Tensor, y: torch.Tensor):
+            total = 0.0
+            for number in range(3):
+                total += (x - y).square().mean().item() * 2  # !
+            return total
+        """,
+        """
+        import torch
+
+        def mean_error(x: torch.Tensor, y: torch.Tensor):
+            total = 0.0
+            for number in range(3):
+                total = total + (x - y).square().mean().detach().double() * 2
+            total = float(total)
+            return total
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; y: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def history(x: torch.Tensor):
+            seen = []
+            for number in range(4):
+                seen.append((x * number).sigmoid().mean().item())  # !
+            return seen
+        """,
+        """
+        import torch
+
+        def history(x: torch.Tensor):
+            seen = []
+            for number in range(4):
+                seen.append((x * number).sigmoid().mean().detach())
+            seen = torch.stack(seen).tolist() if seen else []
+            return seen
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            low = x.min().item()  # !
+            high = x.max().item()  # !
+            return low, high
+        """,
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            low, high = torch.stack((x.min(), x.max())).tolist()
+            return low, high
+        """,
+        Safety.SAFE,
+        "x: int[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            x, y = x.exp(), x.cos()
+            low, high = x.mean().item(), y.mean().item()  # !
+            return low, high
+        """,
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            x, y = x.exp(), x.cos()
+            low, high = torch.stack((x.mean(), y.mean())).tolist()
+            return low, high
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def losses(x: torch.Tensor):
+            parts = {"error": x.square().mean(), "size": x.abs().mean()}
+            every = [part.item() for part in parts.values()]  # !
+            named = {name: part.item() for name, part in parts.items()}  # !
+            return every, named
+        """,
+        """
+        import torch
+
+        def losses(x: torch.Tensor):
+            parts = {"error": x.square().mean(), "size": x.abs().mean()}
+            every = torch.stack(tuple(parts.values())).tolist()
+            named = dict(zip(parts, torch.stack(tuple(parts.values())).tolist()))
+            return every, named
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum().item()  # !
+            return x.sum() / max(found, 1)
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum()
+            return x.sum() / found.clamp(min=1)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import math
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            if not math.isfinite(loss.item()):  # !
+                raise ValueError("the loss is gone")
+            return loss
+        """,
+        """
+        import math
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            torch._assert_async(torch.isfinite(loss), 'math.isfinite(loss.item())')
+            return loss
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def train(x: torch.Tensor, steps: int):
+            seen = 0.0
+            for step in range(steps):
+                mean = (x * step).sigmoid().mean()
+                value = mean.item()  # !
+                if step % 3 == 0:
+                    seen = value
+            return seen
+        """,
+        """
+        import torch
+
+        def train(x: torch.Tensor, steps: int):
+            seen = 0.0
+            for step in range(steps):
+                mean = (x * step).sigmoid().mean()
+                if step % 3 == 0:
+                    value = mean.item()
+                    seen = value
+            return seen
+        """,
+        Safety.SAFE,
+        "x: float[n]; steps: count",
+    ),
 )
 
 
@@ -73,11 +271,15 @@ def in_loop(site: Site) -> bool:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if site.sure < 2:  # a guess is no ground to change code on
+        return None
     return (
         accumulated(site, function)
         or only_where_logged(site, function)
         or collected(site, function)
         or stacked(site, function)
+        or stacked_values(site, function)
         or merged(site, function)
         or clamped(site, function)
+        or checked_later(site, function)
     )

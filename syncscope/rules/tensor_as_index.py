@@ -58,6 +58,8 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if site.sure < 2:  # a guess is no ground to change code on
+        return None
     taken = site.node
     if (
         not isinstance(taken, ast.Subscript)

@@ -81,6 +81,8 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if site.sure < 2:  # a guess is no ground to change code on
+        return None
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.expr) or len(op.keywords) != 1 or not 1 <= len(op.args) <= 2:
         return None

@@ -18,7 +18,7 @@ from __future__ import annotations
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._conditions import checked_later, chosen, chosen_at_return, chosen_in_expression
+from syncscope.rules._conditions import checked_later, chosen, chosen_at_return, chosen_in_expression, unguarded
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
@@ -71,6 +71,83 @@ EXAMPLES = (
         """
         import torch
 
+        def add_up(total: torch.Tensor, x: torch.Tensor):
+            step = x.sum()
+            if torch.isnan(step) or torch.isinf(step):  # !
+                total = total - total / 10
+            else:
+                total = total + step
+            return total
+        """,
+    ),
+    Example(
+        """
+        import torch
+
+        def add_up(x: torch.Tensor):
+            total, step = x.mean(), x.square().mean()
+            if torch.isnan(step) or torch.isinf(step):  # !
+                total += total / 10
+            else:
+                total += step
+            return total
+        """,
+        """
+        import torch
+
+        def add_up(x: torch.Tensor):
+            total, step = x.mean(), x.square().mean()
+            total += torch.where(torch.isnan(step) | torch.isinf(step), total / 10, step)
+            return total
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.clone()
+            low = x < 0
+            if low.any():  # !
+                x[low] = 0  # no debts
+            return x
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.clone()
+            low = x < 0
+            x[low] = 0  # no debts
+            return x
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            scale = x.norm()
+            return x / scale if scale > 1 else x  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            scale = x.norm()
+            return torch.where(scale > 1, x / scale, x)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.FloatTensor):
             if torch.isnan(x).any():  # !
                 raise ValueError("x has a hole")
@@ -104,9 +181,12 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    if site.sure < 2:  # a guess is no ground to change code on
+        return None
     return (
         chosen(site, function)
         or chosen_at_return(site, function)
         or chosen_in_expression(site, function)
+        or unguarded(site, function)
         or checked_later(site, function)
     )
