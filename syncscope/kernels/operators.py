@@ -33,6 +33,18 @@ def op(*names: str) -> Callable[[Kernel], Kernel]:
     return declare
 
 
+def into_out(kernel: Kernel) -> Kernel:
+    """The `out=` variant of a kernel that makes its own result."""
+
+    def run(*args: Any, out: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+        result = kernel(*args, **kwargs)
+        if out.shape != result.shape:
+            storage.resize(out, result.shape)
+        return out.copy_(result)
+
+    return run
+
+
 def overload(name: str) -> torch._ops.OpOverload:
     """The operator behind `add.out` or `relu`."""
     base, _, variant = name.partition(".")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import queue, storage
-from syncscope.kernels.operators import NotNative, op
+from syncscope.kernels.operators import NotNative, into_out, native, op
 from syncscope.kernels.ops.copying import as_words, dense
 from syncscope.kernels.ops.pointwise import assign_where
 from syncscope.kernels.ops.scan import Running, nonzero_as
@@ -313,6 +313,11 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tens
     if self.dtype not in _ADDABLE:
         raise NotNative
     return _scatter(_start(self, out), dim, index, src, "add")
+
+
+native["index.Tensor_out"] = into_out(take)
+native["index_select.out"] = into_out(index_select)
+native["masked_select.out"] = into_out(masked_select)
 
 
 @op("embedding_dense_backward")

@@ -21,7 +21,7 @@ from syncscope.kernels.operators import NotNative, has_composite, native, on_cpu
 
 GROUP = (256,)
 HALF = {torch.float16: "half", torch.bfloat16: "ushort"}  # stored so, computed in float
-_RANKS = (1, 2, 3, 4, 6, 12)  # a kernel is made for each of these numbers of collapsed dimensions that is met
+_RANKS = (4, 12)  # collapsed dimensions that strided kernels walk: few, because each is a kernel to compile
 # Numbers that decide the result's dtype as tensors do; others (alpha, eps, negative_slope) never do.
 _OPERANDS = {"self", "other", "exponent", "min", "max", "end", "weight", "values"}
 
@@ -264,7 +264,9 @@ def _source(op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None
         walk += [f"    long {w}_i = 0;" for w in walkers]
         for d in reversed(range(rank)):
             if d:
-                walk.append(f"    {{ const uint q = left / n{d}; const long k = left - q * n{d}; left = q;")
+                walk.append(
+                    f"    if (n{d} > 1) {{ const uint q = left / n{d}; const long k = left - q * n{d}; left = q;"
+                )
             else:
                 walk.append("    { const long k = left;")
             walk.append("      " + " ".join(f"{w}_i += k * {w}_s{d};" for w in walkers) + " }")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import backend, storage
-from syncscope.kernels.operators import native, op, overload
+from syncscope.kernels.operators import into_out, native, op, overload
 
 
 def _in_place(name: str) -> Callable[..., Tensor]:
@@ -36,6 +36,21 @@ def bernoulli(self: Tensor, *, generator: torch.Generator | None = None, out: Te
     if out.shape != self.shape:
         storage.resize(out, self.shape)
     return out.copy_(torch.bernoulli(self.cpu(), generator=generator or backend.generator))
+
+
+def _from_tensors(name: str) -> Callable[..., Tensor]:
+    target = overload(name)
+
+    def draw(*args: Any, generator: torch.Generator | None = None) -> Tensor:
+        args = tuple(a.cpu() if isinstance(a, Tensor) else a for a in args)
+        return storage.upload(target(*args, generator=generator or backend.generator))
+
+    return draw
+
+
+for _name in ("normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor"):
+    native[_name] = _from_tensors(_name)
+    native[_name + "_out"] = into_out(native[_name])
 
 
 @op("randperm.generator_out")

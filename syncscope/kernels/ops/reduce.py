@@ -17,7 +17,7 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device
-from syncscope.kernels.operators import NotNative, op
+from syncscope.kernels.operators import NotNative, into_out, native, op
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.ops.pointwise import c_storage, collapse, compute_dtype, load, storable, store
 
@@ -291,6 +291,14 @@ def nansum_out(self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: 
     return out
 
 
+@op("nansum")
+def nansum(self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Sum over dimensions, NaN taken as zero."""
+    compute_dtype(self.dtype)
+    dtype = dtype or (self.dtype if self.dtype.is_floating_point else torch.int64)
+    return nansum_out(self, dim, keepdim, out=storage.empty([0], dtype))
+
+
 @op("amax.out")
 def amax_out(self: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor) -> Tensor:
     """Largest element over dimensions; NaN wins."""
@@ -439,6 +447,12 @@ def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keep
 def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """Standard deviation over dimensions."""
     return _variance(self, dim, correction, keepdim)[0].sqrt()
+
+
+native["max.unary_out"] = into_out(max_all)
+native["min.unary_out"] = into_out(min_all)
+native["var.correction_out"] = into_out(var)
+native["std.correction_out"] = into_out(std)
 
 
 @op("var_mean.correction")

@@ -1,0 +1,203 @@
+"""PyTorch's own samples of every native operator, run on the device and on the CPU: `python tests/kernels/sweep.py` counts.
+
+Which samples belong to an operator is seen, not declared: the queue's watchers say which operators ran natively. So the
+table below only says which of PyTorch's sample sets to run, and an operator that none of them reaches fails the test.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from known_gaps import GAPS
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+
+from syncscope.kernels import operators, queue
+
+SAMPLES = 4  # of each set; the first ones are PyTorch's plainest, and cover scalars, broadcasting and strides
+TOLERANCE = 1e-4
+
+# Sample sets that reach a native operator under another name.
+OTHERS = """
+    nn.functional.conv1d nn.functional.conv2d nn.functional.conv_transpose2d nn.functional.cross_entropy
+    nn.functional.nll_loss nn.functional.batch_norm nn.functional.layer_norm nn.functional.max_pool2d
+    nn.functional.adaptive_avg_pool2d nn.functional.embedding nn.functional.dropout nn.functional.linear
+    nn.functional.scaled_dot_product_attention unique sort topk masked_select masked_scatter index_put __getitem__
+    softmax log_softmax var_mean std var count_nonzero norm linalg.vector_norm where masked_fill view_as_complex uniform
+    normal bernoulli zeros ones full arange linspace tril_indices triu_indices to clone contiguous
+"""
+
+# Integers are computed in kernels of their own: the operators for which that matters.
+INTEGERS = """
+    add sub mul floor_divide remainder fmod pow maximum clamp eq bitwise_and bitwise_left_shift sum prod amax argmax
+    sort unique cumsum nonzero __getitem__ gather where cat mm
+"""
+
+SKIPPED = {
+    "empty": "content undefined", "empty_like": "content undefined", "new_empty": "content undefined",
+    "empty_strided": "content undefined", "new_empty_strided": "content undefined", "empty_permuted": "content undefined",
+}  # fmt: skip
+
+
+@dataclass
+class Count:
+    """What a sweep saw."""
+
+    sets: int = 0
+    samples: int = 0
+    gradients: int = 0
+    native: set[str] = field(default_factory=set)
+
+    def packed(self) -> dict[str, Any]:
+        """As plain values, to travel between processes."""
+        return {**asdict(self), "native": sorted(self.native)}
+
+
+COUNT = Count()  # of this process
+# Reached by tests of their own: PyTorch has no samples of them, or skips them on the CPU.
+ELSEWHERE = {
+    "_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward", "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl",
+    "_copy_from_and_resize", "random_", "randperm", "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "nansum",
+    "range", "view_as_real", "silu_backward", "set_",
+}  # fmt: skip
+
+
+def unreached(parts: list[dict[str, Any]]) -> list[str]:
+    """Native operators that no sample ran, if all sets ran; with only some of them there is nothing to say."""
+    if sum(p["sets"] for p in parts) < len(chosen()) - len(GAPS):
+        return []
+    return sorted(native_names() - ELSEWHERE - {n for p in parts for n in p["native"]})
+
+
+def summary(parts: list[dict[str, Any]]) -> str:
+    """The counts in one line."""
+    sets, samples, gradients = (sum(p[key] for p in parts) for key in ("sets", "samples", "gradients"))
+    return (
+        f"{len({n.strip('_') for n in native_names()})} native operators ({len(operators.native)} overloads); of PyTorch's "
+        f"samples {samples} in {sets} sets agree with the CPU, and {gradients} gradients; {len(GAPS)} declared gaps"
+    )
+
+
+def name(info: OpInfo) -> str:
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name
+
+
+def native_names() -> set[str]:
+    """Operators by their base names: `add` for `add.out` and `add_`."""
+    return {overload.partition(".")[0] for overload in operators.native}
+
+
+def chosen() -> list[tuple[OpInfo, torch.dtype]]:
+    """The sample sets to run, with the dtype to run them in."""
+    bases = {n.strip("_") for n in native_names()} | set(OTHERS.split())
+    cases: list[tuple[OpInfo, torch.dtype]] = []
+    integers = INTEGERS.split()
+    for info in op_db:
+        last = info.name.rpartition(".")[2]
+        if info.name in SKIPPED or not ({info.name, last, info.aten_name} & bases):
+            continue
+        on_cpu = info.supported_dtypes("cpu")
+        dtypes = [torch.float32] if torch.float32 in on_cpu else []
+        if torch.int64 in on_cpu and (not dtypes or info.name in integers):
+            dtypes.append(torch.int64)
+        cases += [(info, dtype) for dtype in dtypes]
+    return cases
+
+
+def to_device(value: Any) -> Any:
+    """The same value with its tensors (detached, still asking for gradients) and devices on `ocl`."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to("ocl").requires_grad_(value.requires_grad)
+    if isinstance(value, torch.device) or (isinstance(value, str) and value == "cpu"):
+        return torch.device("ocl")
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(map(to_device, value))
+    if isinstance(value, dict):
+        return {key: to_device(v) for key, v in value.items()}
+    return value
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for v in value:
+            yield from tensors(v)
+    elif isinstance(value, dict):
+        yield from tensors(list(value.values()))
+
+
+def samples(info: OpInfo, dtype: torch.dtype) -> list[SampleInput]:
+    torch.manual_seed(0)
+    grad = dtype.is_floating_point and info.supports_autograd
+    return list(itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=grad), SAMPLES))
+
+
+def check(info: OpInfo, sample: SampleInput, count: Count) -> None:
+    """Runs one sample on both; results agree, and so do gradients where there are any."""
+    outcomes = []
+    for move in (lambda x: x, to_device):
+        inputs = move([sample.input, list(sample.args), sample.kwargs])
+        torch.manual_seed(1)
+        results = list(tensors(info(inputs[0], *inputs[1], **inputs[2])))
+        # What is undefined or a choice of the operator (which of equals) never gets a gradient in PyTorch's samples.
+        roots = [r for r in results if r.requires_grad and r.grad_fn is not None and r.is_floating_point()]
+        leaves = [t for t in tensors(inputs) if t.requires_grad]
+        if roots and leaves:
+            seeds = [move(torch.linspace(0.5, 1.5, r.numel()).reshape(r.shape).to(r.dtype)) for r in roots]
+            gradients = torch.autograd.grad(roots, leaves, seeds, allow_unused=True)
+            results += [g for g in gradients if g is not None]
+            count.gradients += sum(g is not None for g in gradients) if move is to_device else 0
+        outcomes.append([r.detach() for r in results])
+    expected, got = outcomes
+    count.samples += 1
+    assert len(expected) == len(got)
+    for a, b in zip(expected, got, strict=True):
+        assert b.device.type == "ocl", b.device
+        torch.testing.assert_close(b.cpu(), a, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+
+
+def sweep(info: OpInfo, dtype: torch.dtype, count: Count) -> None:
+    """Every chosen sample of a set; raises with the first that differs."""
+
+    def seen(operator: str, start: int, end: int, fallback: bool) -> None:
+        if not fallback:
+            count.native.add(operator.removeprefix("aten::"))
+
+    queue.watchers.append(seen)
+    try:
+        for i, sample in enumerate(samples(info, dtype)):
+            try:
+                check(info, sample, count)
+            except Exception as error:
+                raise AssertionError(f"{name(info)}, {dtype}, sample {i}: {error}") from error
+        count.sets += 1
+    finally:
+        queue.watchers.remove(seen)
+
+
+def main() -> int:
+    """Prints the counts, and every sample set that fails."""
+    warnings.simplefilter("ignore")
+    failed = 0
+    for info, dtype in chosen():
+        if (name(info), dtype) not in GAPS:
+            try:
+                sweep(info, dtype, COUNT)
+            except AssertionError as error:
+                failed += 1
+                print(str(error).replace("\n", " ")[:300])
+    print(summary([COUNT.packed()]))
+    if missed := native_names() - ELSEWHERE - COUNT.native:
+        print(f"no sample reached {', '.join(sorted(missed))}")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Every native operator on PyTorch's own samples against the CPU; the gaps are declared, and still gaps."""
+
+import copy
+
+import pytest
+import sweep
+import torch
+from known_gaps import GAPS
+
+from syncscope.kernels import queue
+
+CASES = sweep.chosen()
+
+
+def _id(case):
+    return f"{sweep.name(case[0])}-{str(case[1]).removeprefix('torch.')}"
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if (sweep.name(c[0]), c[1]) not in GAPS], ids=_id)
+def test_agrees_with_the_cpu(case):
+    sweep.sweep(*case, sweep.COUNT)
+
+
+@pytest.mark.parametrize("gap", GAPS, ids=lambda gap: gap[0])
+def test_a_declared_gap_is_still_one(gap):
+    case = next(c for c in CASES if (sweep.name(c[0]), c[1]) == gap)
+    with pytest.raises(AssertionError):
+        sweep.sweep(*case, sweep.Count())
+
+
+@pytest.fixture
+def ran():
+    """Names of the operators that ran natively."""
+    seen = set()
+
+    def see(operator, start, end, fallback):
+        assert not fallback, operator
+        seen.add(operator.removeprefix("aten::"))
+
+    queue.watchers.append(see)
+    yield seen
+    queue.watchers.remove(see)
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])
+def test_recurrent_networks(kind, ran):
+    torch.manual_seed(0)
+    here = kind(4, 5, num_layers=2, bidirectional=True)
+    there = copy.deepcopy(here).to("ocl")
+    x = torch.randn(3, 2, 4)
+    expected, got = here(x)[0], there(x.to("ocl"))[0]
+    expected.square().sum().backward()
+    got.square().sum().backward()
+    torch.testing.assert_close(got.cpu(), expected)
+    for a, b in zip(here.parameters(), there.parameters(), strict=True):
+        torch.testing.assert_close(b.grad.cpu(), a.grad, rtol=1e-4, atol=1e-5)
+    assert any("cell_backward" in name for name in ran)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda device: torch.empty(9, device=device).random_(5, 50),
+        lambda device: torch.randperm(20, device=device),
+        lambda device: torch.empty(3, 4, device=device).normal_(2, 3),
+        lambda device: torch.bernoulli(torch.linspace(0, 1, 12).to(device)),
+        lambda device: torch.randn(5, 5, device=device),
+        lambda device: torch.rand(7, device=device),
+    ],
+)
+def test_random_numbers_repeat_those_of_the_cpu(make, ran):
+    torch.manual_seed(3)
+    expected = make("cpu")
+    torch.manual_seed(3)
+    got = make("ocl")
+    assert ran
+    torch.testing.assert_close(got.cpu(), expected)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: torch.relu_(x.clone()),
+        lambda x: torch.nn.functional.hardtanh_(x.clone()),
+        lambda x: torch.nn.functional.hardswish(x.clone(), inplace=True),
+        lambda x: x.clone().floor_divide_(2),
+        lambda x: torch.nansum(x.masked_fill(x > 1, float("nan")), 1),
+        lambda x: torch.range(1, 4, device=x.device),
+        lambda x: torch.view_as_real(x.to(torch.complex64).conj().resolve_conj()),
+        lambda x: torch.nn.functional.silu(x.requires_grad_()).sum().backward() or x.grad,
+    ],
+)
+def test_in_place_and_rare_variants(run, ran):
+    x = torch.linspace(-3, 3, 24).view(4, 6)
+    torch.testing.assert_close(run(x.to("ocl")).cpu(), run(x.clone()))
