@@ -279,6 +279,7 @@ class Output:
 
     def write(self, text: str) -> None:
         """Print it, or write the file atomically."""
+        text = text.encode("utf-8", "backslashreplace").decode()  # names of files may be no text
         if self.path:
             from syncscope.linter.fixing import write
 

@@ -82,7 +82,7 @@ class Cache:
     def key(self, path: str, raw: bytes, config: Config) -> str:
         """What must be equal for an answer to hold."""
         own = self._hashes[os.path.abspath(path)] = digest(raw)
-        return digest(f"{path}\n{own}\n{config}\n{self._rules(config.rules)}".encode())
+        return digest(f"{path}\n{own}\n{config}\n{self._rules(config.rules)}".encode("utf-8", "surrogatepass"))
 
     def get(self, path: str, key: str) -> Checked | None:
         """The answer, if it still holds."""
@@ -99,8 +99,9 @@ class Cache:
     def put(self, path: str, key: str, answer: Checked) -> None:
         """Keep an answer."""
         relied = [(os.path.abspath(other), was) for other, was in answer.relied]
-        self._entries[os.path.abspath(path)] = Entry(key, relied, msgspec.Raw(msgspec.msgpack.encode(answer)))
-        self.changed = True
+        with contextlib.suppress(UnicodeEncodeError):  # a path that is no text
+            self._entries[os.path.abspath(path)] = Entry(key, relied, msgspec.Raw(msgspec.msgpack.encode(answer)))
+            self.changed = True
 
     def _hash(self, path: str) -> str:
         if path not in self._hashes:
@@ -114,7 +115,7 @@ class Cache:
         """Write it back, if there is anything new."""
         if not self.changed:
             return
-        with contextlib.suppress(OSError, UserError):
+        with contextlib.suppress(OSError, UserError, UnicodeEncodeError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             entries = dict(list(self._entries.items())[-LARGEST:])
             body = msgspec.msgpack.encode(entries)

@@ -137,7 +137,7 @@ def check(path: str, raw: bytes, config: Config) -> Checked:
         source = source_of(path, raw)
     except SyntaxError as error:
         found = unparsable(path, error, Source(path, raw, raw))
-        return shown(path, [found], config, ())
+        return shown(path, [found] if config.wants(found.rule) else [], config, ())
     return check_source(source, config)
 
 

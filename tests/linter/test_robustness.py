@@ -1,0 +1,153 @@
+"""Files as they are: nothing makes the linter crash, and one bad file does not stop the others."""
+
+import ast
+import io
+import os
+import sys
+import sysconfig
+import tokenize
+import warnings
+from pathlib import Path
+
+import pytest
+from linter.conftest import MASKS, READS
+
+from syncscope.linter import engine, run
+from syncscope.linter.config import Config
+from syncscope.model.finding import Safety
+
+ALL = Config(all=True, min_confidence="low")
+BROKEN = {
+    "python2": ("import torch\nprint 'loss', loss\n", 2, "Python 2"),
+    "python2_except": ("import torch\ntry:\n    pass\nexcept A, e:\n    pass\n", 4, "Python 2"),
+    "merge": ("import torch\n<<<<<<< HEAD\nx = 1\n=======\nx = 2\n>>>>>>> other\n", 2, "merge conflict"),
+    "unclosed": ("import torch\nx = (1,\n", 2, "never closed"),
+    "null": ("import torch\nx = '\0'\n", 1, "null byte"),
+    "indent": ("import torch\ndef f():\nreturn 1\n", 3, "indented block"),
+    "cut": ("import torch\nx = '''abc\n", 2, "unterminated"),
+    "tabs": ("import torch\nif 1:\n        a = 1\n\tb = 2\n", 4, "inconsistent use of tabs"),
+    "bytes": (b"import torch\nx = '" + b"\xff\xfe'\n", 2, "not utf-8"),
+    "cookie": ("# coding: klingon\nimport torch\n", 1, "unknown encoding: klingon"),
+    "utf16": ("import torch\n".encode("utf-16") + b"torch", 1, "not utf-8"),
+}
+
+
+@pytest.mark.parametrize(("code", "line", "said"), BROKEN.values(), ids=BROKEN)
+def test_what_is_no_python_is_a_finding_with_its_line(door, code, line, said):
+    door.write("bad.py", code if isinstance(code, bytes) else code.encode())
+    door.write("good.py", READS)
+    ran = door("lint")
+    assert ran.lines == [("bad.py", line, "syntax-error"), ("good.py", 11, "host-read")]
+    assert said in ran.out
+    assert ran.code == 1
+    assert door("lint", "--ignore", "syntax-error").lines == [("good.py", 11, "host-read")]
+
+
+def test_bad_files_without_torch_are_none_of_our_business(door):
+    door.write("bad.py", "print 'x'\n")
+    assert door("lint").code == 0
+
+
+DEEP = {
+    "parentheses": "(" * 150 + "x" + ")" * 150,
+    "lists": "[" * 90 + "x" + "]" * 90,
+    "sum": "x" + " + x" * 50_000,
+    "minus": "-" * 3000 + "x",
+    "attributes": "x" + ".a" * 5000,
+    "calls": "x" + "()" * 5000,
+    "subscripts": "x" + "[0]" * 5000,
+    "lambdas": "lambda: " * 80 + "x",
+    "ternaries": "x if x else " * 800 + "x",
+    "comparisons": "x" + " < x" * 5000,
+    "strings": "'a' " * 5000,
+    "fstring": "f'" + "{x}" * 5000 + "'",
+}
+
+
+@pytest.mark.parametrize("code", DEEP.values(), ids=DEEP)
+def test_deep_expressions_end_in_an_answer(code):
+    raw = f"import torch\ndef f(x: torch.Tensor):\n    x = x.cuda()\n    y = {code}\n    return x.item()\n".encode()
+    checked = engine.check("deep.py", raw, ALL)
+    assert {f.rule for f in checked.findings} & {"host-read", "syntax-error"}
+
+
+STATEMENTS = {
+    "elif": "if x.a:\n        pass\n" + "    elif x.b:\n        pass\n" * 900,
+    "with": "".join("    " * (n + 1) + "with x.a:\n" for n in range(19))[4:] + "    " * 20 + "pass",
+    "nested": "".join(" " * (4 + n) + "if x.a:\n" for n in range(95))[4:] + " " * 99 + "pass",
+    "functions": "".join(" " * (4 + n) + "def g():\n" for n in range(80))[4:] + " " * 84 + "return x.item()",
+    "wide": "y = x\n" + "    y = y + x\n" * 20_000,
+}
+
+
+@pytest.mark.parametrize("code", STATEMENTS.values(), ids=STATEMENTS)
+def test_deep_and_long_blocks_end_in_an_answer(code):
+    raw = f"import torch\ndef f(x: torch.Tensor):\n    x = x.cuda()\n    {code}\n    return x.item()\n".encode()
+    checked = engine.check("deep.py", raw, ALL)
+    assert {f.rule for f in checked.findings} & {"host-read", "syntax-error"}
+
+
+def test_a_hundred_thousand_lines_are_linted():
+    body = "".join(f"\n\ndef f{n}(x: torch.Tensor):\n    x = x.cuda()\n    return x.item()\n" for n in range(20_001))
+    raw = f"import torch\n{body}".encode()
+    assert raw.count(b"\n") > 100_000
+    assert len(engine.check("long.py", raw, Config(all=True, select=("host-read",))).findings) == 20_001
+
+
+def sources() -> list[Path]:
+    """The standard library and what is installed."""
+    found = []
+    for root in map(sysconfig.get_path, ("stdlib", "purelib")):
+        for folder, below, names in os.walk(root):
+            below[:] = sorted(set(below) - {"__pycache__", "site-packages"})
+            found += [Path(folder, name) for name in sorted(names) if name.endswith(".py")]
+    return found
+
+
+def test_files_of_the_standard_library_and_of_packages_are_linted_and_fixed_without_a_crash():
+    """A sample; benchmarks/lint_everything.py takes them all. The word makes sure that every stage sees every file."""
+    fixes = frozenset({Safety.SAFE, Safety.UNSAFE})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in old code
+        for path in sources()[::60]:
+            raw = path.read_bytes() + b"\n# torch\n"
+            done = run.mended(run.Job("sample.py", ALL, fixes), raw)
+            if done.mended:
+                ast.parse(done.mended.raw)
+                again = run.mended(run.Job("sample.py", ALL, fixes), done.mended.raw)
+                assert again.mended is None or again.mended.raw == done.mended.raw, path
+
+
+def test_what_python_reads_is_read_the_same_way():
+    """Cookies, marks and line ends: the text that is analysed is the one that Python's own tokenizer sees."""
+    for cookie in (b"", b"# coding: latin-1\n", b"#!x\n# vim: set fileencoding=cp1252 :\n", b"\n# coding=utf8\n"):
+        for newline in (b"\n", b"\r\n"):
+            encoding = tokenize.detect_encoding(io.BytesIO(cookie + b"\n").readline)[0]
+            raw = (cookie + "import torch\nx = 'ä'\n".encode(encoding)).replace(b"\n", newline)
+            source = engine.source_of("x.py", raw)
+            assert ast.dump(ast.parse(source.code)) == ast.dump(ast.parse(raw))
+            assert source.edited([]) == raw
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names there are text")
+def test_a_name_that_is_no_text_is_no_obstacle(door):
+    name = os.fsdecode(b"tr\xffain.py")
+    try:
+        door.write(name, READS)
+    except OSError:
+        pytest.skip("this file system wants names to be text")
+    ran = door("lint", "--format", "json")
+    assert ran.code == 1
+    assert "error" not in ran.err
+
+
+def test_an_empty_file_and_a_file_of_nothing_but_torch_are_clean(door):
+    door.write("empty.py", "")
+    door.write("only.py", "torch")
+    door.write("comment.py", "# torch")
+    assert door("lint").code == 0
+
+
+def test_masks_behind_a_form_feed_are_placed_right(door):
+    door.write("x.py", "\f\n" + MASKS + "\f\n" + MASKS.replace("loss(", "again("))
+    assert [line for _, line, _ in door("lint").lines] == [7, 16]
