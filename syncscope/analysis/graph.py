@@ -17,7 +17,7 @@ Times are ns since `origin`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,36 +25,56 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.waits import SLACK, Launches, Wait
 from syncscope.model.report import Read, Step
-from syncscope.model.trace import Trace
+from syncscope.model.trace import Kind, Trace
 
 BACK_TO_BACK = 4_000  # ns: a kernel that starts sooner after its predecessor was waiting for it
 HAND_OVER = 10_000  # ns: a kernel that starts sooner after one of another queue may have waited for that one
 ODD_LATENCY = 20_000  # ns beyond three times the usual: a launch takes no longer by itself
 DEPTH = 1024  # CUDA's queues take at least so many launches before a launch blocks
 NEVER = -1e18  # a time that bounds nothing
+LONGEST = 256  # launches folded into one: within them the host is not stopped by a full queue
 
 
-class Op(NamedTuple):
-    """Work of a queue: begins `latency` after its launch, `gap` after its predecessor, `lag` after `source`."""
+class Run(NamedTuple):
+    """Launches in a row, folded: what they do to the host and to each queue is linear in (max, +).
+
+    With the host at `h` and a queue free at `q`, it is free at max(h + `alpha`, q + `beta`) afterwards, and the host is at
+    `h + advance`. `number` is that of the queue's last work if somebody waits for it, else -1.
+    """
+
+    advance: float
+    moves: tuple[tuple[int, float, float, int], ...]  # (queue, alpha, beta, number)
+    upto: int  # launches so far, with these
+    last: int  # the queue of the last launch
+    lasting: float  # how long its work takes
+
+
+class Cross(NamedTuple):
+    """A launch whose work begins, besides, `lag` after `source`, work of another queue."""
 
     host_gap: float
     latency: float
     queue: int
     gap: float
     duration: float
-    host_cost: float  # of the launch, 0 for all but the last of one launch
-    source: int = -1  # work of another queue
-    lag: float = 0.0
+    source: int
+    lag: float
+    number: int
+    upto: int
 
 
 class Hold(NamedTuple):
-    """A moment at which the host waits for work: the call of a read, or a step's end (`read` -1, no targets)."""
+    """A moment at which the host waits for work: the call of a read (`read` >= 0), or a step's end (`mark` >= 0)."""
 
     host_gap: float
     targets: tuple[int, ...]
     returns: float  # ns from the end of the work to the return of the call
     read: int
     mark: int
+    launched: int  # whether anything is launched after it: 0 or 1
+
+
+Entry = Run | Cross | Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +85,7 @@ class Graph:
     had ended in the recording, on the host and on the device; `end` the same for everything.
     """
 
-    stream: list[Op | Hold]
+    stream: list[Entry]
     queues: int
     reads: tuple[Read, ...]
     holds: tuple[tuple[int, ...], ...]
@@ -73,84 +93,162 @@ class Graph:
     end: float
     ends: tuple[float, ...]
     depth: int
-    needed: frozenset[int] = field(repr=False)  # work whose end somebody waits for
     inferred: int = 0  # edges between queues that were guessed from times
     odd: int = 0  # work that began late for no recorded reason: it is kept as late after the work before it
     guessed: int = 0  # waits whose target was guessed from times
     ops: int = 0
 
 
-def compile_graph(
-    trace: Trace,
-    launched: Launches,
-    waits: Sequence[Wait],
-    reads: tuple[Read, ...],
-    steps: tuple[Step, ...] = (),
-    overhead: float = 0.0,
-) -> Graph:
-    """The graph of a recording; `overhead` ns are taken off the host's time for each operator it ran (the profiler's own)."""
-    held = [w for w in waits if not w.closing]
-    host = _Host(trace, launched, held, steps)
-    work = _Work(trace, launched, host)
-    host_gap = host.gap - _overhead(trace, host, overhead)
-    read_of = {row: number for number, read in enumerate(reads) for row in read.calls}
-    index_of = {row: i for i, row in enumerate(work.row.tolist())}
-    wait_of = {w.row: w for w in held}
-    last_of_item = work.last_of_item.tolist()
-    stream: list[Op | Hold] = []
-    holds: list[list[int]] = [[] for _ in reads]
-    needed: set[int] = set()
-    guessed = 0
-    gaps, latency, queue, gap = host_gap.tolist(), work.latency.tolist(), work.queue.tolist(), work.gap.tolist()
-    duration, source, lag = work.duration.tolist(), work.source.tolist(), work.lag.tolist()
-    cost, began, over = host.cost.tolist(), host.began.tolist(), host.end.tolist()
-    first = np.searchsorted(work.item, np.arange(len(gaps) + 1)).tolist()
-    ends = (work.start + work.duration).tolist()
-    for item, row in enumerate(host.row.tolist()):
-        wait = wait_of.get(row) if row >= 0 else None
-        pending = gaps[item]
-        for j in range(first[item], first[item + 1]):
-            own = cost[item] if last_of_item[j] and wait is None and row >= 0 and work.launch[item] else 0.0
-            stream.append(Op(pending, latency[j], queue[j], gap[j], duration[j], own, source[j], lag[j]))
-            if source[j] >= 0:
-                needed.add(source[j])
-            pending = 0.0
-        if wait is not None:
-            targets = tuple(
-                j for t in wait.targets if (j := index_of[t]) < first[item + 1] and ends[j] <= over[item] + SLACK
+class Layout:
+    """A recording taken apart: what the host did in which order, what each queue did, and who waited for whom."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        launched: Launches,
+        waits: Sequence[Wait],
+        reads: tuple[Read, ...],
+        steps: tuple[Step, ...] = (),
+    ) -> None:
+        self.reads, self.steps = reads, steps
+        self._held = [w for w in waits if not w.closing]
+        self._trace = trace
+        self._host = host = _Host(trace, launched, self._held, steps)
+        self._work = work = _Work(trace, launched, host)
+        self._ends = work.start + work.duration
+        self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
+        self._targets = self._targets_of()
+
+    def graph(self, overhead: float = 0.0) -> Graph:
+        """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time)."""
+        host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._ends
+        read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
+        began, over = host.began.tolist(), host.end.tolist()
+        needed = {j for found in targets.values() for j in found} | set(work.source[work.source >= 0].tolist())
+        fold = _Fold(needed, len(work.start))
+        holds: list[list[int]] = [[] for _ in self.reads]
+        gaps, cost = (host.gap - _overhead(self._trace, host, overhead)).tolist(), host.cost.tolist()
+        columns = (work.latency, work.queue, work.gap, work.duration, work.source, work.lag)
+        ops = list(zip(*(column.tolist() for column in columns), strict=True))
+        launches = work.launch.tolist()
+        marks = []
+        reach = np.maximum.accumulate(ends) if len(ends) else ends
+        for item, row in enumerate(host.row.tolist()):
+            fold.advance(gaps[item])
+            for j in range(first[item], first[item + 1]):
+                fold.launch(j, *ops[j])
+            if row in targets:
+                found = targets[row]
+                after = max([began[item], *(ends[j] for j in found)])
+                number = read_of.get(row, -1)
+                if number >= 0:
+                    holds[number].append(fold.position())
+                fold.hold(found, float(max(-SLACK, over[item] - after)), number)
+            elif row < 0:
+                fold.hold((), 0.0, mark=-1 - row)
+                marks.append(max(began[item], float(reach[first[item + 1] - 1]) if first[item + 1] else 0.0))
+            elif launches[item]:
+                fold.advance(cost[item])
+        fold.flush()
+        return Graph(
+            stream=fold.stream,
+            queues=work.queues,
+            reads=self.reads,
+            holds=tuple(tuple(h) for h in holds),
+            steps=self.steps,
+            end=float(max(host.end.max(initial=0.0), ends.max(initial=0.0))),
+            ends=tuple(marks),
+            depth=work.depth,
+            inferred=work.inferred,
+            odd=work.odd,
+            guessed=sum(w.guessed and bool(targets[w.row]) for w in self._held),
+            ops=len(work.start),
+        )
+
+    def _targets_of(self) -> dict[int, tuple[int, ...]]:
+        """The work (by number) that each wait waited for: of what was launched by then, what ended before it returned."""
+        item_of = {row: item for item, row in enumerate(self._host.row.tolist()) if row >= 0}
+        order = np.argsort(self._work.row)
+        rows, over, ends = self._work.row[order], self._host.end, self._ends
+        found = {}
+        for wait in self._held:
+            item = item_of[wait.row]
+            numbers = order[np.searchsorted(rows, np.array(wait.targets, np.intp))].tolist()
+            launched = self._first[item + 1]
+            found[wait.row] = tuple(j for j in numbers if j < launched and ends[j] <= over[item] + SLACK)
+        return found
+
+
+class _Fold:
+    """Folds launches into runs, as long as nobody needs to know of one of them."""
+
+    def __init__(self, needed: set[int], ops: int) -> None:
+        self.stream: list[Entry] = []
+        self._needed = needed
+        self._ops = ops
+        self._count = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._host = 0.0
+        self._from_host: dict[int, float] = {}
+        self._from_queue: dict[int, float] = {}
+        self._numbers: dict[int, int] = {}
+        self._folded = 0
+        self._last = (0, 0.0)
+
+    def advance(self, time: float) -> None:
+        """The host works."""
+        self._host += time
+
+    def launch(
+        self, number: int, latency: float, queue: int, gap: float, duration: float, source: int, lag: float
+    ) -> None:
+        """The host launches work."""
+        if source >= 0:
+            host_gap = self.flush(keep_host=True)
+            self._count += 1
+            self.stream.append(
+                Cross(host_gap, latency, queue, gap, duration, source, lag, self._number(number), self._count)
             )
-            after = max([began[item], *(ends[j] for j in targets)])
-            number = read_of.get(row, -1)
-            if number >= 0:
-                holds[number].append(len(stream))
-            stream.append(Hold(pending, targets, max(-SLACK, over[item] - after), number, -1))
-            needed.update(targets)
-            guessed += wait.guessed and bool(targets)
-        elif row < 0:
-            stream.append(Hold(pending, (), 0.0, -1, -1 - row))
-        elif first[item] == first[item + 1] and cost[item]:
-            stream.append(Hold(pending, (), cost[item], -1, -1))
-    reach = np.maximum.accumulate(work.start + work.duration) if len(work.start) else np.zeros(0)
-    marks = []
-    for item, row in enumerate(host.row.tolist()):
-        if row < 0:
-            before = first[item + 1]
-            marks.append(max(began[item], float(reach[before - 1]) if before else 0.0))
-    return Graph(
-        stream=stream,
-        queues=work.queues,
-        reads=reads,
-        holds=tuple(tuple(h) for h in holds),
-        steps=steps,
-        end=max([0.0, *over[-1:], *(host.end.max(initial=0.0),), *(reach[-1:].tolist())]),
-        ends=tuple(marks),
-        depth=work.depth,
-        needed=frozenset(needed),
-        inferred=work.inferred,
-        odd=work.odd,
-        guessed=guessed,
-        ops=len(work.start),
-    )
+            return
+        if queue in self._numbers or self._folded == LONGEST:
+            self._host = self.flush(keep_host=True)
+        start = max(self._host + latency, self._from_host.get(queue, NEVER) + gap)
+        self._from_host[queue] = start + duration
+        self._from_queue[queue] = self._from_queue.get(queue, 0.0) + gap + duration
+        self._last = queue, duration
+        self._folded += 1
+        self._count += 1
+        if number in self._needed:
+            self._numbers[queue] = number
+
+    def _number(self, number: int) -> int:
+        return number if number in self._needed else -1
+
+    def position(self) -> int:
+        """Where in the stream the next hold will stand."""
+        if self._folded:
+            self._host = self.flush(keep_host=True)
+        return len(self.stream)
+
+    def hold(self, targets: tuple[int, ...], returns: float, read: int = -1, mark: int = -1) -> None:
+        """The host waits, or a step ends."""
+        host_gap = self.flush(keep_host=True)
+        self.stream.append(Hold(host_gap, targets, returns, read, mark, int(self._count < self._ops)))
+
+    def flush(self, keep_host: bool = False) -> float:
+        """End the run that is being folded; what the host did after its last launch is returned, if asked, not stored."""
+        left = self._host if keep_host else 0.0
+        if self._folded or (self._host and not keep_host):
+            moves = tuple(
+                (queue, alpha, self._from_queue[queue], self._numbers.get(queue, -1))
+                for queue, alpha in self._from_host.items()
+            )
+            self.stream.append(Run(self._host, moves, self._count, *self._last))
+            left = 0.0
+        self._begin()
+        return left
 
 
 class _Host:
@@ -218,7 +316,7 @@ class _Work:
         same = np.zeros(count, bool)  # whether it came from the same launch
         for queue in range(self.queues):
             of = np.flatnonzero(self.queue == queue)
-            before[of[1:]] = np.maximum.accumulate(end[of])[:-1]
+            before[of[1:]] = end[of[:-1]]
             same[of[1:]] = self.item[of[1:]] == self.item[of[:-1]]
         began = host.began[self.item] if len(host.row) else np.zeros(count)
         latency, gap = self.start - began, self.start - before
@@ -278,8 +376,6 @@ def _overhead(trace: Trace, host: _Host, each: float) -> Any:
     """The profiler's own time in each gap of the host: so much for each operator that began in it, at most the gap."""
     if not each or not len(host.row):
         return np.zeros(len(host.row))
-    from syncscope.model.trace import Kind
-
     began = trace.start[trace.rows(Kind.OP)] - host.origin
     upto = np.searchsorted(began, host.began)
     count = np.diff(np.concatenate(([0], upto)))

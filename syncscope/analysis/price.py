@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.graph import Graph, Hold, Op
+from syncscope.analysis.graph import Graph, Hold
 from syncscope.analysis.replay import Outcome, replay, replay_all
 from syncscope.model.report import Price
 
@@ -67,8 +67,12 @@ def window_of(graph: Graph) -> Window:
 
 def unpriced(graph: Graph) -> frozenset[int]:
     """Reads after which the recording shows no further launch: what they delay was not recorded."""
-    last = max((p for p, entry in enumerate(graph.stream) if isinstance(entry, Op)), default=-1)
-    return frozenset(r for r, holds in enumerate(graph.holds) if holds and max(holds) > last)
+    found = set()
+    for number, holds in enumerate(graph.holds):
+        last = graph.stream[max(holds)] if holds else None
+        if isinstance(last, Hold) and not last.launched:
+            found.add(number)
+    return frozenset(found)
 
 
 def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Prices:

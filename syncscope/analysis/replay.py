@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.graph import NEVER, Graph, Hold, Op
+from syncscope.analysis.graph import NEVER, Graph, Hold, Run
 
 CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
 FEW = 16  # scenarios up to which one after the other is faster
@@ -38,52 +37,54 @@ def replay(
     taken_out = set(freed)
     host = 0.0
     queues = [NEVER] * max(1, graph.queues)
-    depth = graph.depth
-    begun: list[float] = []  # running maximum of the starts
-    done: list[float] = []
-    latest = NEVER
+    limited = graph.ops > graph.depth
+    begun: list[tuple[int, float]] = [(-1, NEVER)]  # launches so far, and when the last of them began
+    full = 0  # how far in `begun` the launches are that must have begun by now
+    done: dict[int, float] = {}
     ends: list[float] = []
-    begun_append, done_append = begun.append, done.append
-    count = 0
     for position, entry in enumerate(graph.stream):
-        if len(entry) == 8:  # Op: a tuple's length is its cheapest tag
-            host_gap, latency, queue, gap, duration, host_cost, source, lag = entry
+        if isinstance(entry, Run):
+            advance, moves, count, last, lasting = entry
+            for queue, alpha, beta, number in moves:
+                time = queues[queue] + beta
+                if host + alpha > time:
+                    time = host + alpha
+                queues[queue] = time
+                if number >= 0:
+                    done[number] = time
+            host += advance
+        elif isinstance(entry, Hold):
+            host_gap, targets, returns, read, mark, _ = entry
             host += host_gap
-            if count >= depth and begun[count - depth] > host:
-                host = begun[count - depth]
-            start = host + latency
-            bound = queues[queue] + gap
-            if bound > start:
-                start = bound
-            if source >= 0 and done[source] + lag > start:
-                start = done[source] + lag
-            if start > latest:
-                latest = start
-            begun_append(latest)
-            end = start + duration
-            done_append(end)
-            if end > queues[queue]:
-                queues[queue] = end
-            host += host_cost
-            count += 1
+            if read in taken_out and read >= 0:
+                host += min(returns, CALL) if returns > 0 else 0.0
+                continue
+            if moved is not None and position in moved:
+                targets = moved[position]
+            for target in targets:
+                if done[target] > host:
+                    host = done[target]
+            host += returns
+            if mark >= 0:
+                if at_step_end is not None:
+                    for target in at_step_end.get(mark, ()):
+                        if done[target] > host:
+                            host = done[target]
+                ends.append(max(host, *queues))
             continue
-        host_gap, targets, returns, read, mark = entry
-        host += host_gap
-        if read in taken_out and read >= 0:
-            host += min(returns, CALL) if returns > 0 else 0.0
-            continue
-        if moved is not None and position in moved:
-            targets = moved[position]
-        for target in targets:
-            if done[target] > host:
-                host = done[target]
-        host += returns
-        if mark >= 0:
-            if at_step_end is not None:
-                for target in at_step_end.get(mark, ()):
-                    if done[target] > host:
-                        host = done[target]
-            ends.append(max(host, *queues))
+        else:
+            host_gap, latency, last, gap, lasting, source, lag, number, count = entry
+            host += host_gap
+            time = max(host + latency, queues[last] + gap, done[source] + lag) + lasting
+            queues[last] = time
+            if number >= 0:
+                done[number] = time
+        if limited:
+            begun.append((count, max(begun[-1][1], queues[last] - lasting)))
+            while begun[full + 1][0] <= count - graph.depth:
+                full += 1
+            if begun[full][1] > host:
+                host = begun[full][1]
     return Outcome(max(host, *queues), tuple(ends))
 
 
@@ -105,59 +106,45 @@ def _side_by_side(graph: Graph, freed: NDArray[np.bool_]) -> tuple[NDArray[np.fl
     out = freed.T.copy()
     host = np.zeros(width)
     queues = np.full((max(1, graph.queues), width), NEVER)
-    depth = graph.depth
-    limited = graph.ops > depth
-    ring = np.full((depth if limited else 1, width), NEVER)
-    latest = np.full(width, NEVER)
+    limited = graph.ops > graph.depth
+    begun: list[tuple[int, NDArray[np.float64]]] = [(-1, np.full(width, NEVER))]  # launches so far, when the last began
+    full = 0
     done: dict[int, NDArray[np.float64]] = {}
-    ends: list[Any] = []
-    start, bound = np.empty(width), np.empty(width)
-    needed = graph.needed
-    add, maximum = np.add, np.maximum
-    count = 0
+    ends: list[NDArray[np.float64]] = []
     for entry in graph.stream:
-        if len(entry) == 8:
-            host_gap, latency, queue, gap, duration, host_cost, source, lag = entry
-            if host_gap:
-                host += host_gap
-            line = queues[queue]
-            if limited:
-                maximum(host, ring[count % depth], out=host)
-            add(line, gap, out=start)
-            if latency > NEVER:
-                add(host, latency, out=bound)
-                maximum(start, bound, out=start)
-            if source >= 0:
-                add(done[source], lag, out=bound)
-                maximum(start, bound, out=start)
-            if limited:
-                maximum(latest, start, out=latest)
-                ring[count % depth] = latest
-            start += duration
-            maximum(line, start, out=line)
-            if count in needed:
-                done[count] = start.copy()
-            if host_cost:
-                host += host_cost
-            count += 1
+        if isinstance(entry, Run):
+            for queue, alpha, beta, number in entry.moves:
+                np.maximum(queues[queue] + beta, host + alpha, out=queues[queue])
+                if number >= 0:
+                    done[number] = queues[queue].copy()
+            host = host + entry.advance
+            last, lasting = entry.last, entry.lasting
+        elif isinstance(entry, Hold):
+            host = host + entry.host_gap
+            held = host
+            for target in entry.targets:
+                held = np.maximum(held, done[target])
+            held = held + entry.returns
+            host = (
+                np.where(out[entry.read], host + min(max(entry.returns, 0.0), CALL), held) if entry.read >= 0 else held
+            )
+            if entry.mark >= 0:
+                ends.append(np.maximum(host, queues.max(axis=0)))
             continue
-        host_gap, targets, returns, read, mark = entry
-        host += host_gap
-        if targets:
-            wait = done[targets[0]]
-            for target in targets[1:]:
-                wait = maximum(wait, done[target])
-            held = maximum(host, wait) + returns
         else:
-            held = host + returns
-        if read >= 0:
-            host = np.where(out[read], host + min(max(returns, 0.0), CALL), held)
-        else:
-            host = held
-        if mark >= 0:
-            ends.append(maximum(host, queues.max(axis=0)))
-    last = maximum(host, queues.max(axis=0))
-    return last, (np.stack(ends, axis=1) if ends else np.zeros((width, 0)))
+            host = host + entry.host_gap
+            last, lasting = entry.queue, entry.duration
+            start = np.maximum(host + entry.latency, queues[last] + entry.gap)
+            queues[last] = np.maximum(start, done[entry.source] + entry.lag) + lasting
+            if entry.number >= 0:
+                done[entry.number] = queues[last].copy()
+        if limited:
+            begun.append((entry.upto, np.maximum(begun[-1][1], queues[last] - lasting)))
+            while begun[full + 1][0] <= entry.upto - graph.depth:
+                full += 1
+            host = np.maximum(host, begun[full][1])
+    end = np.maximum(host, queues.max(axis=0))
+    return end, (np.stack(ends, axis=1) if ends else np.zeros((width, 0)))
 
 
 def fidelity(graph: Graph, outcome: Outcome) -> float | None:
@@ -167,6 +154,3 @@ def fidelity(graph: Graph, outcome: Outcome) -> float | None:
     errors = [abs(outcome.end - graph.end)]
     errors += [abs(a - b) for a, b in zip(outcome.ends, graph.ends, strict=True)]
     return max(errors) / graph.end
-
-
-__all__ = ["Hold", "Op", "Outcome", "fidelity", "replay", "replay_all"]

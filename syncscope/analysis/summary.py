@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from syncscope.analysis.graph import Graph, compile_graph
+from syncscope.analysis.graph import Graph, Layout
 from syncscope.analysis.join import Join
 from syncscope.analysis.price import alone_and_last, unpriced, window_of
 from syncscope.analysis.price import prices as price_lines
@@ -38,7 +38,8 @@ def summarize(
     waiting = waits(trace, launched)
     found_steps = steps(trace, launched)
     found = reads(trace, waiting, launched, found_steps)
-    graph = compile_graph(trace, launched, waiting, found, found_steps)
+    layout = Layout(trace, launched, waiting, found, found_steps)
+    graph = layout.graph()
     steady = steady_steps(found_steps)
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
@@ -62,11 +63,8 @@ def summarize(
     )
     report = replace(report, notes=(*report.notes, *remarks(report, graph)))
     if prices and report.fidelity is not None and report.fidelity <= GATE:
-        lean = None
         each = overhead(trace)
-        if each:
-            lean = compile_graph(trace, launched, waiting, found, found_steps, each)
-        report = _priced(report, graph, list(members.values()), lean)
+        report = _priced(report, graph, list(members.values()), layout.graph(each) if each else None)
     report = replace(report, verdict=verdict(report))
     return _sorted(report)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syncscope.kineto.scan import NOTHING, Args, Event, times
 from syncscope.model.source import Place
-from syncscope.model.trace import Kind, Lane, Table, Trace
+from syncscope.model.trace import DEVICE, Kind, Lane, Table, Trace
 
 DROPPED = 255
 CATEGORIES = {
@@ -33,18 +33,12 @@ CATEGORIES = {
     "cuda_sync": Kind.SYNC,
     "trace": DROPPED,  # the whole recording as one event
 }
-DETAILS = {  # our name of each raw argument
-    "modules": "module",
-    "dims": "Input Dims",
-    "types": "Input type",
-    "collective": "collective",
-    "group": "process_group",
-    "group_size": "group_size",
-    "elements": "elements",
-    "sync_kind": "sync_kind",
-    "wait_on_stream": "wait_on_stream",
-    "wait_on_record": "wait_on_record",
-}
+WORK = {name for name, kind in CATEGORIES.items() if kind in DEVICE} | {"Kernel", "Memcpy", "Memset"}
+DETAILS = (  # our names of the arguments that are kept as they are: first the raw ones, then WORDS
+    *("Input Dims", "Input type", "module", "collective", "process_group", "group_size"),
+    *("elements", "sync_kind", "wait_on_stream", "wait_on_record"),
+)
+WORDS = ("modules", "collective", "group", "group_size", "elements", "sync_kind", "wait_on_stream", "wait_on_record")
 EXACT = 2.0**43  # microseconds: up to here a double still tells nanoseconds apart
 LIMIT = 2**62
 FRAME = re.compile(r"(?P<path>.+?)\((?P<line>\d+)\): ")
@@ -80,8 +74,9 @@ class _Kinds(dict[Any, int]):
 class Columns:
     """Collects the events of one file; `trace` is the end of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, head: dict[str, Any]) -> None:
         self.lost = 0
+        self._head = head  # is filled while the file is read; ours stands before the events
         self._parts: dict[str, list[Column]] = {column: [] for column in _COLUMNS}
         self._kinds = _Kinds()
         self._names = Table[Any]()
@@ -136,57 +131,52 @@ class Columns:
         add["bytes"](_integers([a.bytes for a in args]))
         add["name"](_codes(self._names, [e.name for e in events]))
         add["lane"](self._lane_codes(kind, events, args))
-        if any(a.kind != -1 or a.column != -1 or a.flags for a in args):
-            own = _integers([a.kind for a in args])
-            kind[own >= 0] = own[own >= 0]
+        own = "syncscope" in self._head
+        if own:
+            kinds = _integers([a.kind for a in args])
+            kind[kinds >= 0] = kinds[kinds >= 0]
             add["column"](_integers([a.column for a in args]).astype(np.int32))
             add["flags"](_integers([a.flags for a in args]).astype(np.uint8))
         else:
             add["column"](np.full(len(kind), -1, np.int32))
             add["flags"](np.zeros(len(kind), np.uint8))
-        self._placed(args)
-        self._detailed(kind, args)
+        # Kineto has nothing to say of calls and frames beyond their columns: most events need not be looked at
+        telling = range(len(kind)) if own else np.flatnonzero((kind != Kind.CALL) & (kind != Kind.PYTHON)).tolist()
+        self._placed(args, telling)
+        self._detailed(args, telling)
 
     def _lane_codes(self, kind: Column, events: list[Event], args: list[Args]) -> Column:
         codes = _codes(self._lanes, [(e.pid, e.tid) for e in events])
-        for row in np.flatnonzero((kind >= Kind.KERNEL) & (kind != Kind.SYNC)).tolist():
-            event, arg = events[row], args[row]
-            if kind[row] != Kind.OTHER or arg.device != -1:
-                codes[row] = _code(self._lanes, (event.pid, event.tid, arg.device, arg.stream))
+        on_device = np.flatnonzero((kind >= Kind.KERNEL) & (kind != Kind.SYNC)).tolist()
+        where = [(events[row], args[row]) for row in on_device]
+        keys = [
+            (e.pid, e.tid, a.device, a.stream) if a.device != -1 or e.cat in WORK else (e.pid, e.tid) for e, a in where
+        ]
+        codes[on_device] = _codes(self._lanes, keys)
         return codes
 
-    def _placed(self, args: list[Args]) -> None:
-        places, table = [], self._places
-        for a in args:
-            if a.place:
-                places.append(_code(table, (0, a.place)))
-            elif a.stack:
-                places.append(_code(table, (1, a.stack)))
-            else:
-                places.append(-1)
-        self._parts["place"].append(np.array(places, np.int32))
+    def _placed(self, args: list[Args], rows: Iterable[int]) -> None:
+        places, table = np.full(len(args), -1, np.int32), self._places
+        for row in rows:
+            a = args[row]
+            if a.stack:
+                places[row] = _code(table, (1, a.stack))
+            elif a.place:
+                places[row] = _code(table, (0, a.place))
+        self._parts["place"].append(places)
 
-    def _detailed(self, kind: Column, args: list[Args]) -> None:
+    def _detailed(self, args: list[Args], rows: Iterable[int]) -> None:
         """Details by the text of their parts: each different one is turned into JSON once, at the end."""
         table = self._details
         codes = np.full(len(args), -1, np.int32)
-        for row, a in enumerate(args):
-            if a.dims is not NOTHING:
-                if a.modules is NOTHING and a.collective is NOTHING:
-                    codes[row] = table[bytes(a.dims), b"" if a.types is NOTHING else bytes(a.types)]
-                    continue
+        for row in rows:
+            a = args[row]
+            if a.collective or a.sync_kind or a.wait_on_stream is not None:
+                codes[row] = _code(table, (bytes(a.dims), bytes(a.types), *(getattr(a, k) for k in WORDS)))
+            elif a.dims is not NOTHING:
+                codes[row] = _code(table, (bytes(a.dims), bytes(a.types), a.modules))
             elif a.detail is not NOTHING:
                 codes[row] = table[bytes(a.detail)]
-                continue
-            elif (
-                a.collective is NOTHING
-                and a.sync_kind is NOTHING
-                and a.modules is NOTHING
-                and a.wait_on_stream is NOTHING
-            ):
-                continue
-            key = tuple((k, bytes(v)) for k in DETAILS if (v := getattr(a, k)) is not NOTHING)
-            codes[row] = table[key]
         self._parts["detail"].append(codes)
 
     def _label(self, event: Event) -> None:
@@ -211,8 +201,9 @@ class Columns:
             else:
                 self.lost += 1
 
-    def trace(self, head: dict[str, Any], notes: list[str]) -> Trace:
-        """The events as a trace ordered by start; `head` is what stood beside `traceEvents`."""
+    def trace(self, notes: list[str]) -> Trace:
+        """The events as a trace ordered by start."""
+        head = self._head
         self.lost += sum(len(stack) for stack in self._open.values())
         columns: dict[str, Any] = {}
         for column, parts in self._parts.items():
@@ -344,9 +335,8 @@ def _detail(key: Any) -> str | None:
     """The JSON object of raw parts; our own text as it was written."""
     if isinstance(key, bytes):
         return str(msgspec.json.decode(key)) if key[:1] == b'"' else key.decode()
-    parts = {"dims": key[0], "types": key[1]} if isinstance(key[0], bytes) else dict(key)
-    found = {DETAILS[k]: msgspec.json.decode(v) for k, v in parts.items() if v}
-    found = {k: v for k, v in found.items() if v not in ("", None)}
+    parts = [msgspec.json.decode(raw) if raw else None for raw in key[:2]] + list(key[2:])
+    found = {k: v for k, v in zip(DETAILS, parts, strict=False) if v not in ("", None)}
     return msgspec.json.encode(found).decode() if found else None
 
 

@@ -41,17 +41,17 @@ class Args(msgspec.Struct, gc=False):
     name: Any = None  # of a process or thread
     labels: Any = None
     stack: Any = msgspec.field(default="", name="Call stack")
+    modules: Any = msgspec.field(default="", name="Module Hierarchy")
+    collective: Any = msgspec.field(default="", name="Collective name")
+    group: Any = msgspec.field(default="", name="Process Group Name")
+    group_size: Any = msgspec.field(default=None, name="Group size")
+    elements: Any = msgspec.field(default=None, name="In msg nelems")
+    sync_kind: Any = msgspec.field(default="", name="cuda_sync_kind")
+    wait_on_stream: Any = None
+    wait_on_record: Any = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
     # Raw: kept as text, built only once for each different one
-    modules: msgspec.Raw = msgspec.field(default=NOTHING, name="Module Hierarchy")
     dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
-    collective: msgspec.Raw = msgspec.field(default=NOTHING, name="Collective name")
-    group: msgspec.Raw = msgspec.field(default=NOTHING, name="Process Group Name")
-    group_size: msgspec.Raw = msgspec.field(default=NOTHING, name="Group size")
-    elements: msgspec.Raw = msgspec.field(default=NOTHING, name="In msg nelems")
-    sync_kind: msgspec.Raw = msgspec.field(default=NOTHING, name="cuda_sync_kind")
-    wait_on_stream: msgspec.Raw = NOTHING
-    wait_on_record: msgspec.Raw = msgspec.field(default=NOTHING, name="wait_on_cuda_event_record_corr_id")
     # our own
     kind: Any = msgspec.field(default=-1, name="as")
     place: Any = ""

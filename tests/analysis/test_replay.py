@@ -4,7 +4,7 @@ import pytest
 from drawn import COLUMN, Device, timeline
 from hypothesis import given, settings
 
-from syncscope.analysis.graph import compile_graph
+from syncscope.analysis.graph import Layout
 from syncscope.analysis.reads import reads
 from syncscope.analysis.replay import fidelity, replay, replay_all
 from syncscope.analysis.steps import steps
@@ -15,7 +15,7 @@ from syncscope.model.trace import DEVICE, Event, Trace
 def graph_of(trace, overhead=0.0):
     launched = launches(trace)
     held, marked = waits(trace, launched), steps(trace, launched)
-    return compile_graph(trace, launched, held, reads(trace, held, launched, marked), marked, overhead)
+    return Layout(trace, launched, held, reads(trace, held, launched, marked), marked).graph(overhead)
 
 
 def test_a_read_on_the_critical_path_costs_what_the_host_could_have_hidden():

@@ -1,0 +1,169 @@
+"""Reading a large trace, and the whole report of it, beside orjson and Meta's HTA on the same file.
+
+    python benchmarks/read_speed.py TRACE.json.gz --times 15
+
+The trace is repeated with shifted times and correlations to the size of a long recording (15 times the A100 training trace
+of 34 MB is 526 MB), written plain and packed, and each reader runs in a process of its own: CPU seconds (user and system)
+and peak memory of that process. HTA and orjson are installed into an environment of their own below --work; a peer that
+cannot be installed is left out, and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+REPORT = """
+import sys
+from syncscope import kineto
+from syncscope.analysis.summary import summarize
+trace = kineto.read(sys.argv[1])
+report = summarize(trace)
+print(len(trace), "events,", len(report.reads), "reads,", report.verdict, file=sys.stderr)
+"""
+READ = """
+import sys
+from syncscope import kineto
+print(len(kineto.read(sys.argv[1])), "events", file=sys.stderr)
+"""
+CLI = "import sys; from syncscope.cli import main; sys.argv[0] = 'syncscope'; sys.argv.insert(1, 'report'); main()"
+ORJSON = """
+import gc, sys, orjson
+gc.disable()
+data = open(sys.argv[1], "rb").read()
+print(len(orjson.loads(data)["traceEvents"]), "entries", file=sys.stderr)
+"""
+HTA = """
+import sys
+from hta.trace_analysis import TraceAnalysis
+analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="/")
+analysis.get_temporal_breakdown(visualize=False)
+analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
+analysis.get_gpu_kernel_breakdown(visualize=False)
+analysis.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
+analysis.get_queue_length_summary(ranks=[0])
+"""
+MEASURE = """
+import os, resource, sys
+pid = os.fork()
+if not pid:
+    os.dup2(2, 1)
+    os.execv(sys.executable, [sys.executable, "-c", sys.argv[1], *sys.argv[2:]])
+_, status, used = os.wait4(pid, 0)
+if status:
+    sys.exit(1)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
+def repeated(source: Path, times: int, folder: Path) -> tuple[Path, Path]:
+    """The trace `times` times over, as plain JSON and packed."""
+    plain = folder / f"{source.name.partition('.')[0]}-x{times}.json"
+    packed = plain.with_suffix(".json.gz")
+    if not (plain.exists() and packed.exists()):
+        with gzip.open(source) as file:
+            trace = json.load(file)
+        events = trace.pop("traceEvents")
+        stamps = [e["ts"] for e in events if e.get("ph") == "X"]
+        span = int(max(stamps) - min(stamps)) + 100_000  # us
+        numbers = 1 + max(e.get("args", {}).get("correlation", 0) for e in events)
+        with open(plain, "w") as out:
+            out.write(json.dumps(trace)[:-1] + ',\n  "traceEvents": [\n')
+            for copy in range(times):
+                for number, event in enumerate(events):
+                    if copy and event.get("ph") == "M":
+                        continue
+                    event["ts"] += span if copy else 0
+                    args = event.get("args", {})
+                    if copy and "correlation" in args:
+                        args["correlation"] += numbers
+                    if copy and "id" in event and isinstance(event["id"], int):
+                        event["id"] += numbers
+                    out.write(("" if not copy and not number else ",\n") + "  " + json.dumps(event))
+            out.write("\n  ]\n}\n")
+        with open(plain, "rb") as raw, gzip.open(packed, "wb", 6) as out_packed:
+            while piece := raw.read(1 << 20):
+                out_packed.write(piece)
+    return plain, packed
+
+
+def measured(python: Path, code: str, *arguments: str) -> tuple[float, float] | None:
+    """CPU seconds and peak MB of a process; None where it failed."""
+    ran = subprocess.run([python, "-c", MEASURE, code, *arguments], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        print(ran.stderr[-500:], file=sys.stderr)
+        return None
+    cpu, memory = ran.stdout.split()[-2:]
+    return float(cpu), float(memory)
+
+
+def peers(folder: Path) -> dict[str, Path]:
+    """The interpreter of an environment for each peer that can be installed."""
+    found = {}
+    for name, packages in {"orjson": ["orjson"], "hta": ["HolisticTraceAnalysis", "pandas<3", "setuptools<81"]}.items():
+        home = folder / f"venv-{name}"
+        python = home / "bin" / "python"
+        if not (home / "installed").exists():
+            venv.create(home, with_pip=True)
+            done = subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=False)
+            if done.returncode:
+                print(f"{name} cannot be installed here: left out")
+                continue
+            (home / "installed").touch()
+        found[name] = python
+    return found
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("trace", type=Path)
+    options.add_argument("--times", type=int, default=15)
+    options.add_argument("--work", type=Path, default=Path("build/benchmarks"))
+    options.add_argument("--no-peers", action="store_true")
+    given = options.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    plain, packed = repeated(given.trace, given.times, given.work.absolute())
+    size = plain.stat().st_size / 1e6
+    print(f"{plain.name}: {size:.0f} MB of JSON, {packed.stat().st_size / 1e6:.0f} MB packed\n")
+    here = Path(sys.executable)
+    runs = [
+        ("syncscope: read into columns", here, READ, plain),
+        ("syncscope: read, prices, report object", here, REPORT, plain),
+        ("syncscope: the same, packed", here, REPORT, packed),
+        ("syncscope report (command line)", here, CLI, plain),
+    ]
+    others = {} if given.no_peers else peers(given.work.absolute())
+    if "orjson" in others:
+        runs.append(("orjson.loads, collector off", others["orjson"], ORJSON, plain))
+    if "hta" in others:
+        runs.append(("HTA: load and five summaries", others["hta"], HTA, packed))
+    table = {}
+    for name, python, code, file in runs:
+        result = measured(python, code, str(file))
+        if result is None:
+            print(f"{name:42} failed")
+            continue
+        table[name] = result
+        cpu, memory = result
+        print(
+            f"{name:42} {cpu:7.2f} CPU s {memory:7.0f} MB   {1000 * cpu / size:6.2f} ms and {memory / size:.2f} MB per MB"
+        )
+    ours = table.get("syncscope: read, prices, report object")
+    packed_too = table.get("syncscope: the same, packed")
+    print()
+    if ours and "orjson.loads, collector off" in table:
+        cpu, memory = table["orjson.loads, collector off"]
+        print(f"report / orjson.loads alone: {ours[0] / cpu:.2f} of the CPU, {ours[1] / memory:.2f} of the memory")
+    if packed_too and "HTA: load and five summaries" in table:
+        cpu, memory = table["HTA: load and five summaries"]
+        less = f"{cpu / packed_too[0]:.1f}x the CPU, {memory / packed_too[1]:.1f}x the memory"
+        print(f"HTA / report, both from the packed file: {less}")
+
+
+if __name__ == "__main__":
+    main()
