@@ -151,7 +151,8 @@ def indexed_once(site: Site, function: Function, better: frozenset[int]) -> Fix 
     fact = site.fact_of(mask)
     if fact.ndim == 0:
         return None
-    fits = all(same_shape(function, use.slice, use.value) for use in uses)
+    fresh = isinstance(definition.value, (ast.Compare, ast.BinOp, ast.UnaryOp))  # shares its memory with nothing
+    fits = fresh and all(same_shape(function, use.slice, use.value) for use in uses)
     draft = function.draft()
     index = function.fresh(f"{mask.id}_index")
     draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
 
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
+PLAIN_SPEC = re.compile(r"|[ +<>^]?\d*(\.\d+[efg])")  # of a number; an int takes these too
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 
@@ -119,11 +121,36 @@ def only_where_logged(site: Site, function: Function) -> Fix | None:
     draft.insert_before(place.body[0], f"{', '.join(bound)} = {{value}}", value=statement.value)
     title = f"read {' and '.join(bound)} only where used"
     plain = all(isinstance(s, ast.Assign) and function.pure(s.value) for s in between)
-    if plain and site.fact.ndim == 0 and function.pure(place.test):
+    if plain and function.pure(place.test) and never_raises(statement.value, function):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(
         title, Safety.UNSAFE, "it is read later: what stands between must not write what it is computed from"
     )
+
+
+def never_raises(value: ast.expr, function: Function) -> bool:
+    """Whether a read or a text surely works, so that nobody misses its error where it is not made."""
+    tensor = tensor_read(value, function)
+    if tensor is not None:
+        return isinstance(tensor, ast.Name) and function.fact(tensor).ndim == 0
+    if not isinstance(value, ast.JoinedStr):
+        return False
+    for part in value.values:
+        if isinstance(part, ast.FormattedValue):
+            spec = part.format_spec
+            literal = (
+                spec.values[0].value
+                if isinstance(spec, ast.JoinedStr) and isinstance(spec.values[0], ast.Constant)
+                else ""
+            )
+            fact = function.fact(part.value)
+            read = tensor_read(part.value, function)
+            if read is not None:
+                fact = function.fact(read)
+            number = (fact.is_tensor and fact.ndim == 0 and fact.dtype is Dtype.FLOAT) or fact.kind is Value.SCALAR
+            if not isinstance(read or part.value, ast.Name) or not number or not PLAIN_SPEC.fullmatch(str(literal)):
+                return False
+    return True
 
 
 def collected(site: Site, function: Function) -> Fix | None:

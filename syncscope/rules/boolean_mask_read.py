@@ -160,7 +160,7 @@ EXAMPLES = (
             return (near & good).any(), (near | ~good).all()
         """,
         Safety.SAFE,
-        "x: float[n, m]",
+        "x: float[...]",
     ),
     Example(
         """
@@ -180,7 +180,7 @@ EXAMPLES = (
             return torch.where(known, best == label, 0).sum() / known.sum()
         """,
         Safety.SAFE,
-        "label: label[n, m]",
+        "label: label[...]",
     ),
     Example(
         """

@@ -41,7 +41,7 @@ EXAMPLES = (
         import torch
 
         def report(x: torch.Tensor, step: int):
-            loss = x.mean()
+            loss = x.sigmoid().mean()
             line = f"{step}: {loss:.3f}"  # !
             if step % 2 == 0:
                 return line
@@ -51,14 +51,14 @@ EXAMPLES = (
         import torch
 
         def report(x: torch.Tensor, step: int):
-            loss = x.mean()
+            loss = x.sigmoid().mean()
             if step % 2 == 0:
                 line = f"{step}: {loss:.3f}"
                 return line
             return ""
         """,
         Safety.SAFE,
-        "x: float[n]; step: count",
+        "x: float[...]; step: count",
     ),
     Example(
         """

@@ -141,7 +141,7 @@ EXAMPLES = (
             return low, high
         """,
         Safety.SAFE,
-        "x: int[n]",
+        "x: int[...]",
     ),
     Example(
         """
@@ -252,7 +252,7 @@ EXAMPLES = (
             return seen
         """,
         Safety.SAFE,
-        "x: float[n]; steps: count",
+        "x: float[...]; steps: count",
     ),
 )
 

@@ -8,9 +8,11 @@ device has computed everything that was asked for before.
 Fix safety
 ----------
 Indices that only serve to write one number are not needed: `x[mask] = number` is filled in place without a wait, and so is
-`x.masked_fill_(mask, number)`: the same values and gradients, a safe fix. Where only the count is used, `count_nonzero`
-gives it as a tensor that stays on the device: unsafe, because code that needs a Python int will then read it. The first k
-rows, `nonzero(m)[:k]`, can be had in a fixed shape from `nonzero_static`: unsafe, because rows that are missing are -1.
+`x.masked_fill_(mask, number)`: the same values and gradients. Safe where the shapes are known to fit and the number of
+dimensions is known, else unsafe, because a tensor without dimensions is then filled instead of raising. Where only the count
+is used, `count_nonzero` gives it as a tensor that stays on the device: unsafe, because code that needs a Python int will then
+read it. The first k rows, `nonzero(m)[:k]`, can be had in a fixed shape from `nonzero_static`: unsafe, because rows that are
+missing are -1.
 """
 
 from __future__ import annotations
@@ -27,7 +29,49 @@ FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
 OPS = ("nonzero", "argwhere", "where")
 SEEN_AS = ("aten::nonzero", "aten::argwhere", "aten::nonzero_numpy")
+LARGEST_HALF = 65504  # what is larger raises in masked_fill_ of half precision, where an index assignment gives inf
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(target: torch.Tensor):
+            target = target.flatten(1).clone()
+            rows, columns = torch.nonzero(target == 9, as_tuple=True)  # !
+            target[rows, columns] = -1
+            return target
+        """,
+        """
+        import torch
+
+        def loss(target: torch.Tensor):
+            target = target.flatten(1).clone()
+            target.masked_fill_(target == 9, -1)
+            return target
+        """,
+        Safety.UNSAFE,
+        "target: label[n, h, w]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor, y: torch.Tensor):
+            x = x.flatten()
+            x[(x > 0.5).nonzero(as_tuple=True)] = 0.25  # !
+            return x
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor, y: torch.Tensor):
+            x = x.flatten()
+            x.masked_fill_(x > 0.5, 0.25)
+            return x
+        """,
+        Safety.SAFE,
+        "x: float[...]; y: float[...]",
+    ),
     Example(
         """
         import torch
@@ -46,8 +90,8 @@ EXAMPLES = (
             target.masked_fill_(target == 9, -1)
             return target
         """,
-        Safety.SAFE,
-        "target: label[n, h]",
+        Safety.UNSAFE,
+        "target: label[...]",
     ),
     Example(
         """
@@ -67,7 +111,7 @@ EXAMPLES = (
             boxes[scores < 0.5] = 0  # none of these boxes
             return boxes
         """,
-        Safety.SAFE,
+        Safety.UNSAFE,
         "boxes: float[n, 4]; scores: float[n]",
     ),
     Example(
@@ -139,30 +183,10 @@ def as_tuple(site: Site, op: Op) -> bool:
 
 def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None:
     """`index = nonzero(m, as_tuple=True); x[index] = number` writes where the mask is true."""
-    if not as_tuple(site, op) or not is_mask(site.fact_of(op.base)) or not function.pure(op.base):
+    found = use(call, function)
+    if found is None or not as_tuple(site, op) or not is_mask(site.fact_of(op.base)) or not function.pure(op.base):
         return None
-    store, definition = call, None
-    parent = function.parent(call)
-    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-        definition, target = parent, parent.targets[0]
-        names = target.elts if isinstance(target, ast.Tuple) else [target]
-        reads: list[ast.Name] = []
-        for name in names:
-            if not isinstance(name, ast.Name) or len(function.binds(name.id)) != 1:
-                return None
-            reads += function.reads(name.id)
-        if len(reads) != len(names) or [r.id for r in reads] != [n.id for n in names if isinstance(n, ast.Name)]:
-            return None
-        last = function.parent(reads[0]) if len(names) > 1 else reads[0]
-        if not isinstance(last, (ast.Name, ast.Tuple)) or (
-            isinstance(last, ast.Tuple) and len(last.elts) != len(names)
-        ):
-            return None
-        if isinstance(last, ast.Tuple) and any(r not in last.elts for r in reads):
-            return None
-        index: ast.expr = last
-    else:
-        index = store
+    definition, index, names = found
     subscript = function.parent(index)
     assign = function.parent(subscript) if subscript is not None else None
     if (
@@ -174,24 +198,52 @@ def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None
         or not one_value(function, site.fact_of(assign.value), assign.value)
     ):
         return None
-    base = subscript.value
-    draft_safety = Safety.SAFE
-    if definition is not None:
-        block = function.block(assign)
-        if definition not in block or undone(function, op.base, definition, assign):
-            return None
+    if definition is not None and (
+        definition not in function.block(assign) or undone(function, op.base, definition, assign)
+    ):
+        return None
     draft = function.draft()
     if definition is not None:
         if not draft.alone(definition):
             return None
         draft.remove(definition)
-    if same_shape(function, op.base, base) and site.fact_of(base).is_tensor:
+    base, value = subscript.value, function.constant(assign.value)
+    fits = same_shape(function, op.base, base)
+    if fits and site.fact_of(base).is_tensor and value is not None and abs(value) <= LARGEST_HALF:
         draft.replace(assign, "{x}.masked_fill_({m}, {v})", x=base, m=op.base, v=assign.value)
         title = "fill in place where the mask is true"
     else:
         draft.replace(subscript, "{x}[{m}]", x=base, m=op.base)
         title = "write through the mask itself"
-    return draft.fix(title, draft_safety)
+    ndim = site.fact_of(op.base).ndim
+    if fits and ndim and names in (0, ndim):
+        return draft.fix(title, Safety.SAFE)
+    wrong = "a tensor without dimensions is filled" if fits else "a mask that does not fit raises"
+    return draft.fix(
+        title, Safety.UNSAFE, f"the same values wherever both work; {wrong} where the other does the opposite"
+    )
+
+
+def use(call: ast.Call, function: Function) -> tuple[ast.Assign | None, ast.expr, int] | None:
+    """Where indices are used, once: the statement that names them, the index itself, and how many names there are."""
+    parent = function.parent(call)
+    if not isinstance(parent, ast.Assign):
+        return None, call, 0
+    if len(parent.targets) != 1:
+        return None
+    target = parent.targets[0]
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    words = [n.id for n in names if isinstance(n, ast.Name)]
+    if len(words) != len(names) or any(len(function.binds(word)) != 1 for word in words):
+        return None
+    reads = [n for word in words for n in function.reads(word)]
+    if [n.id for n in reads] != words:
+        return None
+    index: ast.AST | None = reads[0] if len(words) == 1 else function.parent(reads[0])
+    if len(words) > 1 and (not isinstance(index, ast.Tuple) or index.elts != reads):
+        return None
+    assert isinstance(index, ast.expr)
+    return parent, index, len(words) if isinstance(target, ast.Tuple) else 0
 
 
 def undone(function: Function, expr: ast.expr, start: ast.stmt, end: ast.stmt) -> bool:

@@ -90,7 +90,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     numbers = [function.constant(e) for e in counts.elts] if isinstance(counts, (ast.List, ast.Tuple)) else []
     whole = [n for n in numbers if isinstance(n, int)]
     title = "say how long the result is"
-    if len(whole) == len(numbers) >= 2:
+    if len(whole) == len(numbers) >= 2 and min(whole) >= 0:
         draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=str(sum(whole))))
         return draft.fix(title, Safety.SAFE)
     if not isinstance(counts, ast.Name) or site.fact_of(counts).is_tensor or touched(function, counts, site.node):

@@ -142,7 +142,7 @@ EXAMPLES = (
             return torch.where(scale > 1, x / scale, x)
         """,
         Safety.UNSAFE,
-        "x: finite[n + 1]",
+        "x: normal[n + 1]",
     ),
     Example(
         """

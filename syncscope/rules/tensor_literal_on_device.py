@@ -38,7 +38,7 @@ EXAMPLES = (
             return x * torch.full((), 0.5, device=x.device)
         """,
         Safety.SAFE,
-        "x: float[n]",
+        "x: float[...]",
     ),
     Example(
         """
@@ -54,7 +54,7 @@ EXAMPLES = (
             return torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device)
         """,
         Safety.SAFE,
-        "x: float[n]",
+        "x: float[...]",
     ),
     Example(
         """
@@ -88,7 +88,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     value = call.args[0]
     written = function.constant(value)
     plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-    known = plain or (written is not None and abs(written) < 2**31)
+    fits_all = written is not None and abs(written) < 128  # what overflows a dtype is reported in other words
+    known = (
+        plain
+        or fits_all
+        or (written is not None and abs(written) < 2**31 and not any(k.arg == "dtype" for k in call.keywords))
+    )
     if not known and site.fact_of(value).kind is not Value.SCALAR:
         return None
     draft = function.draft()

@@ -62,7 +62,10 @@ def arguments(draw: st.DrawFn, inputs: str) -> dict[str, Any]:
         parsed = WORD.match(word)
         assert parsed, f"not an input: {word!r}"
         name, kind, dims, below = parsed.groups()
-        shape = [size(d, sizes, draw) for d in filter(str.strip, (dims or "").split(","))]
+        shape = [size(d, sizes, draw) for d in filter(str.strip, (dims or "").replace("...", "").split(","))]
+        if "..." in (dims or ""):
+            rank = sizes.setdefault("...", draw(st.integers(0, 3)))
+            shape = [size(f"any_{k}", sizes, draw) for k in range(rank)] + shape
         made[name] = tensor(draw, generator, kind, shape, dtype, sizes.get(below, below))
     return made
 

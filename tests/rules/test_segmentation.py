@@ -65,17 +65,12 @@ def test_it_is_rewritten_in_fixed_shapes() -> None:
     assert findings(FIXED) == []
 
 
-def test_safe_fixes_alone_leave_the_rest() -> None:
-    after = fixed(WRITTEN, allowed={Safety.SAFE})
-    assert "masked_fill_" in after
-    assert "torch.unique(target).numel() < 2" in after
-    assert "[keep]" in after
+def test_nothing_is_safe_about_tensors_of_unknown_dimensions() -> None:
+    assert fixed(WRITTEN, allowed={Safety.SAFE}) == WRITTEN
 
 
-@pytest.mark.parametrize("allowed", [{Safety.SAFE}, set(Safety)], ids=["safe", "all"])
-def test_it_is_the_same_loss(allowed: set[Safety]) -> None:
-    written = last_function(WRITTEN)
-    rewritten = last_function(fixed(WRITTEN, allowed=allowed))
+def test_it_is_the_same_loss() -> None:
+    written, rewritten = last_function(WRITTEN), last_function(fixed(WRITTEN))
 
     @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
@@ -84,8 +79,6 @@ def test_it_is_the_same_loss(allowed: set[Safety]) -> None:
         values = data.draw(arguments(inputs))
         sky = data.draw(st.sampled_from((-5, 0, 3)))  # the class that is made the background: none, one, one
         values["target"] = values["target"].masked_fill(values["target"] == sky, 9)
-        assert_same(
-            run(written, values), run(rewritten, values), Safety.SAFE if allowed == {Safety.SAFE} else Safety.UNSAFE
-        )
+        assert_same(run(written, values), run(rewritten, values), Safety.UNSAFE)
 
     same()
