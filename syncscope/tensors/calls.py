@@ -107,6 +107,10 @@ def call(frame: Frame, node: ast.Call) -> Fact:
     """What a call gives, and the waits that it makes."""
     func = node.func
     table_ = frame.table
+    for keyword in node.keywords:
+        if keyword.arg == "return_tensors" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value != "pt"):
+            arguments(frame, node)
+            return Fact(BATCH, device=HOST, sure=2, why=node)  # a tokenizer or processor: it works on the host
     if func.__class__ is ast.Attribute:
         owner = table_[func.value.__class__](frame, func.value)  # type: ignore[attr-defined]  # checked by class
         args, keywords = arguments(frame, node)
@@ -141,10 +145,7 @@ def apply(frame: Frame, node: ast.Call, target: Fact, args: list[Fact], keywords
             return external(frame, node, ref, args, keywords)  # type: ignore[arg-type]  # checked by class
         return UNKNOWN
     if isinstance(ref, Function):
-        result = call_function(ref, frame, args, keywords)
-        if "synchronize" in ref.name:  # whatever it holds: people name so what waits for the device
-            frame.work = False
-        return result
+        return call_function(ref, frame, args, keywords)
     if isinstance(ref, Bound):
         return call_function(ref.function, frame, args, keywords, ref.owner)
     if isinstance(ref, Class):
@@ -663,7 +664,7 @@ def torch_thing(
             return args[0]
         return UNKNOWN
     if dotted.startswith("torch.nn.init."):
-        return args[0] if args else UNKNOWN
+        return args[0] if args and word.endswith("_") else UNKNOWN
     if dotted.startswith("torch.nn."):
         if word[:1].isupper():
             return Fact(MODULE, sure=3, ref=f"torch.nn.{word}", elements=tuple(args) if word in ("Sequential",) else ())
@@ -981,6 +982,10 @@ def call_member(
     word = func.attr
     kind = owner.kind
     if kind is TENSOR:
+        if isinstance(owner.ref, Instance):  # of a class that derives from Tensor
+            own = find_method(owner.ref.cls, word)
+            if own is not None:
+                return call_function(own, frame, args, keywords, owner)
         return tensor_method(frame, node, func, word, owner, args, keywords, node.args)
     if kind is OTHER or kind is MODULE:
         ref = owner.ref
@@ -1891,13 +1896,13 @@ BUILTINS: dict[str, Builtin] = {
     "type": lambda *_: THING,
     "open": lambda *_: THING,
 }
-_NOT_ARRAYS = {"random.seed", "random.default_rng", "errstate", "dtype", "finfo", "iinfo", "set_printoptions"}
+_NOT_ARRAYS = {"isscalar", "ndim", "shape", "random.seed", "random.default_rng", "errstate", "dtype", "finfo", "iinfo", "set_printoptions"}
 
 
 def numpy_call(frame: Frame, node: ast.Call, rest: str, args: list[Fact], keywords: Keywords) -> Fact:
     """numpy of a tensor copies it to the host."""
     held = next((a for a in args if holds_tensor(a) is not None), None)
-    if held is not None:
+    if held is not None and rest not in _NOT_ARRAYS:
         tensor_ = holds_tensor(held)
         assert tensor_ is not None
         frame.emit("asarray", node, node.args[args.index(held)], tensor_)

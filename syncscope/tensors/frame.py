@@ -96,9 +96,7 @@ class Frame:
         """The host waits here, unless the operand lives on the host."""
         if self.waits is None or fact.device is HOST:
             return
-        self.waits[(id(node), op)] = Wait(
-            op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat
-        )
+        self.waits[(id(node), op)] = Wait(op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat)
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Fact:

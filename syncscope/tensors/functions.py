@@ -125,9 +125,7 @@ def parameters(function: Function, frame: Frame) -> None:
         elif known is UNKNOWN or known.kind is TENSOR:
             weight = frame.used.get(name, 0)
             if isinstance(default, ast.Constant) and default.value is not None:
-                known = (
-                    _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
-                )
+                known = _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
             elif weight == 2:
                 known = tensor(known.dtype, sure=2, why=f"`{name}` is used as only a tensor can be")
             elif argument.annotation is None:
@@ -138,9 +136,7 @@ def parameters(function: Function, frame: Frame) -> None:
                 elif name in _NAMED_LIKE_TENSORS and not host:
                     known = tensor(sure=1, why=f"`{name}` is what people call a tensor")
             if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
-                known = (
-                    passed if passed.kind is not TENSOR or passed.sure >= known.sure else passed.but(sure=known.sure)
-                )
+                known = passed if passed.kind is not TENSOR or passed.sure >= known.sure else passed.but(sure=known.sure)
         if known.kind is TENSOR and (host or building):  # a module is built on the host, then moved
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.sure, known.said)
         if known is not UNKNOWN:
@@ -318,12 +314,7 @@ def on_host(fact: Fact) -> Fact:
 def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact:
     """The result for these very arguments, when the function is small and some argument is known."""
     node = function.node
-    if (
-        function.running
-        or frame.inlined >= _INLINED
-        or frame.depth > _DEEPEST
-        or (node.end_lineno or 0) - node.lineno > 60
-    ):
+    if function.running or frame.inlined >= _INLINED or frame.depth > _DEEPEST or (node.end_lineno or 0) - node.lineno > 60:
         return UNKNOWN
     telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
     if not telling:

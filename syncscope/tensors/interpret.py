@@ -14,7 +14,7 @@ from syncscope.tensors.project import Function, Module, Project
 from syncscope.tensors.statements import define
 
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
-_ROUNDS = 2  # times that functions are looked at again because their callers turned out to pass tensors
+_ROUNDS = 3  # times that a function is looked at again because its callers turned out to pass tensors
 
 
 def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None) -> list[Site]:
@@ -43,10 +43,10 @@ def _sites(module: Module) -> list[Site]:
     frame.used = {}
     execute(frame, module.tree.body)
     finish(frame)
-    functions = [(function, wait) for function in _all(frame.nested) for wait in _waits(function)]
-    for _ in range(_ROUNDS):
-        again, module.functions = dict.fromkeys(module.functions), []
-        for function in again:
+    looked: dict[Function, int] = {}
+    for function in module.functions:  # grows while it is gone through
+        looked[function] = looked.get(function, 0) + 1
+        if looked[function] <= _ROUNDS:
             function.result = None
             run(function)
     functions = [(function, wait) for function in _all(frame.nested) for wait in _waits(function)]
@@ -104,7 +104,7 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
     inside = _innermost(function, node) if function is not None else None
     hot, why = heat.of_function(inside or function)
-    if wait.heat is not None and (wait.heat is heat.TRAINING or not wait.heat[0] or hot or function is None):
+    if wait.heat is not None and (not wait.heat[0] or hot or function is None):
         hot, why = wait.heat
     return Site(
         wait.op,

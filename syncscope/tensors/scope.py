@@ -11,9 +11,7 @@ from syncscope.tensors.project import Class, Function, Module
 from syncscope.tensors.signatures import table
 
 _BUILTINS = frozenset(dir(builtins))
-_EXTERNAL = frozenset(
-    ("torch", "numpy", "math", "time", "logging", "typing", "collections", "functools", "itertools", "os", "sys", "re")
-)
+_EXTERNAL = frozenset(("torch", "numpy", "math", "time", "logging", "typing", "collections", "functools", "itertools", "os", "sys", "re"))
 
 
 class Bound:
@@ -188,6 +186,7 @@ def instance(cls: Class) -> Fact:
     """An object of a class."""
     if cls.instance is None and is_tensor(cls):
         cls.instance = tensor(sure=3, why=f"{cls.name} derives from torch.Tensor")
+        cls.instance.ref = Instance(cls)
     if cls.instance is None:
         cls.instance = Fact(OTHER, sure=3, ref=Instance(cls))
         if is_module(cls):

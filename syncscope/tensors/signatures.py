@@ -13,6 +13,10 @@ from typing import NamedTuple
 
 from syncscope.model.fact import Dtype
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 OPS: dict[str, str] = {
     # shape: the result's shape depends on data
     "nonzero": "positions of the elements that are not zero",
@@ -180,278 +184,55 @@ _NAMES = {
 DTYPE_NAMED: dict[str, Dtype] = {name: dtype for dtype, names in _NAMES.items() for name in names.split()}
 
 # Made on the host unless a device is given.
-FACTORIES = frozenset(
-    [
-        "tensor",
-        "as_tensor",
-        "zeros",
-        "ones",
-        "empty",
-        "full",
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "arange",
-        "linspace",
-        "logspace",
-        "eye",
-        "tril_indices",
-        "triu_indices",
-        "from_numpy",
-        "frombuffer",
-        "scalar_tensor",
-        "hann_window",
-        "hamming_window",
-        "range",
-        "asarray",
-        "FloatTensor",
-        "LongTensor",
-        "BoolTensor",
-        "IntTensor",
-        "DoubleTensor",
-        "HalfTensor",
-        "ByteTensor",
-        "Tensor",
-        "empty_strided",
-    ]
+FACTORIES = _words(
+    """tensor as_tensor zeros ones empty full rand randn randint randperm arange linspace logspace eye tril_indices
+    triu_indices from_numpy frombuffer scalar_tensor hann_window hamming_window range asarray FloatTensor LongTensor
+    BoolTensor IntTensor DoubleTensor HalfTensor ByteTensor Tensor empty_strided"""
 )
 LIKE = frozenset(name for name in table().functions if name.endswith("_like"))
 # One value is left when no dimension is named.
-REDUCTIONS = frozenset(
-    [
-        "sum",
-        "mean",
-        "max",
-        "min",
-        "prod",
-        "any",
-        "all",
-        "std",
-        "var",
-        "norm",
-        "argmax",
-        "argmin",
-        "amax",
-        "amin",
-        "logsumexp",
-        "median",
-        "nansum",
-        "nanmean",
-        "count_nonzero",
-        "nanmedian",
-        "dist",
-        "dot",
-        "trace",
-        "aminmax",
-        "mode",
-    ]
+REDUCTIONS = _words(
+    """sum mean max min prod any all std var norm argmax argmin amax amin logsumexp median nansum nanmean count_nonzero
+    nanmedian dist dot trace aminmax mode"""
 )
-LOSSES = frozenset(
-    [
-        "cross_entropy",
-        "mse_loss",
-        "l1_loss",
-        "nll_loss",
-        "binary_cross_entropy",
-        "binary_cross_entropy_with_logits",
-        "smooth_l1_loss",
-        "kl_div",
-        "huber_loss",
-        "cosine_embedding_loss",
-        "margin_ranking_loss",
-        "triplet_margin_loss",
-        "hinge_embedding_loss",
-        "ctc_loss",
-        "gaussian_nll_loss",
-        "poisson_nll_loss",
-        "multi_margin_loss",
-        "multilabel_margin_loss",
-        "soft_margin_loss",
-        "multilabel_soft_margin_loss",
-    ]
+LOSSES = _words(
+    """cross_entropy mse_loss l1_loss nll_loss binary_cross_entropy binary_cross_entropy_with_logits smooth_l1_loss
+    kl_div huber_loss cosine_embedding_loss margin_ranking_loss triplet_margin_loss hinge_embedding_loss ctc_loss
+    gaussian_nll_loss poisson_nll_loss multi_margin_loss multilabel_margin_loss soft_margin_loss
+    multilabel_soft_margin_loss"""
 )
 # Take their sizes one by one as well as in a list.
-SPREAD = frozenset(
-    [
-        "view",
-        "reshape",
-        "expand",
-        "repeat",
-        "tile",
-        "zeros",
-        "ones",
-        "empty",
-        "rand",
-        "randn",
-        "new_zeros",
-        "new_ones",
-        "new_empty",
-        "permute",
-    ]
+SPREAD = _words(
+    """view reshape expand repeat tile zeros ones empty rand randn new_zeros new_ones new_empty permute"""
 )
 # Pairs (values, indices) when a dimension is named.
-PAIRED = frozenset(
-    ["max", "min", "median", "mode", "sort", "topk", "kthvalue", "cummax", "cummin", "nanmedian", "aminmax"]
+PAIRED = _words(
+    """max min median mode sort topk kthvalue cummax cummin nanmedian aminmax"""
 )
 # Checked for success, which the host reads; each has an `_ex` form or a switch.
-LINALG_CHECKED = frozenset(
-    [
-        "torch.linalg.inv",
-        "torch.linalg.solve",
-        "torch.linalg.cholesky",
-        "torch.inverse",
-        "torch.cholesky",
-        "torch.linalg.eigh",
-        "torch.linalg.eigvalsh",
-        "torch.linalg.svd",
-        "torch.linalg.svdvals",
-        "torch.linalg.eig",
-        "torch.linalg.eigvals",
-        "torch.svd",
-        "torch.linalg.lu_factor",
-        "torch.linalg.ldl_factor",
-        "torch.linalg.pinv",
-        "torch.linalg.matrix_rank",
-        "torch.linalg.lstsq",
-        "torch.linalg.tensorinv",
-        "torch.linalg.tensorsolve",
-        "torch.linalg.cond",
-        "torch.pinverse",
-    ]
+LINALG_CHECKED = _words(
+    """torch.linalg.inv torch.linalg.solve torch.linalg.cholesky torch.inverse torch.cholesky torch.linalg.eigh
+    torch.linalg.eigvalsh torch.linalg.svd torch.linalg.svdvals torch.linalg.eig torch.linalg.eigvals torch.svd
+    torch.linalg.lu_factor torch.linalg.ldl_factor torch.linalg.pinv torch.linalg.matrix_rank torch.linalg.lstsq
+    torch.linalg.tensorinv torch.linalg.tensorsolve torch.linalg.cond torch.pinverse"""
 )
 
 # Attributes that only a torch tensor has: seeing one says what the value is.
-TORCH_ONLY = frozenset(
-    [
-        "unsqueeze",
-        "unsqueeze_",
-        "detach",
-        "detach_",
-        "masked_fill",
-        "masked_fill_",
-        "masked_select",
-        "masked_scatter",
-        "index_select",
-        "index_add",
-        "index_add_",
-        "index_fill_",
-        "index_copy_",
-        "scatter",
-        "scatter_",
-        "scatter_add",
-        "scatter_add_",
-        "gather",
-        "permute",
-        "contiguous",
-        "expand",
-        "expand_as",
-        "view",
-        "view_as",
-        "type_as",
-        "requires_grad_",
-        "backward",
-        "new_zeros",
-        "new_ones",
-        "new_full",
-        "new_tensor",
-        "new_empty",
-        "numel",
-        "nelement",
-        "cuda",
-        "softmax",
-        "log_softmax",
-        "sigmoid",
-        "relu",
-        "narrow",
-        "unbind",
-        "topk",
-        "logsumexp",
-        "chunk",
-        "repeat_interleave",
-        "is_cuda",
-        "is_floating_point",
-        "grad_fn",
-        "retain_grad",
-        "clamp_",
-        "clamp",
-        "clamp_min",
-        "clamp_max",
-        "bernoulli_",
-        "normal_",
-        "uniform_",
-        "zero_",
-        "fill_",
-        "mul_",
-        "add_",
-        "sub_",
-        "div_",
-        "copy_",
-        "addcmul_",
-        "addcdiv_",
-        "lerp_",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "bmm",
-        "matmul",
-        "mT",
-        "unfold",
-        "triu",
-        "tril",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-        "count_nonzero",
-        "amax",
-        "amin",
-        "rsqrt",
-        "exp",
-        "log",
-        "log1p",
-        "sqrt",
-        "tanh",
-        "half",
-        "bfloat16",
-        "data_ptr",
-        "element_size",
-        "register_hook",
-        "is_contiguous",
-        "nonzero_static",
-        "long",
-        "double",
-        "size",
-        "dim",
-    ]
+TORCH_ONLY = _words(
+    """unsqueeze unsqueeze_ detach detach_ masked_fill masked_fill_ masked_select masked_scatter index_select
+    index_add index_add_ index_fill_ index_copy_ scatter scatter_ scatter_add scatter_add_ permute contiguous
+    expand expand_as view view_as type_as new_zeros new_ones new_full new_tensor new_empty numel nelement softmax
+    log_softmax sigmoid relu narrow unbind topk logsumexp repeat_interleave is_cuda is_floating_point grad_fn
+    retain_grad clamp_ clamp clamp_min clamp_max bernoulli_ normal_ uniform_ zero_ fill_ mul_ add_ sub_ div_ copy_
+    addcmul_ addcdiv_ lerp_ isnan isinf isfinite bmm matmul mT unfold triu tril logical_and logical_or logical_not
+    count_nonzero amax amin rsqrt log1p tanh data_ptr element_size is_contiguous nonzero_static long size dim t"""
 )
 # Attributes that numpy arrays have too, and nothing else that is common.
-ARRAY_LIKE = frozenset(
-    [
-        "shape",
-        "ndim",
-        "reshape",
-        "argmax",
-        "argmin",
-        "cumsum",
-        "transpose",
-        "flatten",
-        "nonzero",
-        "squeeze",
-        "any",
-        "all",
-        "sum",
-        "mean",
-        "item",
-        "numpy",
-        "float",
-        "tolist",
-        "clone",
-        "abs",
-        "std",
-        "var",
-        "max",
-        "min",
-    ]
+ARRAY_LIKE = _words(
+    """shape ndim reshape argmax argmin cumsum transpose flatten nonzero squeeze any all sum mean  numpy float
+    tolist clone abs std var max min"""
 )
 # What a method of an unknown object may mean: taken as a guess.
-SHARED = frozenset(["item", "tolist", "cpu", "numpy", "nonzero", "unique", "any", "all"])
+SHARED = _words(
+    """item tolist cpu numpy nonzero unique any all"""
+)

@@ -123,6 +123,9 @@ def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> Non
 
 def assign(frame: Frame, node: ast.Assign) -> None:
     value = node.value
+    if value.__class__ is ast.Tuple and len(node.targets) == 1 and node.targets[0].__class__ is ast.Tuple:
+        pairs(frame, node.targets[0], value)  # type: ignore[arg-type]  # checked by class
+        return
     fact = frame.table[value.__class__](frame, value)
     for target in node.targets:
         if target.__class__ is ast.Name:
@@ -133,6 +136,24 @@ def assign(frame: Frame, node: ast.Assign) -> None:
                 frame.env[name] = fact
         else:
             bind(frame, target, fact, value)
+
+
+def pairs(frame: Frame, target: ast.Tuple, value: ast.Tuple) -> None:
+    """`a, b = x, y` and `b, t, d = *x.shape, x.device`: one by one."""
+    facts: list[Fact] = []
+    spread = sum(isinstance(each, ast.Starred) for each in value.elts)
+    room = len(target.elts) - len(value.elts) + 1
+    for each in value.elts:
+        if isinstance(each, ast.Starred):
+            inner = evaluate(frame, each.value)
+            facts += [element(inner, at) for at in range(room)] if spread == 1 else []
+        else:
+            facts.append(frame.table[each.__class__](frame, each))
+    if len(facts) != len(target.elts) or any(isinstance(each, ast.Starred) for each in target.elts):
+        bind(frame, target, sequence(tuple(facts)) if not spread else UNKNOWN)
+        return
+    for each, fact in zip(target.elts, facts, strict=True):
+        bind(frame, each, fact)
 
 
 def ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
@@ -267,14 +288,14 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
         if word == "isinstance" and len(test.args) == 2:
             fact = frame.env.get(dotted(test.args[0]))
             of = kinds_of(frame, test.args[1])
-            if fact is not None and fact.sure == 3 and "?" not in of:
+            if fact is not None and fact.sure >= 2 and "?" not in of:
                 if fact.kind is TENSOR:
                     return "tensor" in of
-                if fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {"tensor"}:
+                if fact.sure == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {"tensor"}:
                     return False
-        elif word == "is_tensor":
+        elif word in ("is_tensor", "is_torch_tensor"):
             fact = frame.env.get(dotted(test.args[0]))
-            if fact is not None and fact.kind is TENSOR and fact.sure == 3:
+            if fact is not None and fact.kind is TENSOR and fact.sure >= 2:
                 return True
     return None
 
@@ -371,9 +392,6 @@ def _not_a(frame: Frame, name: str, of: set[str]) -> Fact:
 
 def loop_while(frame: Frame, node: ast.While) -> None:
     start = dict(frame.env)
-    before = frame.heat
-    if heat.trains(node, frame.module.source):
-        frame.heat = heat.TRAINING
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -390,7 +408,6 @@ def loop_while(frame: Frame, node: ast.While) -> None:
         frame.dead = False
         merge(frame, frame.env, False, after, False)
     frame.env.update(otherwise)
-    frame.heat = before
     if node.orelse:
         execute(frame, node.orelse)
     endless = isinstance(node.test, ast.Constant) and node.test.value
@@ -402,9 +419,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
     before = frame.heat
-    if heat.trains(node, frame.module.source):
-        frame.heat = heat.TRAINING
-    elif loader and (before is None or before[0]):
+    if loader and (before is None or before[0]):
         cold = heat.of_function(frame.function)
         if cold[0] or frame.function is None:
             frame.heat = (True, "in a loop over a loader")
