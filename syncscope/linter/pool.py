@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import sys
@@ -43,11 +44,14 @@ def spread(
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     waiting = deque(todo)
     workers: dict[Connection, tuple[BaseProcess, Sequence[T]]] = {}
+    started: list[BaseProcess] = []
 
     def start() -> Connection:
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, function, [*workers, ours]), daemon=True)
-        process.start()
+        with uninterrupted():  # between the fork and our knowing of it, Ctrl-C would leave an orphan
+            process.start()
+            started.append(process)
         theirs.close()
         workers[ours] = (process, ())
         return ours  # type: ignore[no-any-return]  # the context is Any: its two kinds share no type
@@ -86,9 +90,9 @@ def spread(
                 give(ready)
                 yield answer
     finally:
-        for process, _ in workers.values():
+        for process in started:
             process.terminate()
-        for process, _ in workers.values():
+        for process in started:
             process.join()
 
 
@@ -109,6 +113,19 @@ def _serve(pipe: Connection, function: Callable[[T], R], inherited: Sequence[Con
             error.add_note("".join(traceback.format_exception(error)))
             answer = error
         pipe.send(answer)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment, where the system can."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def frugal() -> None:

@@ -74,5 +74,5 @@ def test_ctrl_c_ends_all_processes_and_writes_nothing_half(door):
     assert process.returncode == 130
     assert err.decode().strip() == "interrupted"
     assert len(children) == 2
-    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+    assert not [child for child in children if os.path.exists(f"/proc/{child}")]
     assert all(path.name.startswith("m") for path in door.folder.iterdir())
