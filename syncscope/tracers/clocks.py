@@ -2,8 +2,8 @@
 
 Two sources. The driver's own timer (`clGetDeviceAndHostTimer`), read between two readings of our clock: the device's time
 lies between them. Else the QUEUED stamp of each command, which the driver took while the call that enqueued it ran: the
-offset lies in [max(QUEUED - t1), min(QUEUED - t0)]. Both are taken again and again, so that drift shows: CLOCK_MONOTONIC_RAW,
-for example, is not slewed by NTP.
+offset lies in [max(QUEUED - t1), min(QUEUED - t0)], and above END - t1 where the call waited for the command. Both are taken
+again and again, so that drift shows: CLOCK_MONOTONIC_RAW, for example, is not slewed by NTP.
 """
 
 from __future__ import annotations
@@ -62,13 +62,17 @@ def from_timer(device: Times, before: Times, after: Times) -> Clock:
     return Clock(device[order], device[order] - middle, float((after - before).max() / 2), "timer")
 
 
-def from_brackets(queued: Times, before: Times, after: Times) -> Clock:
-    """From the QUEUED stamps of commands and the host times of the calls that enqueued them."""
+def from_brackets(queued: Times, before: Times, after: Times, latest: Times | None = None) -> Clock:
+    """From the QUEUED stamps of commands and the host times of the calls that enqueued them.
+
+    `latest` is the last stamp that was taken before the call returned: END where the call waited for the command.
+    """
     known = queued > 0  # some drivers leave it 0 for some commands
+    latest = (queued if latest is None else latest)[known]
     queued, before, after = queued[known], before[known], after[known]
     if not len(queued):
         return Clock(np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0, "none")
-    low, high = (queued - after).max(), (queued - before).min()
+    low, high = (latest - after).max(), (queued - before).min()
     if low <= high + TOLERANCE:  # one offset explains every command
         return Clock(queued[:1], np.array([low + (high - low) // 2]), abs(float(high - low)) / 2, "bracket")
     edges = np.linspace(0, len(queued), max(2, min(WINDOWS, len(queued) // ENOUGH) + 1)).astype(int)
@@ -76,7 +80,7 @@ def from_brackets(queued: Times, before: Times, after: Times) -> Clock:
     at, offset, width = [], [], []
     for first, last in pairwise(edges.tolist()):
         rows = order[first:last]
-        low, high = (queued[rows] - after[rows]).max(), (queued[rows] - before[rows]).min()
+        low, high = (latest[rows] - after[rows]).max(), (queued[rows] - before[rows]).min()
         at.append(int(queued[rows[len(rows) // 2]]))
         offset.append(int(low + (high - low) // 2))
         width.append(abs(float(high - low)) / 2)

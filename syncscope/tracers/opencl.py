@@ -146,13 +146,14 @@ def add_records(builder: Builder, records: NDArray[Any], origin: int, host: Call
         devices.append({"name": names.get(int(row["name"]), "").strip(), "totalGlobalMem": int(row["size"])})
         mine = device_of[stamps["queue"]] == number + 1
         queued, submitted, started = stamps["a"], stamps["b"], stamps["t0"]
+        latest = np.where(launch["flags"] & spool.BLOCKING, stamps["t1"], queued)
         sane = (started > 0) & (stamps["t1"] >= started) & (queued <= submitted) & (submitted <= started)
         ticks = of_type[spool.CLOCK][of_type[spool.CLOCK]["queue"] == number + 1]
         use = mine & sane
         clock = (
             clocks.from_timer(ticks["a"], ticks["t0"], ticks["t1"])
             if len(ticks)
-            else clocks.from_brackets(stamps["a"][use], launch["t0"][use], launch["t1"][use])
+            else clocks.from_brackets(queued[use], launch["t0"][use], launch["t1"][use], latest[use])
         )
         device_clocks[str(number)] = clock.facts()
         start = clock.to_host(stamps["t0"])

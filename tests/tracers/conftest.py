@@ -25,6 +25,7 @@ def name_cpu(device: Any) -> None:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # the driver holds on to the module's memory
     spec.loader.exec_module(module)
     module.name_unknown(device)
 
@@ -52,7 +53,7 @@ def pocl(hook: ctypes.CDLL) -> Any:
     __kernel void slow(__global float *a, int n) { float x = a[0]; for (int i = 0; i < n; i++) x = x * 0.999f + 1; a[0] = x; }
     """
     program = cl.Program(context, source).build()
-    return SimpleNamespace(cl=cl, context=context, device=device, program=program)
+    return SimpleNamespace(cl=cl, context=context, device=device, program=program, twice=cl.Kernel(program, "twice"))
 
 
 @pytest.fixture(scope="session")

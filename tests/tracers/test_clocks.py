@@ -31,6 +31,14 @@ def test_drift_is_corrected_over_a_long_run(drift: float, offset: int) -> None:
         assert abs(clock.drift - drift * 1e9) < abs(drift) * 1e9 * 0.1
 
 
+def test_the_end_of_a_wait_narrows_the_bracket() -> None:
+    queued, before, after = (np.array([x]) for x in (1_000_100, 0, 3_000_000))
+    wide = from_brackets(queued, before, after)
+    narrow = from_brackets(queued, before, after, latest=np.array([3_999_000]))
+    assert narrow.uncertainty < wide.uncertainty / 2
+    assert abs(narrow.offset[0] - 1_000_000) <= narrow.uncertainty
+
+
 def test_the_timer_is_followed_as_it_drifts() -> None:
     host = np.arange(0, 100) * 10**9
     device = host + 5 * 10**17 + (host * 5e-5).astype(np.int64)
