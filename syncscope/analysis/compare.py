@@ -1,0 +1,140 @@
+"""Two recordings of one loop: what became of its steps and of each line, and whether the prediction came true."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from syncscope.analysis.graph import Layout
+from syncscope.analysis.join import same_end
+from syncscope.analysis.price import window_of
+from syncscope.analysis.reads import reads
+from syncscope.analysis.replay import fidelity, replay
+from syncscope.analysis.steps import steps
+from syncscope.analysis.summary import key_of, summarize
+from syncscope.analysis.verdict import GATE
+from syncscope.analysis.waits import launches, waits
+from syncscope.model.report import Line, Report
+from syncscope.model.trace import Trace
+
+SAME = 0.1  # counts and times that differ by less than this part are the same
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A line before and after; None where it is not."""
+
+    before: Line | None
+    after: Line | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What changed from one recording to another. Times are ns per step.
+
+    `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
+    `error` its distance from the measured one, relative; None where no read went or the first cannot be replayed.
+    """
+
+    before: Report
+    after: Report
+    gone: tuple[Line, ...]
+    new: tuple[Line, ...]
+    changed: tuple[Change, ...]
+    same: tuple[Change, ...]
+    predicted: float | None
+    error: float | None
+
+
+def compare(before: Trace, after: Trace) -> Comparison:
+    """Compare two recordings of one loop; lines may have moved within their file."""
+    one, other = summarize(before), summarize(after)
+    pairs = _pairs(one.lines, other.lines)
+    both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
+    changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after))
+    predicted = _predicted(before, pairs)
+    error = None
+    if predicted is not None and other.step:
+        error = (predicted - other.step) / other.step
+    return Comparison(
+        before=one,
+        after=other,
+        gone=tuple(a for a, b in pairs if a is not None and b is None),
+        new=tuple(b for a, b in pairs if b is not None and a is None),
+        changed=changed,
+        same=tuple(c for c in both if c not in changed),
+        predicted=predicted,
+        error=error,
+    )
+
+
+def _alike(one: Line, other: Line) -> bool:
+    return _near(one.count, other.count) and (
+        _near(one.blocked, other.blocked) or max(one.blocked, other.blocked) < 1e4
+    )
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= SAME * max(abs(a), abs(b))
+
+
+def _pairs(before: tuple[Line, ...], after: tuple[Line, ...]) -> list[tuple[Line | None, Line | None]]:
+    """Lines that are the same: first those at the same place, then those of the same op and file, in order."""
+    left = [line for line in before if line.count]
+    found: list[tuple[Line | None, Line | None]] = []
+    rest = []
+    for line in (line for line in after if line.count):
+        match = next((a for a in left if _same_file(a, line) and _line(a) == _line(line)), None)
+        if match is None:
+            rest.append(line)
+        else:
+            left.remove(match)
+            found.append((match, line))
+    groups: dict[str, list[Line]] = defaultdict(list)
+    for a in sorted(left, key=_line):
+        groups[a.op].append(a)
+    for line in sorted(rest, key=_line):
+        match = next((a for a in groups[line.op] if _same_file(a, line)), None)
+        if match is not None:
+            groups[line.op].remove(match)
+            left.remove(match)
+        found.append((match, line))
+    return [*found, *((a, None) for a in left)]
+
+
+def _same_file(one: Line, other: Line) -> bool:
+    if one.op != other.op or one.fallback != other.fallback:
+        return False
+    if one.place is None or other.place is None:
+        return one.place is other.place and one.module == other.module
+    return same_end(one.place.path, other.place.path) > 0
+
+
+def _line(line: Line) -> int:
+    return line.place.line if line.place else -1
+
+
+def _predicted(trace: Trace, pairs: list[tuple[Line | None, Line | None]]) -> float | None:
+    """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less."""
+    launched = launches(trace)
+    held, marked = waits(trace, launched), steps(trace, launched)
+    found = reads(trace, held, launched, marked)
+    graph = Layout(trace, launched, held, found, marked).graph()
+    base = replay(graph)
+    error = fidelity(graph, base)
+    if error is None or error > GATE or not len(launched.row):
+        return None
+    fewer = {}
+    for a, b in pairs:
+        if a is not None:
+            kept = 0.0 if b is None else min(1.0, b.count / a.count)
+            fewer[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = 1 - kept
+    freed, owed = set(), dict.fromkeys(fewer, 0.0)
+    for number, read in enumerate(found):
+        key = key_of(read)
+        if key in owed:
+            owed[key] += fewer[key]
+            if owed[key] >= 1 - 1e-9:  # spread evenly over the recording
+                owed[key] -= 1
+                freed.add(number)
+    return window_of(graph).of(replay(graph, freed)) if freed else None

@@ -1,0 +1,140 @@
+"""syncscope diff: what became of a loop between two recordings."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from syncscope.analysis.compare import Comparison
+    from syncscope.model.report import Line, Report
+
+
+@click.command()
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+def command(before: str, after: str, format_: str) -> int:
+    """What became of a loop between two recordings, line by line, and whether the prediction held.
+
+    \b
+    syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
+
+    The prediction is a replay of BEFORE without the reads that AFTER no longer makes. A change of anything else between the
+    two recordings, as of the batch size or the machine, shows as its error.
+    """
+    from syncscope import kineto
+    from syncscope.analysis.compare import compare
+
+    found = compare(kineto.read(before), kineto.read(after))
+    if format_ == "json":
+        click.echo(json.dumps(as_object(found), indent=2))
+    else:
+        show(found, before, after)
+    return 0
+
+
+def as_object(found: Comparison) -> dict[str, Any]:
+    """The comparison as JSON values; times in ms."""
+    return {
+        "before": _totals(found.before),
+        "after": _totals(found.after),
+        "predicted_ms": _ms(found.predicted),
+        "prediction_error": found.error,
+        "gone": [_as_object(line) for line in found.gone],
+        "new": [_as_object(line) for line in found.new],
+        "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
+        "same": [_as_object(c.after) for c in found.same],
+    }
+
+
+def _totals(report: Report) -> dict[str, Any]:
+    return {
+        "steps": len(report.steps),
+        "step_ms": _ms(report.step),
+        "device_busy": report.device_busy,
+        "reads_per_step": sum(line.count for line in report.lines),
+        "blocked_ms": _ms(sum(line.blocked for line in report.lines)),
+        "total_saving_ms": _ms(report.saving),
+        "fidelity": report.fidelity,
+    }
+
+
+def _as_object(line: Line | None) -> dict[str, Any] | None:
+    if line is None:
+        return None
+    return {
+        "path": line.place.path if line.place else None,
+        "line": line.place.line if line.place else None,
+        "op": line.op,
+        "count": line.count,
+        "blocked_ms": _ms(line.blocked),
+    }
+
+
+def _ms(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e6
+
+
+def show(found: Comparison, before: str, after: str) -> None:
+    """Print it for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    totals = Table(box=None, padding=(0, 2, 0, 0))
+    for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
+        totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
+    one, other = found.before, found.after
+    totals.add_row("step, ms", _number(one.step, 1e6), _number(other.step, 1e6), _change(one.step, other.step))
+    totals.add_row("steps", str(len(one.steps)), str(len(other.steps)))
+    totals.add_row("device busy, %", _number(one.device_busy, 0.01), _number(other.device_busy, 0.01))
+    reads = [sum(line.count for line in r.lines) for r in (one, other)]
+    totals.add_row("reads per step", f"{reads[0]:.3g}", f"{reads[1]:.3g}")
+    blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
+    totals.add_row("host blocked, ms per step", _number(blocked[0], 1e6), _number(blocked[1], 1e6))
+    console.print(totals)
+    console.print()
+    lines = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("", "line", "op"):
+        lines.add_column(name, overflow="fold")
+    for name in ("reads before", "after", "blocked ms before", "after"):
+        lines.add_column(name, justify="right")
+    rows: list[tuple[str, Line | None, Line | None]] = [("gone", a, None) for a in found.gone]
+    rows += [("new", None, b) for b in found.new]
+    rows += [("changed", c.before, c.after) for c in found.changed]
+    rows += [("same", c.before, c.after) for c in found.same]
+    for word, a, b in rows:
+        line = a if b is None else b
+        if line is None:
+            continue
+        style = {"gone": "green", "new": "red", "changed": "yellow"}.get(word, "")
+        place = str(line.place) if line.place else line.module or "no line known"
+        counts = [f"{x.count:.3g}" if x else "" for x in (a, b)]
+        times = [_number(x.blocked, 1e6) if x else "" for x in (a, b)]
+        lines.add_row(word, place, line.op, *counts, *times, style=style)
+    console.print(lines if rows else "neither waits for the device")
+    console.print()
+    console.print(sentence(found))
+
+
+def sentence(found: Comparison) -> str:
+    """Whether what was predicted came true."""
+    if found.predicted is None or found.error is None:
+        fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
+        why = "the first recording cannot be replayed" if fewer else "no read went"
+        return f"Nothing is predicted: {why}."
+    return (
+        f"Without the reads that went, a replay of the first recording gives a step of {found.predicted / 1e6:.2f} ms; "
+        f"measured is {(found.after.step or 0) / 1e6:.2f} ms: the prediction is off by {found.error:+.1%}."
+    )
+
+
+def _number(value: float | None, unit: float) -> str:
+    return "unknown" if value is None else f"{value / unit:.2f}"
+
+
+def _change(before: float | None, after: float | None) -> str:
+    return f"{(after - before) / before:+.1%}" if before and after else ""

@@ -1,0 +1,45 @@
+import pytest
+from drawn import Device
+from test_price import loop
+
+from syncscope import kineto
+from syncscope.analysis.compare import compare
+
+MS = 1_000_000
+
+
+def record(program):
+    return Device().run(program)[0]
+
+
+def test_a_read_that_went_was_predicted():
+    found = compare(record(loop([57, 58])), record(loop([])))
+    assert [line.place.line for line in found.gone] == [57, 58]
+    assert found.new == found.changed == found.same == ()
+    assert found.predicted == pytest.approx(5 * MS, rel=0.01)
+    assert abs(found.error) < 0.01
+
+
+def test_a_line_that_moved_is_the_same_and_another_is_new():
+    found = compare(record(loop([57])), record(loop([60, 61])))
+    assert [(c.before.place.line, c.after.place.line) for c in found.same] == [(57, 60)]
+    assert [line.place.line for line in found.new] == [61]
+    assert found.gone == ()
+
+
+def test_a_read_made_less_often_is_predicted_too():
+    often = [*loop([57], 24)]
+    seldom = [step if n % 4 == 0 else [x for x in step if x[0] != "read"] for n, step in enumerate(often)]
+    found = compare(record(often), record(seldom))
+    (change,) = found.changed
+    assert change.after.count < 0.3 * change.before.count
+    assert abs(found.error) < 0.03
+
+
+def test_the_real_pair_of_resnet_loops(shared):
+    folder = shared / "traces"
+    name = "v100_resnet50_train_workers{}_6steps.pt.trace.json.gz"
+    found = compare(kineto.read(folder / name.format(0)), kineto.read(folder / name.format(4)))
+    assert found.gone == found.new == ()
+    assert found.after.step < 0.8 * found.before.step  # the loader, not a read: no prediction explains it
+    assert found.predicted is None

@@ -1,0 +1,36 @@
+import json
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from syncscope import kineto
+from syncscope.cli.diff import command
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
+from drawn import Device  # noqa: E402
+
+STEP = [("launch", 0, 5_000_000), ("read", 57, 0), ("work", 4_000_000)]
+
+
+def recorded(tmp_path):
+    paths = [tmp_path / "before.json.gz", tmp_path / "after.json"]
+    for path, step in zip(paths, (STEP, [STEP[0], STEP[2]]), strict=True):
+        kineto.save(Device().run([step] * 6)[0], path)
+    return [str(path) for path in paths]
+
+
+def test_diff_tells_what_went_and_whether_it_was_foreseen(tmp_path):
+    done = CliRunner().invoke(command, recorded(tmp_path), standalone_mode=False)
+    assert done.exception is None, done.output
+    assert "gone" in done.output
+    assert "train.py:57" in done.output
+    assert "the prediction is off by" in done.output
+
+
+def test_diff_as_json(tmp_path):
+    done = CliRunner().invoke(command, [*recorded(tmp_path), "--format", "json"], standalone_mode=False)
+    found = json.loads(done.output)
+    assert [(line["path"], line["line"], line["op"]) for line in found["gone"]] == [("train.py", 57, "item")]
+    assert abs(found["prediction_error"]) < 0.02
+    assert found["after"]["step_ms"] < found["before"]["step_ms"]
