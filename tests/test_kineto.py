@@ -129,7 +129,9 @@ def test_a_bare_list_and_begin_end_pairs():
 def test_large_files_are_cut_into_batches(monkeypatch):
     monkeypatch.setattr("syncscope.kineto.scan.BATCH", 300)
     monkeypatch.setattr("syncscope.kineto.source.PIECE", 10)
-    events = [call(i, cat="cpu_op", args={"Input Dims": [[i, 2], []], "odd": [{"ph": 1}, {"ph": 2}]}) for i in range(200)]
+    events = [
+        call(i, cat="cpu_op", args={"Input Dims": [[i, 2], []], "odd": [{"ph": 1}, {"ph": 2}]}) for i in range(200)
+    ]
     trace = kineto.read(kineto_json(*events))
     assert len(trace) == 200
     assert "notes" not in trace.meta

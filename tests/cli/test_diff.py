@@ -8,7 +8,7 @@ from syncscope import kineto
 from syncscope.cli.diff import command
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "analysis"))
-from drawn import Device  # noqa: E402
+from drawn import Device
 
 STEP = [("launch", 0, 5_000_000), ("read", 57, 0), ("work", 4_000_000)]
 
