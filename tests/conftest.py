@@ -1,6 +1,7 @@
 """What more than one test file needs."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,3 +18,20 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no material at {SHARED}; set SYNCSCOPE_SHARED to the folder that holds traces/ and lint-truth/")
     return SHARED
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="write the golden files anew instead of comparing with them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with a file in tests/golden; `pytest --golden` writes it."""
+
+    def compare(name: str, text: str) -> None:
+        path = Path(__file__).parent / "golden" / name
+        if request.config.getoption("--golden"):
+            path.write_text(text)
+        assert text == path.read_text()
+
+    return compare

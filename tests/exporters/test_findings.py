@@ -1,0 +1,263 @@
+"""The formats that findings are written in, each against what its readers accept."""
+
+import json
+from importlib.metadata import version
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from syncscope import discover, exporters
+from syncscope.cli.lint import FORMATS
+from syncscope.exporters import _findings, _source_frame, github, gitlab, junit, sarif
+from syncscope.model.finding import Edit, Finding, Fix, Hazard, Safety
+from syncscope.model.report import Report
+from syncscope.model.source import Place, Span
+
+SOURCE = """\
+import torch
+
+def loss(logits, target):
+    keep = target != -1    # "日本", <&>
+    return cross_entropy(logits[keep], target[keep])
+"""
+CELL = "x = 1\nprint(x.item())\n"
+ODD = "src/a b,c:d/tr%ain.py"
+
+
+def finding(rule: str, path: str, line: int, text: str, source: str, **more) -> Finding:
+    column = source.splitlines()[line - 1].index(text) + 1
+    start = source.encode().index(text.encode())
+    return Finding(
+        rule=rule,
+        place=Place(path, line),
+        column=column,
+        end_line=line,
+        end_column=column + len(text),
+        span=Span(start, start + len(text.encode())),
+        fingerprint="0123456789abcdef",
+        **{
+            "message": f"`{text}` waits",
+            "confidence": 3,
+            "hot": True,
+            "heat": "in the loss `loss`",
+            "why": ("because",),
+        }
+        | more,
+    )
+
+
+@pytest.fixture
+def report() -> Report:
+    fix = Fix(
+        "leave out with ignore_index",
+        (Edit(Span(SOURCE.encode().index(b"logits[keep]"), SOURCE.encode().index(b"logits[keep]") + 12), "logits"),),
+        Safety.UNSAFE,
+        "the sum may differ in its last bits",
+    )
+    findings = (
+        finding("boolean-mask-read", "train.py", 5, "logits[keep]", SOURCE, fix=fix, function="loss"),
+        finding("boolean-mask-read", "train.py", 5, "target[keep]", SOURCE, confidence=2, function="loss"),
+        finding("host-read", ODD, 2, "x.item()", CELL, severity="note", hot=False, heat="set-up", confidence=1),
+        finding("host-read", "x.ipynb", 2, "x.item()", CELL, cell=3, message="two\nlines & <tags> \x07 100 %"),
+        finding("syntax-error", "bad.py", 1, "x", "x", severity="error", why=(), heat="", message="not linted"),
+    )
+    sources = {"train.py": SOURCE.encode(), ODD: CELL.encode(), "x.ipynb:cell 3": CELL.encode()}
+    hazards = (
+        Hazard(
+            "boolean-mask-read", "A mask as an index.", "Why it waits\n------------\nIt must count.", ("aten::index",)
+        ),
+    )
+    return Report(findings=findings, sources=sources, hazards=hazards)
+
+
+@pytest.fixture
+def nothing() -> Report:
+    return Report()
+
+
+def test_text(report, golden):
+    golden("findings.txt", _source_frame.text(report.findings, report.sources, provenance=True))
+
+
+def test_json(report, golden):
+    golden("findings.json", _findings.as_json(list(report.findings)))
+
+
+@pytest.mark.parametrize(
+    ("exporter", "name"),
+    [
+        (sarif, "findings.sarif"),
+        (github, "findings.github"),
+        (gitlab, "findings.gitlab.json"),
+        (junit, "findings.junit.xml"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_golden(report, golden, exporter, name):
+    golden(name, exporter.export(report).replace(f'"{version("syncscope")}"', '"VERSION"'))
+
+
+def test_the_command_offers_every_format_that_is_one_for_findings():
+    able = {name for name, module in discover.discover(exporters).items() if getattr(module, "FINDINGS", False)}
+    assert {*FORMATS} == able | {"text", "json"}
+
+
+# SARIF: the parts of the standard's schema (sections 3.13 to 3.57) that a linter's log is made of. Names that are not listed
+# are refused, so that a misspelt property cannot pass.
+
+
+def objects(required: str, optional: str = "", **properties):
+    names = {name: {} for name in (*required.split(), *optional.split())}
+    return {
+        "type": "object",
+        "required": required.split(),
+        "additionalProperties": False,
+        "properties": names | properties,
+    }
+
+
+TEXT = {"type": "string"}
+COUNT = {"type": "integer", "minimum": 1}
+OFFSET = {"type": "integer", "minimum": 0}
+MESSAGE = objects("text", "markdown", text=TEXT, markdown=TEXT)
+REGION = objects(
+    "",
+    startLine=COUNT,
+    startColumn=COUNT,
+    endLine=COUNT,
+    endColumn=COUNT,
+    byteOffset=OFFSET,
+    byteLength=OFFSET,
+)
+ARTIFACT = objects("uri", uri={"type": "string", "format": "uri-reference", "pattern": "^[^ ]+$"})
+REPLACEMENT = objects("deletedRegion", deletedRegion=REGION, insertedContent=objects("text", text=TEXT))
+RULE = objects(
+    "id", id=TEXT, name=TEXT, shortDescription=MESSAGE, fullDescription=MESSAGE, help=MESSAGE, helpUri={"format": "uri"}
+)
+RESULT = objects(
+    "message",
+    ruleId=TEXT,
+    ruleIndex=OFFSET,
+    level={"enum": ["none", "note", "warning", "error"]},
+    rank={"type": "number", "minimum": 0, "maximum": 100},
+    message=MESSAGE,
+    locations={
+        "type": "array",
+        "items": objects(
+            "",
+            physicalLocation=objects("artifactLocation", artifactLocation=ARTIFACT, region=REGION),
+            logicalLocations={"type": "array", "items": objects("", fullyQualifiedName=TEXT, kind=TEXT)},
+        ),
+    },
+    partialFingerprints={"type": "object", "additionalProperties": TEXT},
+    properties={"type": "object"},
+    fixes={
+        "type": "array",
+        "minItems": 1,
+        "items": objects(
+            "artifactChanges",
+            description=MESSAGE,
+            artifactChanges={
+                "type": "array",
+                "minItems": 1,
+                "items": objects(
+                    "artifactLocation replacements",
+                    artifactLocation=ARTIFACT,
+                    replacements={"type": "array", "minItems": 1, "items": REPLACEMENT},
+                ),
+            },
+        ),
+    },
+)
+DRIVER = objects(
+    "name",
+    name=TEXT,
+    semanticVersion={"type": "string", "pattern": r"^\d+\.\d+\.\d+"},
+    informationUri={"format": "uri"},
+    rules={"type": "array", "uniqueItems": True, "items": RULE},
+)
+RUN = objects(
+    "tool",
+    tool=objects("driver", driver=DRIVER),
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    results={"type": "array", "items": RESULT},
+)
+LOG = objects("version runs", **{"$schema": {"format": "uri"}, "version": {"const": "2.1.0"}, "runs": {"items": RUN}})
+
+
+def test_sarif_is_valid(report, nothing):
+    for one in (report, nothing):
+        log = json.loads(sarif.export(one))
+        jsonschema.Draft202012Validator(LOG, format_checker=jsonschema.FormatChecker()).validate(log)
+        driver, results = log["runs"][0]["tool"]["driver"], log["runs"][0]["results"]
+        assert all(driver["rules"][r["ruleIndex"]]["id"] == r["ruleId"] for r in results)
+
+
+def test_the_schema_refuses_what_the_standard_refuses(report):
+    for spoil in (
+        lambda log: log.update(version="2.0.0"),
+        lambda log: log["runs"][0]["results"][0].update(level="fatal"),
+        lambda log: log["runs"][0]["results"][0].update(ruleID="x"),
+        lambda log: log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"].update(startLine=0),
+        lambda log: log["runs"][0]["results"][0]["fixes"][0].pop("artifactChanges"),
+    ):
+        log = json.loads(sarif.export(report))
+        spoil(log)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(log, LOG)
+
+
+def test_a_fix_in_sarif_can_be_made_by_its_bytes(report):
+    change = json.loads(sarif.export(report))["runs"][0]["results"][0]["fixes"][0]["artifactChanges"][0]
+    region, text = change["replacements"][0]["deletedRegion"], change["replacements"][0]["insertedContent"]["text"]
+    start, end = region["byteOffset"], region["byteOffset"] + region["byteLength"]
+    after = SOURCE.encode()[:start] + text.encode() + SOURCE.encode()[end:]
+    assert after.decode() == SOURCE.replace("logits[keep]", "logits")
+
+
+def test_github_commands_are_read_back_as_they_were_meant(report):
+    def back(words: str) -> str:
+        for sign in ":,\n\r":
+            words = words.replace(f"%{ord(sign):02X}", sign)
+        return words.replace("%25", "%")
+
+    lines = github.export(report).splitlines()
+    assert len(lines) == len(report.findings)
+    for line, found in zip(lines, report.findings, strict=True):
+        level, _, rest = line.removeprefix("::").partition(" ")
+        properties, _, message = rest.partition("::")
+        read = dict(p.split("=", 1) for p in properties.split(","))
+        assert level == {"error": "error", "warning": "warning", "note": "notice"}[found.severity]
+        assert back(read["file"]) == found.place.path
+        assert int(read["line"]) == found.place.line
+        assert found.message in back(message)
+
+
+def test_gitlab_fingerprints_are_unique_and_stay(report):
+    issues = json.loads(gitlab.export(report))
+    wanted = objects("description check_name fingerprint severity location")
+    for issue in issues:
+        jsonschema.validate(issue, wanted)
+        assert issue["severity"] in {"info", "minor", "major", "critical", "blocker"}
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues)
+    assert json.loads(gitlab.export(report)) == issues
+
+
+def test_junit_is_xml_and_counts_right(report, nothing):
+    root = ET.fromstring(junit.export(report).encode())
+    assert (root.get("tests"), root.get("failures")) == ("5", "5")
+    assert sum(int(suite.get("tests")) for suite in root) == 5
+    assert len(root.findall(".//failure")) == 5
+    clean = ET.fromstring(junit.export(nothing).encode())
+    assert (clean.get("tests"), clean.get("failures")) == ("1", "0")
+    assert not clean.findall(".//failure")
+
+
+def test_long_lines_are_cut_around_the_arrows():
+    source = "x = [" + "1, " * 200 + "y.item(), " + "2, " * 200 + "]"
+    found = finding("host-read", "x.py", 1, "y.item()", source)
+    line, arrows = _source_frame.excerpt(source, found)
+    assert len(line) <= _source_frame.WIDEST + 6
+    assert line[arrows.index("^") :].startswith("y.item()")
+    assert arrows.count("^") == len("y.item()")
