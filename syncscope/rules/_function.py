@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from syncscope.rules._view import View
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 FREE_OF_EFFECTS = (
     ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List,
@@ -145,9 +146,22 @@ class Function:
 
     @cached_property
     def _shared(self) -> set[str]:
-        """Names that other scopes may bind."""
-        words = (n.names for n in ast.walk(self.scope) if isinstance(n, (ast.Global, ast.Nonlocal)))
-        return {name for names in words for name in names}
+        """Names that are bound otherwise than by `ast.Name`: by other scopes, imports, handlers, patterns, nested functions."""
+        found: set[str] = set()
+        for n in ast.walk(self.scope):
+            if isinstance(n, (ast.Global, ast.Nonlocal)):
+                found |= set(n.names)
+            elif n is not self.scope and isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                found.add(n.name)
+            elif isinstance(n, ast.arg) and self.parent(self.parent(n) or n) is not self.scope:
+                found.add(n.arg)
+            elif isinstance(n, ast.alias):
+                found.add((n.asname or n.name).partition(".")[0])
+            elif isinstance(n, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and n.name:
+                found.add(n.name)
+            elif isinstance(n, ast.MatchMapping) and n.rest:
+                found.add(n.rest)
+        return found
 
     def fresh(self, wish: str) -> str:
         """A name that nothing in the file has yet."""
@@ -168,6 +182,8 @@ class Function:
         if not isinstance(last, ast.Assign) or len(last.targets) != 1 or last.targets[0] is not before[-1]:
             return None
         around = [use, *self.around(use)]
+        if any(isinstance(n, COMPREHENSIONS) and self._binds_within(n, use.id) for n in around):
+            return None
         if last in around:  # x = f(x): the use is older than the assignment
             before.pop()
             if not before:
@@ -187,9 +203,14 @@ class Function:
                 return None
         return last
 
+    def _binds_within(self, node: ast.AST, name: str) -> bool:
+        return any(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in ast.walk(node))
+
     def untouched(self, use: ast.Name) -> bool:
         """Whether a name surely holds what it held when the function was entered: a parameter not bound again before."""
         if use.id not in self.parameters or use.id in self._shared:
+            return False
+        if any(isinstance(n, COMPREHENSIONS) and self._binds_within(n, use.id) for n in self.around(use)):
             return False
         bound = self.binds(use.id)
         loops = [n for n in self.around(use) if isinstance(n, LOOPS)]
@@ -212,7 +233,22 @@ class Function:
         handed to a function that is not torch's.
         """
         first, last = self.view.span(_located(start)).end, self.view.span(_located(end)).start
+        begun = {*self.around(start)}
+        for loop in self.around(end):  # what stands later in a loop that begins after `start` comes round again
+            if isinstance(loop, LOOPS) and loop not in begun:
+                last = max(last, self.view.span(loop).end)
         return any(first <= self.view.span(use).start < last and self.writes(use) for use in self.names(name))
+
+    def quiet(self, start: ast.stmt, end: ast.stmt) -> bool:
+        """Whether nothing between two statements of a block can write anything: only names get values."""
+        block = self.block(start)
+        if end not in block:
+            return False
+        between = block[block.index(start) + 1 : block.index(end)]
+        return all(isinstance(s, ast.Assign) and self.pure(s.value) and self._binds_names(s) for s in between)
+
+    def _binds_names(self, statement: ast.Assign) -> bool:
+        return all(isinstance(t, ast.Name) for t in statement.targets)
 
     def writes(self, use: ast.Name) -> bool:
         """Whether this use of a name may bind it or write what it holds."""

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
+from syncscope.rules.unique import simple
 
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
 PLAIN_SPEC = re.compile(r"|[ +<>^]?\d*(\.\d+[efg])")  # of a number; an int takes these too
+SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 
@@ -105,7 +107,6 @@ def only_where_logged(site: Site, function: Function) -> Fix | None:
     if not isinstance(place, ast.If) or isinstance(function.scope, ast.Module):
         return None
     body = {id(n) for s in place.body for n in ast.walk(s)}
-    between = later[: later.index(place)]
     names = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
     if (
         any(id(n) not in body for n in reads)
@@ -120,8 +121,7 @@ def only_where_logged(site: Site, function: Function) -> Fix | None:
     draft.remove(statement)
     draft.insert_before(place.body[0], f"{', '.join(bound)} = {{value}}", value=statement.value)
     title = f"read {' and '.join(bound)} only where used"
-    plain = all(isinstance(s, ast.Assign) and function.pure(s.value) for s in between)
-    if plain and function.pure(place.test) and never_raises(statement.value, function):
+    if function.quiet(statement, place) and function.pure(place.test) and never_raises(statement.value, function):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(
         title, Safety.UNSAFE, "it is read later: what stands between must not write what it is computed from"
@@ -265,6 +265,45 @@ def merged(site: Site, function: Function) -> Fix | None:
         draft.remove(other)
     if one:
         return draft.fix(f"read {len(names)} numbers at once", Safety.SAFE)
+    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, "all must live on one device")
+
+
+def merged_in_statement(site: Site, function: Function) -> Fix | None:
+    """`log(x.item(), y.item())`: the numbers of one statement, read together before it."""
+    statement = function.statement(site.node)
+    reads = [
+        s.node
+        for s in function.sites
+        if isinstance(s.node, ast.Call)
+        and tensor_read(s.node, function) is not None
+        and function.statement(s.node) is statement
+    ]
+    if statement is None or len(reads) < 2 or site.node not in reads or not isinstance(statement, SIMPLE):
+        return None
+    tensors = [t for r in reads if (t := tensor_read(r, function)) is not None]
+    facts = [function.fact(t) for t in tensors]
+    dtypes = {f.dtype for f in facts}
+    if (
+        any(f.ndim != 0 for f in facts)
+        or len(dtypes) != 1
+        or not dtypes <= {Dtype.FLOAT, Dtype.INT}
+        or not all(simple(function, statement, r) and function.pure(r) for r in reads)
+    ):
+        return None
+    names: list[str] = []
+    for tensor in tensors:
+        wish = f"{tensor.id}_value" if isinstance(tensor, ast.Name) else "value"
+        while wish in names:
+            wish += "_2"
+        names.append(function.fresh(wish))
+    draft = function.draft()
+    if draft.indent(statement).strip():
+        return None
+    parts = {f"t{i}": t for i, t in enumerate(tensors)}
+    stack = ", ".join(f"{{{key}}}" for key in parts)
+    draft.insert_before(statement, f"{', '.join(names)} = torch.stack(({stack})).tolist()", **parts)
+    for read, name in zip(reads, names, strict=True):
+        draft.replace(read, name)
     return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, "all must live on one device")
 
 

@@ -27,6 +27,7 @@ from syncscope.rules._reads import (
     clamped,
     collected,
     merged,
+    merged_in_statement,
     only_where_logged,
     stacked,
     stacked_values,
@@ -167,6 +168,25 @@ EXAMPLES = (
         """
         import torch
 
+        def watch(x: torch.Tensor):
+            loss, norm = x.sigmoid().mean(), x.float().norm()
+            return {"loss": loss.item(), "norm": norm.item() / 2}  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            loss, norm = x.sigmoid().mean(), x.float().norm()
+            loss_value, norm_value = torch.stack((loss, norm)).tolist()
+            return {"loss": loss_value, "norm": norm_value / 2}
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
         def losses(x: torch.Tensor):
             parts = {"error": x.square().mean(), "size": x.abs().mean()}
             every = [part.item() for part in parts.values()]  # !
@@ -280,6 +300,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or stacked(site, function)
         or stacked_values(site, function)
         or merged(site, function)
+        or merged_in_statement(site, function)
         or clamped(site, function)
         or checked_later(site, function)
     )

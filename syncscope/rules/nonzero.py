@@ -199,7 +199,7 @@ def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None
     ):
         return None
     if definition is not None and (
-        definition not in function.block(assign) or undone(function, op.base, definition, assign)
+        not function.quiet(definition, assign) or undone(function, op.base, definition, assign)
     ):
         return None
     draft = function.draft()
@@ -218,10 +218,11 @@ def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None
     ndim = site.fact_of(op.base).ndim
     if fits and ndim and names in (0, ndim):
         return draft.fix(title, Safety.SAFE)
-    wrong = "a tensor without dimensions is filled" if fits else "a mask that does not fit raises"
-    return draft.fix(
-        title, Safety.UNSAFE, f"the same values wherever both work; {wrong} where the other does the opposite"
-    )
+    changes = "a mask of another shape raises an IndexError, where indices in range did not"
+    if fits:
+        count = f"other than {names}" if names else "no"
+        changes = f"a tensor of {count} dimensions is filled instead of raising an error"
+    return draft.fix(title, Safety.UNSAFE, changes)
 
 
 def use(call: ast.Call, function: Function) -> tuple[ast.Assign | None, ast.expr, int] | None:
