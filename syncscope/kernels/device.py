@@ -90,7 +90,7 @@ def info() -> Info:
         name=device.name.strip(),
         platform=f"{device.platform.name} ({device.platform.version})",
         driver=device.driver_version,
-        kind=cl.device_type.to_string(device.type).split()[0],
+        kind=next((kind for kind in ("GPU", "ACCELERATOR") if device.type & getattr(cl.device_type, kind)), "CPU"),
         compute_units=device.max_compute_units,
         memory=device.global_mem_size,
         max_allocation=device.max_mem_alloc_size,

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 # What an expression may call besides OpenCL's own functions.
 HELPERS = """
-static inline ushort to_bfloat16(float x) {
-    const uint bits = as_uint(x);
-    return x != x ? (ushort)0x7fc0 : (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
 #if FLOATING
 #define WHOLE(f, x) f(x)
 static inline T modulo(T a, T b) { const T r = fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }

@@ -24,3 +24,9 @@ typedef double double8u __attribute__((ext_vector_type(8), aligned(8)));
 #define LD8(p) (*(__global const T8U *)(p))
 #define ST8(v, p) (*(__global T8U *)(p) = (v))
 #endif
+
+// Rounds to the nearest, ties to even.
+static inline ushort to_bfloat16(float x) {
+    const uint bits = as_uint(x);
+    return x != x ? (ushort)0x7fc0 : (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}

@@ -40,6 +40,7 @@ def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, o
     bias = bias if bias is not None and beta != 0 else None
     made = out if out.is_contiguous() else storage.empty(out.shape, out.dtype)
     batch, m, n = out.shape
+    number = float if out.dtype.is_floating_point else int
     expanded = None if bias is None else bias.expand(out.shape)
     columns, rows = -(-n // 8), -(-m // 8)
     size = (-(-columns // _TILE[0]) * _TILE[0], -(-rows // _TILE[1]) * _TILE[1], batch)
@@ -48,7 +49,7 @@ def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, o
         storage.buffer(a), a.storage_offset(), *a.stride(), storage.buffer(b), b.storage_offset(), b.stride(0), b.stride(1),
         storage.buffer(a if bias is None else bias), 0 if bias is None else bias.storage_offset(),
         *((0, 0, 0) if expanded is None else expanded.stride()),
-        storage.buffer(made), made.storage_offset(), m, n, a.shape[2], alpha, beta,
+        storage.buffer(made), made.storage_offset(), m, n, a.shape[2], number(alpha), number(beta),
     )  # fmt: skip
     return out if made is out else out.copy_(made)
 

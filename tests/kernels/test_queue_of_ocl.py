@@ -1,0 +1,181 @@
+"""The one door to the device: enqueues return at once, reads wait, and whoever listens is told."""
+
+import os
+import threading
+from time import monotonic_ns
+
+import pytest
+import torch
+
+import syncscope.kernels  # noqa: F401 - registers the device
+from syncscope.kernels import device, memory, queue
+
+
+@pytest.fixture
+def spans():
+    seen = []
+
+    def watcher(name, start, end, fallback):
+        seen.append((name, start, end, fallback, threading.get_ident()))
+
+    queue.watchers.append(watcher)
+    yield seen
+    queue.watchers.remove(watcher)
+
+
+def test_a_long_kernel_is_enqueued_at_once_and_item_waits_for_its_end():
+    a = torch.ones(1024, 1024, device="ocl")
+    out = torch.empty_like(a)
+    corner = out[0, 0]
+    torch.mm(a, a, out=out)
+    corner.item()  # compiled, and nothing is queued
+    before, after = torch.ocl.Event(), torch.ocl.Event()
+    before.record()
+    start = monotonic_ns()
+    torch.mm(a, a, out=out)
+    enqueued = monotonic_ns() - start
+    after.record()
+    assert not after.query(), "the device had finished before the host came back"
+    assert corner.item() == 1024
+    assert after.query(), "the host came back before the device had finished"
+    on_device = before.elapsed_time(after) * 1e6
+    assert enqueued < on_device / 4  # microseconds against tens of milliseconds; the rest is for a busy machine
+
+
+def test_an_upload_does_not_wait_and_takes_the_bytes_as_they_were():
+    a = torch.ones(1024, 1024, device="ocl")
+    host = torch.full((1000,), 3.0)
+    torch.mm(a, a)
+    end = torch.ocl.Event()
+    end.record()
+    there = host.to("ocl")
+    host.zero_()
+    assert not end.query()
+    assert there.sum().item() == 3000
+
+
+def test_a_non_blocking_read_is_there_after_synchronize():
+    x = torch.arange(10, device="ocl")
+    host = x.to("cpu", non_blocking=True)
+    torch.ocl.synchronize()
+    assert host.tolist() == list(range(10))
+
+
+def test_watchers_see_operators_in_time_and_the_fallback_as_one_span(spans):
+    x = torch.rand(4, 4, device="ocl")
+    del spans[:]
+    torch.linalg.inv(x @ x)
+    names = [s[0] for s in spans]
+    assert names.index("aten::mm") < names.index("fallback of aten::linalg_inv_ex")
+    _, start, end, fallback, _ = spans[names.index("fallback of aten::linalg_inv_ex")]
+    assert fallback
+    assert "aten::_copy_from" in {s[0] for s in spans if start < s[1] and s[2] < end}
+    assert all(s[1] <= s[2] for s in spans)
+
+
+def test_the_backward_pass_reports_from_its_own_thread(spans):
+    x = torch.rand(3, device="ocl", requires_grad=True)
+    x.relu().sum().backward()
+    threads = {s[0]: s[4] for s in spans}
+    assert threads["aten::relu"] == threading.get_ident()
+    assert threads["aten::threshold_backward"] != threading.get_ident()
+
+
+def test_readers_hear_of_every_wait_with_its_bytes():
+    heard = []
+    queue.readers.append(lambda name, size, start, end: heard.append((name, size)))
+    x = torch.arange(6.0, device="ocl")
+    x[2].item()
+    x.cpu()
+    x.nonzero()
+    x[x > 2]
+    torch.unique(x)
+    queue.readers.pop()
+    assert heard == [
+        ("aten::_local_scalar_dense", 4), ("aten::copy_", 24), ("aten::nonzero", 8), ("aten::index", 8), ("aten::_unique2", 8),
+    ]  # fmt: skip
+
+
+def test_events_time_the_device():
+    small, large = torch.rand(64, 64, device="ocl"), torch.rand(1024, 1024, device="ocl")
+    small @ small, large @ large  # compiled
+    events = [torch.ocl.Event(enable_timing=True) for _ in range(3)]
+    events[0].record()
+    small @ small
+    events[1].record()
+    large @ large
+    events[2].record()
+    with pytest.raises(RuntimeError, match="not passed"):
+        events[0].elapsed_time(events[2])
+    events[2].synchronize()
+    assert 0 < events[0].elapsed_time(events[1]) < events[1].elapsed_time(events[2])
+
+
+def test_threads_may_share_the_device():
+    results = {}
+
+    def work(i):
+        x = torch.full((50,), float(i), device="ocl", requires_grad=True)
+        for _ in range(20):
+            x.grad = None
+            (x * x).sum().backward()
+        results[i] = x.grad.cpu()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, grad in results.items():
+        assert torch.equal(grad, torch.full((50,), 2.0 * i))
+
+
+def test_a_forked_child_is_told_to_stay_off_the_device():
+    x = torch.ones(2, device="ocl")
+    child = os.fork()
+    if child == 0:
+        try:
+            assert torch.ocl._is_in_bad_fork()
+            torch.ones(2, device="ocl")
+        except RuntimeError as error:
+            os._exit(0 if "spawn" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not torch.ocl._is_in_bad_fork()
+    assert x.sum().item() == 2
+
+
+def test_memory_returns_to_the_pool_and_empty_cache_gives_it_back():
+    torch.ocl.empty_cache()
+    before = torch.ocl.memory_allocated()
+    x = torch.empty(1 << 20, device="ocl")
+    assert torch.ocl.memory_allocated() - before == 4 << 20
+    address = x.data_ptr()
+    del x
+    assert torch.ocl.memory_allocated() == before
+    y = torch.empty(1 << 20, device="ocl")
+    assert y.data_ptr() == address, "the pool did not give the block again"
+    del y
+    held = torch.ocl.memory_reserved()
+    torch.ocl.empty_cache()
+    assert torch.ocl.memory_reserved() <= held - (4 << 20)
+
+
+def test_sizes_of_the_pool_waste_at_most_a_fifth():
+    for size in (1, 256, 257, 1000, 4097, 1_000_003, 123_456_789):
+        rounded = memory._class(size)
+        assert size <= rounded
+        assert rounded <= max(size * 1.25, 512)
+
+
+def test_no_memory_is_an_error_of_pytorch_that_says_how_much():
+    with pytest.raises(torch.OutOfMemoryError, match="MiB"):
+        torch.empty(device.info().max_allocation + 1, dtype=torch.uint8, device="ocl")
+
+
+def test_facts_of_the_device():
+    facts = device.info()
+    assert facts.name
+    assert facts.kind in ("GPU", "CPU", "ACCELERATOR")
+    assert facts.compute_units > 0
+    assert facts.memory >= facts.max_allocation > 0

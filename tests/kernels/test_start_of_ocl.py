@@ -1,0 +1,130 @@
+"""How the device comes up, and what the user reads when it cannot."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pyopencl as cl
+import pytest
+import torch
+
+import syncscope.kernels  # noqa: F401 - registers the device
+from syncscope.errors import UserError
+from syncscope.kernels import device, pocl_cpu, selftest
+
+
+def refusal(code, **environment):
+    """The UserError that a fresh process ends with, as the user reads it."""
+    import os
+
+    program = f"""
+import sys
+from syncscope.errors import UserError
+try:
+    {code}
+except UserError as error:
+    print(error)
+    sys.exit(2)
+"""
+    env = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 2, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_wrong_wish_lists_what_there_is():
+    text = refusal("import syncscope.kernels", SYNCSCOPE_OCL_DEVICE="no such thing")
+    assert "SYNCSCOPE_OCL_DEVICE='no such thing' names no OpenCL device" in text
+    assert f"0:0 is {device.devices()['0:0'].name.strip()}" in text
+
+
+def test_a_wish_may_be_part_of_a_name_or_numbers():
+    assert device.choose("0:0") == device.devices()["0:0"]
+    assert device.choose(device.device.name[2:8].upper()) == device.device
+    with pytest.raises(UserError, match="7:7"):
+        device.choose("7:7")
+
+
+def test_torch_too_old():
+    missing = "_setup_privateuseone_for_python_backend"
+    code = f"import torch.utils.backend_registration as b; del b.{missing}; import syncscope.kernels"
+    assert "torch 2.10 or later" in refusal(code)
+
+
+def test_another_backend_in_the_same_place():
+    code = "import torch; torch.utils.rename_privateuse1_backend('npu'); import syncscope.kernels"
+    assert "another PyTorch backend, 'npu'" in refusal(code)
+
+
+def test_no_platform(monkeypatch):
+    def none():
+        raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    monkeypatch.setattr(cl, "get_platforms", none)
+    with pytest.raises(UserError, match="no OpenCL platform") as caught:
+        device.devices()
+    assert "pocl-binary-distribution" in caught.value.hint
+
+
+@pytest.mark.parametrize("use", [lambda: torch.zeros(2, device="ocl:1"), lambda: torch.ocl.set_device(1)])
+def test_a_second_device_does_not_exist(use):
+    with pytest.raises(UserError, match="one ocl device"):
+        use()
+
+
+def fake(kind, version, name="chip"):
+    return SimpleNamespace(type=kind, platform=SimpleNamespace(version=version, name="some platform"), name=name)
+
+
+def test_a_gpu_comes_first_then_the_systems_pocl_then_the_wheels(monkeypatch):
+    monkeypatch.setattr(device.importlib.metadata, "version", lambda package: "3.0")
+    gpu = fake(cl.device_type.GPU, "OpenCL 3.0 CUDA")
+    intel = fake(cl.device_type.CPU, "OpenCL 3.0 LINUX")
+    wheel = fake(cl.device_type.CPU, "OpenCL 3.0 PoCL 3.0-rc2  Linux")
+    old = fake(cl.device_type.CPU, "OpenCL 3.0 PoCL 3.1+debian  Linux")
+    new = fake(cl.device_type.CPU, "OpenCL 3.0 PoCL 5.0  Linux")
+    assert sorted([wheel, intel, old, new, gpu], key=device._rank) == [gpu, new, old, intel, wheel]
+
+
+def test_a_name_is_only_given_where_pocl_has_none():
+    assert pocl_cpu.name_unknown(device.device) is None  # it has one by now
+
+
+BROKEN = """
+import sys, syncscope.kernels
+from syncscope.kernels import programs, selftest
+plain = programs.build
+def build(source, name, *types):
+    return plain(source.replace("sum[r] += rows[r][at] * v", "sum[r] += rows[r][at] * v * (T)1.5"), name, *types)
+programs.build = build
+sys.exit(selftest.main())
+"""
+
+
+def test_the_self_test_passes_once_and_is_remembered(tmp_path, monkeypatch):
+    monkeypatch.delenv(selftest.SWITCH, raising=False)
+    ran = tmp_path / "ran"
+    note = (sys.executable, "-c", f"open({str(ran)!r}, 'a').write('x')")
+    selftest.require(note, tmp_path)
+    selftest.require(note, tmp_path)
+    assert ran.read_text() == "x"
+
+
+def test_the_self_test_itself_passes_here():
+    assert selftest.main() == 0
+
+
+@pytest.mark.parametrize(
+    ("child", "complaint"),
+    [
+        ((sys.executable, "-c", BROKEN), "matrix product is off by"),
+        ((sys.executable, "-c", "import os; os.abort()"), "ended its process with code"),
+    ],
+    ids=["computes wrongly", "aborts"],
+)
+def test_a_compiler_that_fails_the_self_test_is_refused(child, complaint, tmp_path, monkeypatch):
+    monkeypatch.delenv(selftest.SWITCH, raising=False)
+    with pytest.raises(UserError, match=complaint) as caught:
+        selftest.require(child, tmp_path)
+    assert "SYNCSCOPE_OCL_DEVICE" in caught.value.hint
+    assert not list(tmp_path.rglob("*"))
