@@ -128,7 +128,7 @@ def lint(said: dict[str, Any]) -> int:
 def conflicts(said: dict[str, Any]) -> None:
     """Say which options make no sense together."""
     strangers = (("diff", "interactive"), ("fix", "interactive"), ("fix", "add_allow"), ("diff", "add_allow"))
-    for one, other in (*strangers, ("fix", "trace"), ("watch", "trace")):
+    for one, other in (*strangers, ("fix", "trace")):
         if said[one] and said[other]:
             first, second = (f"--{name.replace('_', '-')}" for name in (one, other))
             raise UserError(f"{first} and {second} do not go together", "choose one")

@@ -1,0 +1,68 @@
+"""`syncscope lint --trace`: findings in the order of what a recording says they cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.linter.session import Linted
+    from syncscope.model.finding import Finding
+    from syncscope.model.report import Report
+
+NOTHING = 0.005  # the part of a step below which a finding is worth nothing
+Key = tuple[str, int]
+
+
+def by_price(linted: Linted, trace: str) -> str:
+    """Put the dearest findings first, say what each costs, and leave out those that cost nothing; what was left out.
+
+    A price is the share of what fixing all reads would save (see `syncscope report`); findings on one line share the line's.
+
+    Raises:
+        UserError: the trace cannot be read, or gives no prices.
+    """
+    from syncscope import kineto
+    from syncscope.analysis.summary import summarize
+    from syncscope.linter import engine
+    from syncscope.rules import hazard
+
+    rules = engine.ruleset(linted.files.config(".").rules)
+    findings = [finding for _, finding in linted.presented]
+    report = summarize(kineto.read(trace), findings, [hazard(name, rule) for name, rule in rules.items()])
+    if report.saving is None or not report.step:
+        raise UserError(f"{trace} gives no prices: {report.verdict}", "look at it with `syncscope report`")
+    cost = costs(report)
+    ranked = sorted(range(len(findings)), key=lambda i: (-cost.get(key(findings[i]), -1.0), i))
+    kept = [i for i in ranked if cost.get(key(findings[i]), 0.0) >= NOTHING * report.step]
+    ran = sum(key(finding) in cost for finding in findings)
+    linted.found = [linted.found[i] for i in kept]
+    linted.presented = [
+        (source, replace(finding, message=f"{finding.message}; {worth(cost[key(finding)], report.step)}"))
+        for source, finding in (linted.presented[i] for i in kept)
+    ]
+    left_out = [(ran - len(kept), "worth nothing"), (len(findings) - ran, "that did not wait")]
+    said = ", ".join(f"{number} {why}" for number, why in left_out if number)
+    return f"{report.verdict}\nnot shown: {said} in this recording" if said else report.verdict
+
+
+def costs(report: Report) -> dict[Key, float]:
+    """What the reads at the line of a finding cost a step, ns."""
+    cost: dict[Key, float] = defaultdict(float)
+    for line in report.lines:
+        if line.finding is not None and line.price is not None:
+            cost[key(line.finding)] += line.price.share
+    return dict(cost)
+
+
+def key(finding: Finding) -> Key:
+    """The line on which it stands."""
+    return finding.place.path, finding.place.line
+
+
+def worth(cost: float, step: float) -> str:
+    """What it costs, in words."""
+    return f"its line costs {cost / 1e6:.2f} ms, {100 * cost / step:.1f} % of a step"

@@ -1,0 +1,79 @@
+"""`syncscope lint --trace`: the linter's findings in the order of what a recording says they cost."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from syncscope import kineto
+from syncscope.cli import commands
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+MS = 1_000_000  # ns
+SOURCE = """\
+import torch
+
+def train(model, data):
+    for batch in data:
+        loss = torch.mean(model(batch))
+        cheap = loss.item()
+        dear = loss.item()
+        never = loss.item()
+"""
+CHEAP, DEAR, NEVER = 6, 7, 8
+
+
+def recording() -> Trace:
+    """Five steps. The first read waits for a kernel that is nearly done, the second drains the queue and leaves it idle."""
+    host, queue = Lane(1, 1, label="python"), Lane(1, 7, 0)
+    events = []
+    for n in range(5):
+        at, number = 20 * n * MS, 10 * n
+        events.append(Event(Kind.STEP, f"ProfilerStep#{n}", host, at, 20 * MS))
+        for call, kernel, (begin, length) in ((0, "a", (1, 2)), (4, "b", (4, 8))):
+            events += [
+                Event(Kind.CALL, "clEnqueueNDRangeKernel", host, at + call * MS, 50_000, number + call),
+                Event(Kind.KERNEL, kernel, queue, at + begin * MS + 100_000, length * MS, number + call),
+            ]
+        for line, begin, end in ((CHEAP, 3, 3.03), (DEAR, 4.2, 12.2)):
+            start, length = at + int(begin * MS), int((end - begin) * MS)
+            events += [
+                Event(
+                    Kind.READ, "item", host, start, length, place=Place("/cluster/project/train.py", line), column=16
+                ),
+                Event(
+                    Kind.CALL, "clEnqueueReadBuffer", host, start, length, number + line, flags=Flag.BLOCKING, bytes=4
+                ),
+                Event(Kind.COPY, "Memcpy DtoH", queue, start + length - 20_000, 9000, number + line, bytes=4),
+            ]
+    return Trace.of(events)
+
+
+@pytest.fixture
+def lint(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").write_text(SOURCE)
+    kineto.save(recording(), tmp_path / "run.json.gz")
+    return lambda *args: CliRunner().invoke(commands, ["lint", "project", "--no-cache", "--isolated", *args])
+
+
+def test_the_dearest_comes_first_and_what_costs_nothing_is_left_out(lint):
+    assert [f["line"] for f in json.loads(lint("--format", "json").stdout)] == [CHEAP, DEAR, NEVER]
+    done = lint("--trace", "run.json.gz", "--format", "json")
+    (only,) = json.loads(done.stdout)
+    assert only["line"] == DEAR
+    assert "its line costs " in only["message"]
+    assert "% of a step" in only["message"]
+    assert "not shown: 1 worth nothing, 1 that did not wait in this recording" in done.stderr
+
+
+def test_a_trace_without_prices_is_an_error_that_says_why(lint, tmp_path):
+    kineto.save(recording().take(recording().kind == Kind.STEP), tmp_path / "empty.json")
+    done = lint("--trace", "empty.json")
+    assert done.exception.message.startswith("empty.json gives no prices")
+
+
+def test_fixing_everything_and_choosing_by_price_do_not_go_together(lint):
+    assert "do not go together" in lint("--trace", "run.json.gz", "--fix").exception.message
