@@ -37,7 +37,8 @@ def mark(value: Any) -> Any:
 
 def counts(tensor: Any) -> bool:
     """Whether this tensor of the CPU is treated as one of a device."""
-    return bool(tensor.requires_grad) or MARK in tensor.__dict__
+    known = tensor.__dict__.get(MARK)
+    return bool(tensor.requires_grad) if known is None else bool(known)
 
 
 @contextlib.contextmanager
@@ -69,7 +70,11 @@ def _follower(overrides: Any) -> Any:
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
-            if getattr(func, "__name__", "") not in HOST and _any_counts((*args, *(kwargs or {}).values())):
+            name = getattr(func, "__name__", "")
+            if name == "cpu" and counts(result):
+                result = func(args[0].view_as(args[0]))  # on the CPU it is the tensor itself, which still counts
+                setattr(result, MARK, False)
+            elif name not in HOST and _any_counts((*args, *(kwargs or {}).values())):
                 mark(result)
             return result
 
@@ -79,7 +84,7 @@ def _follower(overrides: Any) -> Any:
 def _any_counts(values: Any) -> bool:
     for value in values:
         if hasattr(value, "is_cpu"):
-            if value.requires_grad or MARK in value.__dict__:
+            if counts(value):
                 return True
         elif isinstance(value, (list, tuple)) and _any_counts(value):
             return True
