@@ -31,10 +31,10 @@ def recording() -> Trace:
     for n in range(5):
         at, number = 20 * n * MS, 10 * n
         events.append(Event(Kind.STEP, f"ProfilerStep#{n}", host, at, 20 * MS))
-        for call, kernel, (begin, length) in ((0, "a", (1, 2)), (4, "b", (4, 8))):
+        for call, kernel, (begin, length) in ((0, "a", (1, 1.85)), (4, "b", (4, 8))):
             events += [
                 Event(Kind.CALL, "clEnqueueNDRangeKernel", host, at + call * MS, 50_000, number + call),
-                Event(Kind.KERNEL, kernel, queue, at + begin * MS + 100_000, length * MS, number + call),
+                Event(Kind.KERNEL, kernel, queue, at + begin * MS + 100_000, int(length * MS), number + call),
             ]
         for line, begin, end in ((CHEAP, 3, 3.03), (DEAR, 4.2, 12.2)):
             start, length = at + int(begin * MS), int((end - begin) * MS)
