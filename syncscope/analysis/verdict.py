@@ -14,6 +14,8 @@ def verdict(report: Report) -> str:
     """One or two sentences: what to fix and what it gives, or that nothing here is worth fixing."""
     per = "step" if report.steps else "recording"
     blocked = sum(line.blocked for line in report.lines)
+    if not report.lines and report.fidelity is None:
+        return "No prices: no work of a device was recorded, so that nothing can be said of waits for it."
     if not report.lines:
         return "Nothing here is worth fixing: the host never waits for the device."
     if report.fidelity is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
 from rich.table import Table
@@ -13,7 +14,7 @@ from rich.text import Text
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._rewrite import line_of
 from syncscope.model.report import Line, Report
-from syncscope.model.trace import Trace
+from syncscope.model.trace import DEVICE, Trace
 
 SUFFIX = ".txt"
 WIDTH = 100
@@ -42,11 +43,19 @@ def render(report: Report, width: int = WIDTH) -> RenderableType:
     if report.lines:
         parts += [Text(), *table(report, width)]
     elif report.steps or report.trace is not None:
-        parts += [Text(), Text("The host waited for the device nowhere in this recording.", "green")]
+        parts += [Text(), nowhere(report)]
     if report.verdict:
         parts += [Text(), Text(report.verdict, "bold")]
     parts += [Text(), *footnotes(report)]
     return Group(*parts)
+
+
+def nowhere(report: Report) -> Text:
+    """What no line means: that all is well, or that the recording cannot know."""
+    trace = report.trace
+    if trace is not None and not np.isin(trace.kind, DEVICE).any():
+        return Text("No device worked in this recording, so that it cannot show where the host waits.", "yellow")
+    return Text("The host waited for the device nowhere in this recording.", "green")
 
 
 def summary(report: Report, width: int) -> Iterator[Text]:

@@ -2,6 +2,7 @@ import dataclasses
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
@@ -10,6 +11,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters import terminal
 from syncscope.model.report import Line, Report
 from syncscope.model.source import Place
+from syncscope.model.trace import DEVICE
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -58,6 +60,13 @@ def test_a_replay_that_is_far_off_is_said(report):
 
 def test_nothing_that_waits_is_said(report):
     assert "The host waited for the device nowhere" in terminal.export(dataclasses.replace(report, lines=()))
+
+
+def test_a_recording_without_a_device_is_not_called_well(report):
+    host_only = report.trace.take(~np.isin(report.trace.kind, DEVICE))
+    text = terminal.export(dataclasses.replace(report, lines=(), trace=host_only))
+    assert "No device worked in this recording" in text
+    assert "nowhere" not in text
 
 
 def test_many_lines_are_cut_and_counted(report):
