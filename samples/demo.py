@@ -12,9 +12,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-HERE = Path(__file__).resolve().parent
-SAMPLE = HERE / "segmentation.py"
-RUNS = HERE.parent / "runs" / "demo"
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = "samples/segmentation.py"
+RUNS = Path("runs/demo")  # everything is told from the root of the checkout
 
 console = Console()
 
@@ -23,11 +23,9 @@ def tell(title: str, text: str, *command: str, expect: tuple[int, ...] = (0,)) -
     """Print what comes next, run it, and stop the demonstration if it fails."""
     console.rule(f"[bold]{title}")
     console.print(text, style="dim")
-    shown = " ".join(
-        Path(word).name if word == sys.executable else word.removeprefix(f"{HERE.parent}/") for word in command
-    )
-    console.print(f"$ {shown.replace('python -m syncscope', 'syncscope')}\n", style="bold cyan", highlight=False)
-    code = subprocess.run(command, cwd=HERE.parent, check=False).returncode
+    shown = " ".join(command).replace(sys.executable, "python").replace("python -m syncscope", "syncscope")
+    console.print(f"$ {shown}\n", style="bold cyan", highlight=False, soft_wrap=True)
+    code = subprocess.run(command, check=False).returncode
     if code not in expect:
         sys.exit(f"that ended with exit code {code}")
     console.print()
@@ -40,10 +38,11 @@ def recording(name: str) -> str:
 
 def main() -> None:
     """Tell the story."""
+    os.chdir(ROOT)
     python, syncscope = (sys.executable,), (sys.executable, "-m", "syncscope")
-    train = (*python, str(SAMPLE), "--device", "ocl", "--steps", "10")
+    train = (*python, SAMPLE, "--device", "ocl", "--steps", "10")
     tell("1  before running", "Where will the host wait, and what could stand there instead?",
-         *syncscope, "lint", "--diff", str(SAMPLE), expect=(0, 1))  # fmt: skip
+         *syncscope, "lint", "--diff", SAMPLE, expect=(0, 1))  # fmt: skip
     tell("2  while running", "The same loop, recorded: every kernel, every copy, every wait with its line.",
          *train, "--trace", str(RUNS / "written"))  # fmt: skip
     tell("3  after", "What each line did to the step.",
@@ -53,13 +52,12 @@ def main() -> None:
     tell("5  what it was worth", "Both recordings side by side.",
          *syncscope, "diff", recording("written"), recording("fixed"))  # fmt: skip
     console.rule("[bold]what to open")
-    written = Path(recording("written")).relative_to(HERE.parent)
-    tools = os.path.relpath(Path(sys.executable).parent, HERE.parent)
+    tools = os.path.relpath(Path(sys.executable).parent)
     console.print("The timeline in TensorBoard, without any outside host (the Profile tab, tool Trace Viewer):")
     console.print(f"    {tools}/pip install 'xprof>=2.24.2'", style="cyan", highlight=False)
-    console.print(f"    {tools}/tensorboard --logdir {RUNS.relative_to(HERE.parent)}", style="cyan", highlight=False)
+    console.print(f"    {tools}/tensorboard --logdir {RUNS}", style="cyan", highlight=False)
     console.print('The same recording in Perfetto (ui.perfetto.dev, "Open trace file"):')
-    console.print(f"    {written}", style="cyan", highlight=False)
+    console.print(f"    {recording('written')}", style="cyan", highlight=False)
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ def claims(rules: Mapping[str, Rule]) -> dict[str, str]:
 def hazard(name: str, rule: Rule) -> Hazard:
     """What other rooms need to know of a rule."""
     summary, _, prose = inspect.cleandoc(rule.__doc__ or "").partition("\n")
-    return Hazard(name, summary, prose.strip(), rule.SEEN_AS)
+    return Hazard(name, summary, prose.strip(), (*rule.OPS, *rule.SEEN_AS))  # our own recorder names reads by their op
 
 
 def sections(rule: Rule) -> dict[str, str]:
