@@ -150,7 +150,7 @@ def _record(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     session = Session(spool=folder, on_trace=lambda trace: _keep(trace, target, output, quiet), **schedule)
     line = contextlib.nullcontext() if quiet else live.Line(session)
-    with session, retarget.to(device), line:
+    with retarget.to(device), session, line:
         code = program.run(target, arguments, module=module)
         if os.getpid() != me:  # a child of the program that came back this way
             return code
@@ -167,6 +167,20 @@ def _recover(folder: Path, output: Path, quiet: bool) -> None:
         _keep(trace, "recovered", output, quiet)
 
 
+def _would_wait(trace: Trace) -> None:
+    """The table of a dry recording: there was no device, so there are no times to tell."""
+    from collections import Counter
+
+    from syncscope.model.trace import Kind
+
+    found = Counter((e.place, e.column, e.name) for e in trace if e.kind == Kind.READ)
+    steps = int((trace.kind == Kind.STEP).sum()) or 1
+    said = f"{sum(found.values())} reads in {steps} steps would make the host wait for a device"
+    click.echo(f"dry recording on the CPU: {said}", err=True)
+    for (place, column, op), count in found.most_common():
+        click.echo(f"  {place}:{column}  {op}  {count / steps:.3g} per step", err=True)
+
+
 def _keep(trace: Trace, target: str, output: Path, quiet: bool) -> None:
     """Writes the recording and prints its table; to stderr, the program may be part of a pipe."""
     import syncscope
@@ -179,7 +193,10 @@ def _keep(trace: Trace, target: str, output: Path, quiet: bool) -> None:
 
             console = Console(stderr=True, highlight=False)
             width = min(console.width, WIDEST) if console.is_terminal or "COLUMNS" in os.environ else terminal.WIDTH
-            console.print(terminal.render(syncscope.report(trace), width), width=width)
+            if trace.meta.get("dry"):
+                _would_wait(trace)
+            else:
+                console.print(terminal.render(syncscope.report(trace), width), width=width)
     except UserError as error:
         click.echo(f"error: {error}", err=True)  # the exit code stays the program's
         return

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from typing import Any
 
 from syncscope.model.source import Place
 from syncscope.tracers import dry as dry_mode
@@ -31,7 +32,10 @@ class SyncWarning(UserWarning):
     """A line made the host wait where that was to be told."""
 
 
-_policy: ContextVar[tuple[str, Advise | None] | None] = ContextVar("syncscope forbids", default=None)
+_Policy = tuple[
+    dict[Any, Any] | None, Advise | None
+]  # where it is noted what was warned of (None: raise), and the advice
+_policy: ContextVar[_Policy | None] = ContextVar("syncscope forbids", default=None)
 _users = 0
 
 
@@ -43,7 +47,7 @@ def forbid_syncs(*, warn: bool = False, dry: bool | None = None, advise: Advise 
     `advise(op, place)` may say how to avoid it.
     """
     with listening(dry):
-        token = _policy.set(("warn" if warn else "raise", advise))
+        token = _policy.set(({} if warn else None, advise))
         try:
             yield
         finally:
@@ -92,7 +96,7 @@ def _check(op: str, seen: places.Seen) -> None:
     policy = _policy.get()
     if policy is None:
         return
-    how, advise = policy
+    warned, advise = policy
     spot = reads.spot_of(seen)
     place, _ = places.resolve(spot) if spot else (None, -1)
     text = f"{place or 'an unknown line'}: {op} makes the host wait for the device"
@@ -104,6 +108,7 @@ def _check(op: str, seen: places.Seen) -> None:
     finally:
         _policy.set(policy)
     text += f"\n hint: {advice}" if advice else ""
-    if how == "raise":
+    if warned is None:
         raise SyncError(text, op, place)
-    warnings.warn_explicit(text, SyncWarning, place.path if place else "unknown", place.line if place else 0)
+    path, line = (place.path, place.line) if place else ("unknown", 0)
+    warnings.warn_explicit(text, SyncWarning, path, line, registry=warned)

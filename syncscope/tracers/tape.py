@@ -39,6 +39,7 @@ class Tape:
         self.journal = Journal(folder)
         self.opencl = opencl.Recording(folder)
         self._queue: Any = None
+        self._dry = reads.pretend is not None
         try:
             self.opencl.start()
         except UserError:
@@ -82,7 +83,9 @@ class Tape:
         labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
         labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
         try:
-            return assemble(self.files, labels, notes, only, self.profiled)
+            found = assemble(self.files, labels, notes, only, self.profiled)
+            self._dry |= reads.pretend is not None
+            return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
         finally:
             if not self.users:
                 for path in self.files:

@@ -1,0 +1,101 @@
+"""The way through torch.profiler: recordings of the CPU, and traces recorded on GPUs put onto our clock."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from syncscope import kineto
+from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
+from syncscope.tracers import cuda
+from syncscope.tracers.columns import Builder
+
+torch = pytest.importorskip("torch")
+
+
+def test_operators_land_on_our_clock() -> None:
+    recording = cuda.Profiled(host_only=True)
+    origin = time.monotonic_ns()
+    recording.start()
+    time.sleep(0.02)
+    before = time.monotonic_ns()
+    torch.ones(64, 64) @ torch.ones(64, 64)
+    after = time.monotonic_ns()
+    recording.stop()
+    builder = Builder()
+    meta = recording.add(builder, origin)
+    trace = builder.trace()
+    assert meta["notes"] == []
+    uncertainty = meta["clocks"]["torch.profiler"]["uncertainty_ns"] + 20_000
+    mm = next(e for e in trace if e.name == "aten::mm")
+    assert before - uncertainty <= mm.start + origin <= mm.end + origin <= after + uncertainty
+    assert cuda.ANCHOR not in trace.names or not (trace.name == trace.names.index(cuda.ANCHOR)).any()
+
+
+def test_a_profiler_that_runs_already_is_left_alone() -> None:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        ours = cuda.Profiled(host_only=True)
+        ours.start()
+        torch.ones(2) + 1
+        ours.stop()
+    assert "was running already" in ours.notes[0]
+    assert any(event.key == "aten::add" for event in theirs.key_averages())
+
+
+def test_a_profiler_of_the_program_gets_its_way(tmp_path: Path) -> None:
+    from syncscope.tracers.session import Session
+
+    with Session():
+        ours = cuda.Profiled(host_only=True)
+        ours.start()
+        torch.ones(2) * 2
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+            torch.ones(2) + 1
+        ours.stop()
+    assert "started a profiler of its own" in ours.notes[0]
+    assert any(event.key == "aten::add" for event in theirs.key_averages())
+    builder = Builder()
+    ours.add(builder, 0)
+    assert "aten::mul" in builder.trace().names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a100_alexnet_cuda_sync_events.json.gz",
+        "mi250_minitoy_train.json.gz",
+        "v100_resnet50_train_workers0_6steps.pt.trace.json.gz",
+    ],
+)
+def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: str) -> None:
+    theirs = kineto.read(shared / "traces" / name)
+    lane = next(e.lane for e in theirs if e.kind == Kind.CALL)
+    first, last = int(theirs.start.min()), int(theirs.end.max())
+    anchor = Event(Kind.ANNOTATION, cuda.ANCHOR, lane, first, 1000)
+    with_anchor = Trace.of([anchor, *theirs], **theirs.meta)
+    origin = 5_000_000_000
+    builder = Builder()
+    read = Event(Kind.READ, "item", Lane(lane.process, lane.thread), last - first, 10)
+    builder.add_events([read])
+    meta = cuda.add_trace(builder, with_anchor, origin, (origin, origin + 1000))
+    joined = builder.trace(**meta)
+    assert len(joined) == len(theirs) + 1 - int((theirs.kind == Kind.STEP).sum())
+    assert int(np.isin(joined.kind, DEVICE).sum()) == int(np.isin(theirs.kind, DEVICE).sum()) > 0
+    assert joined.start.min() == theirs.start[theirs.kind != Kind.STEP].min() - first
+    calls = joined.correlation[(joined.kind == Kind.CALL) & (joined.correlation >= 0)]
+    work = joined.correlation[np.isin(joined.kind, DEVICE)]
+    linked = np.isin(work, calls).mean()
+    before = np.isin(
+        theirs.correlation[np.isin(theirs.kind, DEVICE)], theirs.correlation[theirs.kind == Kind.CALL]
+    ).mean()
+    assert linked == before > 0.9
+    assert calls.min() >= cuda.OFFSET
+    assert kineto.read(kineto.write(joined)) == joined
+
+
+def test_no_events_no_trouble() -> None:
+    builder = Builder()
+    assert cuda.add_trace(builder, Trace.of(()), 0, (0, 0)) == {}
+    assert json.loads(json.dumps(builder.trace().meta)) == {}

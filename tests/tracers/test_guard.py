@@ -1,0 +1,135 @@
+"""`forbid_syncs`, `allow_syncs` and `watch`, dry: any machine has a CPU."""
+
+import asyncio
+import threading
+import warnings
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import syncscope  # noqa: E402
+from syncscope import SyncError, SyncWarning  # noqa: E402
+from syncscope.tracers import reads  # noqa: E402
+
+
+@pytest.fixture
+def x() -> Any:
+    return torch.ones(2, requires_grad=True)
+
+
+def test_the_line_raises_before_it_reads(x: Any) -> None:
+    with pytest.raises(SyncError, match="item makes the host wait") as caught, syncscope.forbid_syncs(dry=True):
+        x.sum().item()
+    assert caught.value.op == "item"
+    assert caught.value.place is not None
+    assert caught.value.place.path == __file__
+
+
+def test_the_rule_that_knows_the_line_gives_its_rewrite(x: Any) -> None:
+    def loop() -> None:
+        with syncscope.forbid_syncs(dry=True):
+            for _ in range(3):
+                print(x.sum().item())
+
+    with pytest.raises(SyncError, match=r"hint: .*syncscope explain") as caught:
+        loop()
+    assert "host-read" in str(caught.value)
+
+
+def test_the_library_that_reads_is_named(x: Any) -> None:
+    x.sum().backward()
+    with pytest.raises(SyncError, match=r"in torch/nn/utils/clip_grad\.py:\d+"), syncscope.forbid_syncs(dry=True):
+        torch.nn.utils.clip_grad_norm_([x], 1.0, error_if_nonfinite=True)
+
+
+def test_allowed_within(x: Any) -> None:
+    with syncscope.forbid_syncs(dry=True):
+        with syncscope.allow_syncs("logging"):
+            assert x.sum().item() == 2
+        with pytest.raises(SyncError):
+            x.tolist()
+    assert x.sum().item() == 2
+
+
+def test_as_a_decorator(x: Any) -> None:
+    @syncscope.forbid_syncs(dry=True)
+    def step() -> float:
+        return float(x.sum())
+
+    with pytest.raises(SyncError, match="float"):
+        step()
+    with pytest.raises(SyncError, match="float"):
+        step()
+
+
+def test_it_may_warn_once_a_line(x: Any) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        with syncscope.forbid_syncs(warn=True, dry=True):
+            values = [x.sum().item() for _ in range(3)]
+    assert values == [2, 2, 2]
+    assert [w.category for w in said] == [SyncWarning]
+    assert said[0].filename == __file__
+
+
+def test_other_threads_are_free(x: Any) -> None:
+    read: list[float] = []
+    with syncscope.forbid_syncs(dry=True):
+        thread = threading.Thread(target=lambda: read.append(x.sum().item()))
+        thread.start()
+        thread.join()
+    assert read == [2]
+
+
+def test_other_tasks_are_free(x: Any) -> None:
+    async def forbidden(gate: asyncio.Event) -> None:
+        with syncscope.forbid_syncs(dry=True):
+            gate.set()
+            await asyncio.sleep(0.01)
+            with pytest.raises(SyncError):
+                x.tolist()
+
+    async def free(gate: asyncio.Event) -> list[float]:
+        await gate.wait()
+        return list(x.tolist())
+
+    async def both() -> list[float]:
+        gate = asyncio.Event()
+        _, value = await asyncio.gather(forbidden(gate), free(gate))
+        return value
+
+    assert asyncio.run(both()) == [1, 1]
+
+
+def test_tensors_of_the_host_are_free() -> None:
+    with syncscope.forbid_syncs(dry=True):
+        assert torch.ones(3).sum().item() == 3
+
+
+def test_it_is_on_the_device_without_dry_mode() -> None:
+    pytest.importorskip("pyopencl")
+    pytest.importorskip("syncscope.kernels")
+    x = torch.ones(2).to("ocl")
+    with pytest.raises(SyncError, match="bool"), syncscope.forbid_syncs(dry=False):
+        assert x.sum() > 1
+
+
+def test_watch_counts_by_line(x: Any) -> None:
+    with syncscope.watch(dry=True) as watch:
+        for _ in range(5):
+            x.sum().item()
+        x.tolist()
+        assert watch.count == 6
+    assert sorted((line.op, line.count) for line in watch.lines) == [("item", 5), ("tolist", 1)]
+    assert all(line.place is not None and line.place.path == __file__ for line in watch.lines)
+    assert "item, 5 times" in str(watch)
+    watch.clear()
+    assert str(watch) == "no line has read"
+
+
+def test_nothing_is_left_in_place(x: Any) -> None:
+    with pytest.raises(SyncError), syncscope.forbid_syncs(dry=True), syncscope.watch(dry=True):
+        x.sum().item()
+    assert (reads.guards, reads.sinks, reads.pretend) == ([], [], None)

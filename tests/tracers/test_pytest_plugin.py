@@ -1,0 +1,66 @@
+import pytest
+
+pytest.importorskip("torch")
+pytest_plugins = ["pytester"]
+
+TESTS = """
+import pytest
+import torch
+
+x = torch.ones(2, requires_grad=True)
+
+
+@pytest.mark.max_syncs(2)
+def test_enough():
+    x.sum().item(), x.tolist()
+
+
+@pytest.mark.max_syncs(1)
+def test_too_many():
+    for _ in range(3):
+        x.sum().item()
+
+
+@pytest.mark.max_syncs(0)
+def test_own_failure():
+    raise ValueError("the test's own")
+
+
+@pytest.mark.max_syncs
+def test_wrong_use():
+    pass
+
+
+def test_counts(sync_trace):
+    x.tolist()
+    assert sync_trace.count == 1
+    assert sync_trace.lines[0].op == "tolist"
+
+
+def test_prints_the_lines(sync_trace):
+    x.tolist()
+    assert not sync_trace.count
+"""
+
+
+def test_marks_and_the_fixture(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(TESTS)
+    plugin = "syncscope.tracers.pytest_plugin"
+    loaded = pytester.plugins or any(e.value == plugin for e in _entry_points())
+    done = pytester.runpytest_subprocess(
+        *(() if loaded else ("-p", plugin)), "--strict-markers", "-p", "no:cacheprovider"
+    )
+    done.assert_outcomes(passed=2, failed=4)
+    text = done.stdout.str()
+    assert "3 syncs, at most 1 are allowed:" in text
+    assert "test_marks_and_the_fixture.py:15: item, 3 times" in text
+    assert "ValueError: the test's own" in text
+    assert "max_syncs takes one number" in text
+    assert "lines that made the host wait" in text
+    assert "test_marks_and_the_fixture.py:35: tolist, 1 times" in text
+
+
+def _entry_points() -> list[object]:
+    from importlib.metadata import entry_points
+
+    return list(entry_points(group="pytest11"))

@@ -1,0 +1,190 @@
+"""`syncscope run`: programs as people write them, in processes of their own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncscope import kineto
+from syncscope.model.trace import Kind, Trace
+
+torch = pytest.importorskip("torch")
+
+CUDA = """
+import sys
+import torch
+
+def main():
+    assert __name__ == "__main__"
+    assert torch.cuda.is_available()
+    device = torch.device("cuda:0")
+    model = torch.nn.Linear(4, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range(4):
+        x = torch.randn(8, 4).cuda(non_blocking=True)
+        y = torch.zeros(8, 1, device="cuda")
+        loss = ((model(x) - y) * (model(x) - y)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if loss.item() > 1e6:
+            print("large")
+    torch.cuda.synchronize()
+    print(x.device.type, sys.argv[1:], isinstance(device, torch.device))
+
+main()
+"""
+PLAIN = """
+import atexit, os, signal, sys, time
+import syncscope
+atexit.register(print, "at exit")
+for _ in syncscope.steps(range(3)):
+    pass
+what = sys.argv[1]
+print("running", flush=True)
+if what == "exit": sys.exit(5)
+if what == "text": sys.exit("in words")
+if what == "raise": raise ValueError("the program's own")
+if what == "kill": os.kill(os.getpid(), signal.SIGKILL)
+if what == "_exit": os._exit(6)
+if what == "sleep": time.sleep(60)
+"""
+
+
+def run(*arguments: str, folder: Path, **options: Any) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "syncscope", "run", "-o", str(folder / "out"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False, **options)
+
+
+def recorded(folder: Path) -> Trace:
+    (file,) = (folder / "out").glob("*/*.pt.trace.json.gz")
+    return kineto.read(file)
+
+
+def steps(folder: Path) -> int:
+    return int((recorded(folder).kind == Kind.STEP).sum())
+
+
+@pytest.mark.parametrize("device", ["ocl", "cpu"])
+def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str) -> None:
+    if device == "ocl":
+        pytest.importorskip("pyopencl")
+    (tmp_path / "train.py").write_text(CUDA)
+    done = run("--device", device, "train.py", "--lr", "-m", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{device} ['--lr', '-m'] True\n"
+    trace = recorded(tmp_path)
+    assert int((trace.kind == Kind.STEP).sum()) == 4
+    reads = [(e.name, e.place.line) for e in trace if e.kind == Kind.READ and e.name == "item" and e.place]
+    assert reads == [("item", 18)] * 4
+    assert "train.py:18" in done.stderr
+    assert "item" in done.stderr
+
+
+def test_a_module_and_a_schedule(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "train.py").write_text(PLAIN)
+    done = run("--quiet", "--wait", "1", "--active", "1", "-m", "package.train", "none", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "running\nat exit\n"), done.stderr
+    assert [e.name for e in recorded(tmp_path) if e.kind == Kind.STEP] == ["ProfilerStep#1"]
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "out", "error"),
+    [
+        ("none", 0, "running\nat exit\n", ""),
+        ("exit", 5, "running\nat exit\n", ""),
+        ("text", 1, "running\nat exit\n", "in words"),
+        ("raise", 1, "running\nat exit\n", "ValueError: the program's own"),
+        ("_exit", 6, "running\n", ""),
+        ("kill", -signal.SIGKILL, "running\n", ""),
+    ],
+)
+def test_the_programs_own_end(tmp_path: Path, what: str, code: int, out: str, error: str) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    done = run("--quiet", "train.py", what, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (code, out), done.stderr
+    assert error in done.stderr
+    assert "syncscope/tracers/program.py" not in done.stderr
+    if what != "kill":  # steps rest in memory for at most a second: a killed program may take these with it
+        assert steps(tmp_path) == 3
+    assert not list((tmp_path / "out").glob("syncscope-run-*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(tmp_path: Path, number: int) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "--quiet", "train.py", "sleep"]
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "running\n"
+    time.sleep(0.2)
+    child.send_signal(number)
+    child.communicate(timeout=30)
+    assert child.returncode == (130 if number == signal.SIGINT else -signal.SIGTERM)
+    assert recorded(tmp_path) is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere.py",), "nowhere.py: no such script"),
+        ((), "no program to run"),
+        (("-o", "/proc/nowhere", "train.py"), "/proc/nowhere cannot be written"),
+    ],
+)
+def test_what_the_user_can_mend(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    done = run(*arguments, folder=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_script_with_a_trace_of_its_own_and_workers(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("""
+import multiprocessing, syncscope, torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def square(x):
+    return x * x
+
+if __name__ == "__main__":
+    with syncscope.trace("inner.json") as trace:
+        for _ in DataLoader(TensorDataset(torch.arange(8)), 2, num_workers=1):
+            trace.step()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(square, range(3)))
+""")
+    done = run("--quiet", "train.py", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "[0, 1, 4]\n"), done.stderr
+    assert int((kineto.read(tmp_path / "inner.json").kind == Kind.STEP).sum()) == 4
+
+
+def test_doctor(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "syncscope", "doctor"], capture_output=True, text=True, check=False, env={**os.environ}
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert "OpenCL hook" in done.stdout
+    assert "would be missed:" in done.stdout
+    if "OpenCL device" in done.stdout and "native" in done.stdout:
+        assert "its clock is known to" in done.stdout
+
+
+def test_the_trace_is_json(tmp_path: Path) -> None:
+    import gzip
+
+    (tmp_path / "train.py").write_text(PLAIN)
+    run("--quiet", "train.py", "none", folder=tmp_path)
+    (file,) = (tmp_path / "out").glob("*/*.pt.trace.json.gz")
+    assert "traceEvents" in json.loads(gzip.decompress(file.read_bytes()))
+    assert (tmp_path / "out" / "plugins" / "profile").is_dir()
