@@ -9,7 +9,9 @@ from syncscope.errors import UserError
 
 @click.command()
 @click.argument("folders", nargs=-1)
-@click.option("--config", metavar="FILE", help="Take the folders of `rules` from this pyproject.toml instead of the nearest.")
+@click.option(
+    "--config", metavar="FILE", help="Take the folders of `rules` from this pyproject.toml instead of the nearest."
+)
 def command(folders: tuple[str, ...], config: str | None) -> int:
     """Test your own rules by their examples: the marked lines, and only they, are flagged, and the fix is as shown.
 

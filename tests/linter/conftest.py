@@ -85,8 +85,8 @@ MASKS = """\
 import torch
 
 
-def loss(target: torch.Tensor):
-    target = target.cuda()
+def loss(scores):
+    target = torch.zeros(8, 8, device="cuda")
     background = torch.nonzero(target == 9, as_tuple=True)
     target[background] = -1
     return target

@@ -1,0 +1,46 @@
+"""`syncscope explain`: one text, on the terminal and in the docs."""
+
+from pathlib import Path
+
+from syncscope import rules
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_a_rule_is_explained_with_its_example_and_the_fix_as_a_diff(door):
+    out = door("explain", "nonzero").out
+    assert out.startswith("# nonzero\n")
+    assert "## Why it waits\n" in out
+    assert "```python\n" in out
+    assert "```diff\n" in out
+    assert "In a trace: `aten::nonzero`" in out
+
+
+def test_without_a_name_every_rule_is_listed_with_its_summary(door):
+    out = door("explain").out
+    for name, rule in rules.builtin().items():
+        assert f"  {name} " in out
+        assert rule.__doc__.partition("\n")[0] in out
+    assert "unused-allow" in out
+
+
+def test_what_the_engine_reports_is_explained_too(door):
+    assert "silences nothing" in door("explain", "unused-allow").out
+    assert "cannot be parsed" in door("explain", "syntax-error").out
+
+
+def test_a_misspelt_rule_is_told_the_nearest(door):
+    ran = door("explain", "nonzeros")
+    assert ran.code == 2
+    assert "did you mean 'nonzero'?" in ran.err
+
+
+def test_the_reference_has_every_rule_once_and_every_link_a_place(door):
+    out = door("explain", "--all").out
+    for name in rules.builtin():
+        assert out.count(f"\n### {name}\n") == 1
+        assert out.count(f"(#{name})") == 1
+
+
+def test_the_reference_in_the_docs_is_up_to_date(door):
+    assert (DOCS / "rules.md").read_text() == door("explain", "--all").out, "run `make docs`"

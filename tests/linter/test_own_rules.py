@@ -1,0 +1,115 @@
+"""Rules that users bring: found in a folder or behind an entry point, tested by their examples, explained like ours."""
+
+from importlib import metadata
+
+RULE = '''\
+"""`nonzero` of a tensor, in the house style of Example Inc.
+
+Why it waits
+------------
+The host counts.
+
+Fix safety
+----------
+Safe: the same rows.
+"""
+
+from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.rules import Example, Family, Severity
+
+FAMILY = Family.SHAPE
+SEVERITY = Severity.WARNING
+OPS = ("OP",)
+SEEN_AS = ("aten::nonzero",)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def f(x: torch.Tensor):
+            y = x.cuda()
+            return y.tolist()  # !
+        """,
+        fixed="""
+        import torch
+
+        def f(x: torch.Tensor):
+            y = x.cuda()
+            return y.house_list()
+        """,
+        safety=Safety.SAFE,
+    ),
+    Example("f = lambda x: x.tolist()"),
+)
+
+
+def message(site, view):
+    return "the house says no"
+
+
+def rewrite(site, function):
+    return Fix("house style", (Edit(site.span, "y.house_list()"),), Safety.SAFE)
+'''
+
+
+def own(door, rule: str = RULE) -> None:
+    """A rule that takes the place of our `host-read`, and so its ops."""
+    from syncscope.rules import builtin
+
+    ops = repr(builtin()["host-read"].OPS)
+    door.write("house/host_read.py", rule.replace('("OP",)', ops))
+    door.write("pyproject.toml", '[tool.syncscope.lint]\nrules = ["house"]\n')
+
+
+def test_a_folder_of_rules_is_used(door):
+    own(door)
+    door.write("x.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    y = x.cuda()\n    return y.tolist()\n")
+    assert "the house says no [host-read]" in door("lint", "--all", "x.py").out
+    assert door("lint", "--all", "--fix", "x.py").code == 0
+    assert "y.house_list()" in (door.folder / "x.py").read_text()
+    assert "house style of Example Inc." in door("explain", "host-read").out
+
+
+def test_examples_that_hold_are_said_to(door):
+    own(door)
+    ran = door("test-rules")
+    assert (ran.code, ran.out) == (0, "host-read: 2 examples hold\n")
+    assert door("test-rules", "house").code == 0
+
+
+def test_examples_that_do_not_hold_are_shown_with_their_lines(door):
+    own(door, RULE.replace("y.tolist()  # !", "y.tolist()").replace("y = x.cuda()", "y = x.cuda()  # !", 1))
+    ran = door("test-rules")
+    assert ran.code == 1
+    assert "not flagged, though marked: line 4: y = x.cuda()" in ran.out
+    assert "flagged, though not marked: line 5: return y.tolist()" in ran.out
+
+
+def test_a_fix_that_is_not_as_shown_is_a_diff(door):
+    own(door, RULE.replace('"y.house_list()"', '"y.other()"'))
+    ran = door("test-rules")
+    assert ran.code == 1
+    assert "-    return y.house_list()\n" in ran.out
+    assert "+    return y.other()\n" in ran.out
+
+
+def test_a_rule_without_its_parts_is_named_by_file(door):
+    own(door, RULE.replace("SEVERITY = ", "SEVERE = "))
+    ran = door("test-rules")
+    assert ran.code == 2
+    assert "host_read.py: the rule 'host-read' has no SEVERITY" in ran.err
+
+
+def test_without_rules_there_is_nothing_to_test(door):
+    assert "no rules to test" in door("test-rules").err
+
+
+def test_an_entry_point_brings_rules(door, monkeypatch):
+    own(door)
+    (door.folder / "pyproject.toml").unlink()
+    (door.folder / "house").rename(door.folder / "housepkg")
+    monkeypatch.syspath_prepend(str(door.folder))
+    point = metadata.EntryPoint("host_read", "housepkg.host_read", "syncscope.rules")
+    monkeypatch.setattr("syncscope.rules.entry_points", lambda group: [point] if group == "syncscope.rules" else [])
+    door.write("x.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    return x.cuda().tolist()\n")
+    assert "the house says no" in door("lint", "--all", "x.py").out
