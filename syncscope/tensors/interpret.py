@@ -104,7 +104,7 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
     inside = _innermost(function, node) if function is not None else None
     hot, why = heat.of_function(inside or function)
-    if wait.heat is not None and (not wait.heat[0] or hot or function is None):
+    if wait.heat is not None and (wait.heat is heat.TRAINING or not wait.heat[0] or hot or function is None):
         hot, why = wait.heat
     return Site(
         wait.op,

@@ -1,0 +1,78 @@
+"""Hot is what runs in every step, wherever people put their loop."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import sites
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+LOOP_IN_MAIN = b"""
+import torch
+
+def main():
+    loader = torch.utils.data.DataLoader(data)
+    model = torch.nn.Linear(3, 1).cuda()
+    first = model(torch.zeros(3, device="cuda")).item()  # cold
+    for step, (x, y) in enumerate(loader):
+        loss = model(x.cuda()).mean()
+        loss.backward()
+        total += loss.item()  # hot
+        if step % 100 == 0:
+            print(loss.item())  # cold
+"""
+
+ONCE_AN_EPOCH = b"""
+import torch
+
+def train(model, batches):
+    losses = []
+    while batches:
+        loss = model(batches.pop().cuda()).mean()
+        loss.backward()
+        losses.append(loss.detach())
+        seen = torch.isnan(loss).item()  # hot
+    return torch.stack(losses).tolist()  # cold
+"""
+
+STEP = b"""
+import torch
+
+def train_step(model: torch.nn.Module, x: torch.Tensor):
+    loss = model(x).mean()
+    loss.backward()
+    return loss.item()  # hot
+"""
+
+
+@pytest.mark.parametrize("source", [LOOP_IN_MAIN, ONCE_AN_EPOCH, STEP], ids=["main", "train", "train_step"])
+def test_hot_and_cold_are_as_marked(source: bytes) -> None:
+    marks = {
+        number: line.rpartition(b"# ")[2].decode()
+        for number, line in enumerate(source.splitlines(), 1)
+        if line.endswith((b"# hot", b"# cold"))
+    }
+    found = {
+        site.place.line: "hot" if site.hot else "cold"
+        for site in sites(source, "train.py")
+        if site.op == "item" or site.op == "tolist"
+    }
+    assert found == marks
+
+
+def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() -> None:
+    path = SAMPLES / "segmentation.py"
+    lines = path.read_text().splitlines()
+    hot = [site for site in sites(path.read_bytes(), str(path)) if site.hot and site.sure >= 2]
+    assert [(site.op, lines[site.place.line - 1].strip()) for site in hot] == [
+        ("nonzero", "background = torch.nonzero(target == BACKGROUND, as_tuple=True)"),
+        ("unique", "if torch.unique(target).numel() < 2:"),
+        ("mask_read", "return nn.CrossEntropyLoss()(scores[chosen].view(-1, CLASSES), target[keep])"),
+        ("mask_read", "return nn.CrossEntropyLoss()(scores[chosen].view(-1, CLASSES), target[keep])"),
+    ]
+
+
+def test_the_log_line_of_the_gan_is_hot() -> None:
+    path = SAMPLES / "gan.py"
+    assert sum(site.hot for site in sites(path.read_bytes(), str(path)) if site.op == "item") == 4
