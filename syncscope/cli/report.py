@@ -140,18 +140,15 @@ def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:
 
 
 def traces(files: Sequence[str]) -> list[str]:
-    """The files, and those in the folders; URLs as they are."""
+    """The files, and in place of a folder the traces in it: those named as such, else whatever is JSON. URLs as they are."""
     found: list[str] = []
     for name in files:
-        if not os.path.isdir(name):
-            found.append(name)
-            continue
-        inside = sorted(
-            str(p) for p in Path(name).rglob("*") if p.name.endswith(ENDINGS) and not p.name.startswith(".")
+        inside = (
+            sorted(str(p) for p in Path(name).rglob("[!.]*.json*") if p.name.endswith(ENDINGS))
+            if os.path.isdir(name)
+            else []
         )
-        if not inside:
-            raise UserError(f"{name} holds no trace", "traces end in .json or .json.gz")
-        found += inside
+        found += [path for path in inside if ".pt.trace." in path] or inside or [name]
     return found
 
 

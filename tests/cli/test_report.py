@@ -171,6 +171,20 @@ def test_many_files_as_one_list(folder):
     assert sorted(p.name for p in (folder / "out").iterdir()) == ["a.json", "b.json"]
 
 
+def test_in_a_folder_what_is_named_a_trace_is_one(folder):
+    (folder / "package.json").write_text("{}")
+    value = json.loads(report(".", "--format", "json").stdout)
+    assert [one["name"] for one in value] == ["run.pt.trace.json.gz"]
+
+
+def test_an_empty_folder_does_not_hide_the_others(folder):
+    (folder / "empty").mkdir()
+    code, out, err = outcome("empty", "run.pt.trace.json.gz")
+    assert code == 2
+    assert "empty holds no trace" in err
+    assert "train.py:7" in out
+
+
 def test_files_of_one_name_do_not_overwrite_each_other(folder):
     for name in ("a/run.json", "b/run.json.gz"):
         kineto.save(recording(name), folder / "runs" / name)
