@@ -23,6 +23,7 @@ _HOMES = {
     "Price": "syncscope.model.report",
     "Report": "syncscope.model.report",
     "UserError": "syncscope.errors",
+    "lint": "syncscope.api",
     "trace": "syncscope.api",
     "steps": "syncscope.api",
     "forbid_syncs": "syncscope.api",

@@ -137,6 +137,43 @@ def report(
     return replace(said, name=name, sources=contents, notes=(*said.notes, *lost, *problems))
 
 
+def lint(
+    *paths: str | Path,
+    source: str | bytes | None = None,
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] = (),
+    min_confidence: str | None = None,
+    all: bool | None = None,
+    jobs: int = 1,
+) -> list[Finding]:
+    """The findings in files, in folders, or in a piece of source, as `syncscope lint` shows them; nothing is imported or run.
+
+        for finding in syncscope.lint("train.py"):
+            print(finding.place, finding.message)
+
+    With `source`, the only path (if there is one) says what it is called. What is not said here is as the nearest
+    pyproject.toml has it. `all` is cold code too; `min_confidence` is "low", "medium" or "high".
+
+    Raises:
+        UserError: something cannot be read, or no rule has that name.
+    """
+    from syncscope.errors import UserError
+    from syncscope.linter.run import Files
+    from syncscope.linter.session import gather, stdin
+
+    said: dict[str, object] = {"min_confidence": min_confidence, "all": all, "ignore": tuple(ignore) or None}
+    said["select"] = None if select is None else tuple(select)
+    files = Files([str(path) for path in paths] or ["."], said)
+    if source is not None:
+        raw = source.encode() if isinstance(source, str) else source
+        linted = stdin(raw, str(paths[0]) if paths else "<source>", files, [])
+    else:
+        linted = gather(files, (), jobs)
+    if linted.problems:
+        raise UserError("\n".join(linted.problems), "name files that can be read")
+    return [finding for _, finding in linted.presented]
+
+
 def _linted(paths: list[str]) -> tuple[list[Finding], list[Hazard], list[str]]:
     """What the linter says of the user's own files among these, every hazard it knows, and what it could not read."""
     from syncscope.linter import engine

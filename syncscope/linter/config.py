@@ -80,12 +80,13 @@ class Configs:
     _by_folder: dict[str, Config] = field(default_factory=dict)
 
     def of(self, path: str) -> Config:
-        """The configuration for this file.
+        """The configuration for this file, or for the files of this folder.
 
         Raises:
             UserError: a table that cannot be read.
         """
-        return self.of_folder(os.path.dirname(os.path.abspath(path)))
+        absolute = os.path.abspath(path)
+        return self.of_folder(absolute if os.path.isdir(absolute) else os.path.dirname(absolute))
 
     def of_folder(self, folder: str) -> Config:
         """The configuration for files of this folder (an absolute path)."""

@@ -44,14 +44,13 @@ class Files:
     problems: list[str] = field(default_factory=list)
 
     def config(self, path: str) -> Config:
-        """The configuration of a file, with what the command line said over it."""
+        """The configuration of a file or folder, with what the command line said over it."""
         return overlay(self.configs.of(path), **self.said)
 
     @property
     def first(self) -> Config:
         """The configuration of the first path: what it says of the whole run counts."""
-        path = os.path.abspath(self.paths[0])
-        return overlay(self.configs.of_folder(path if os.path.isdir(path) else os.path.dirname(path)), **self.said)
+        return self.config(self.paths[0] if self.paths else os.curdir)
 
     def jobs(self, safeties: Iterable[Safety] = ()) -> list[Job]:
         """What there is to do."""
