@@ -12,7 +12,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Trace
-from syncscope.tracers import imports, native, reads, steps
+from syncscope.tracers import imports, native, reads, steps, torch_reads
 from syncscope.tracers.icd import patches
 from syncscope.tracers.tape import Window
 
@@ -95,7 +95,7 @@ class Session:
             patches.install()
         imports.install()
         reads.install()
-        self._forget = (reads.when_imported("torch", reads.regions_of), steps.install())
+        self._forget = (reads.when_imported("torch", torch_reads.regions_of), steps.install())
         steps.sinks.append(self._found_step)
         os._exit = _exit_after_saving
         try:
