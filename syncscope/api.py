@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 if TYPE_CHECKING:
-    from syncscope.model.finding import Finding, Hazard
+    from syncscope.model.finding import Finding
     from syncscope.model.report import Report
     from syncscope.model.source import Place
     from syncscope.model.trace import Trace
@@ -86,9 +86,9 @@ def _advice(op: str, place: Place) -> str:
     """What the linter has to say of this line, else the summary of the rule that knows the op; "" where none does."""
     if not os.path.isfile(place.path):
         return ""
-    findings, hazards, _ = _linted([place.path])
-    known = {hazard.name: hazard for hazard in hazards if op in hazard.seen_as}
-    for finding in findings:
+    linted = _linted([place.path])
+    known = {hazard.name: hazard for hazard in linted.hazards if op in hazard.seen_as}
+    for finding in linted.findings:
         if finding.place.line <= place.line <= finding.end_line and (not known or finding.rule in known):
             rewrite = f": {finding.fix.title}" if finding.fix else ""
             return f"{finding.rule}{rewrite}; syncscope explain {finding.rule}"
@@ -129,12 +129,13 @@ def report(
     here = at_hand({place.path for place in trace.places}, None if code is None else Path(code))
     places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
     trace = replace(trace, places=places)
-    found, hazards, problems = _linted(sorted({str(path) for path in here.values()}))
-    said = summarize(trace, found, hazards, prices=prices)
-    named = {line.place.path for line in said.lines if line.place} | {finding.place.path for finding in said.findings}
-    contents = {path: content for path in named if (content := _content(path)) is not None}
+    linted = _linted(sorted({str(path) for path in here.values()}))
+    said = summarize(trace, linted.findings, linted.hazards, prices=prices)
+    waited = {line.place.path for line in said.lines if line.place} - set(linted.sources)
+    others = {path: content for path in waited if (content := _content(path)) is not None}
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
-    return replace(said, name=name, sources=contents, notes=(*said.notes, *lost, *problems))
+    notes = (*said.notes, *lost, *linted.notes)
+    return replace(said, name=name, sources={**others, **linted.sources}, notes=notes, hazards=linted.hazards)
 
 
 def lint(
@@ -174,18 +175,19 @@ def lint(
     return [finding for _, finding in linted.presented]
 
 
-def _linted(paths: list[str]) -> tuple[list[Finding], list[Hazard], list[str]]:
-    """What the linter says of the user's own files among these, every hazard it knows, and what it could not read."""
+def _linted(paths: list[str]) -> Report:
+    """What the linter says of the user's own files among these, and every hazard it knows."""
+    from dataclasses import replace
+
     from syncscope.linter import engine
     from syncscope.linter.run import Files
     from syncscope.linter.session import gather
     from syncscope.rules import hazard
 
-    files = Files([path for path in paths if not _is_installed(path)], {"all": True, "min_confidence": "low"})
-    linted = gather(files) if files.paths else None
+    own = [path for path in paths if not _is_installed(path)]
+    files = Files(own, {"all": True, "min_confidence": "low", "baseline": ""})
     rules = engine.ruleset(files.config(".").rules)
-    hazards = [hazard(name, rule) for name, rule in rules.items()]
-    return [finding for _, finding in linted.presented] if linted else [], hazards, linted.problems if linted else []
+    return replace(gather(files).report(), hazards=tuple(hazard(name, rule) for name, rule in rules.items()))
 
 
 def _is_installed(path: str) -> bool:

@@ -141,10 +141,10 @@ def fix(found: Finding, report: Report) -> dict[str, Any] | None:
     """The rewrite that a finding offers; its diff is null where the source is not at hand."""
     if found.fix is None:
         return None
-    source = report.sources.get(found.place.path)
+    source = report.sources.get(found.source_name)
     return {
         "title": found.fix.title,
         "safety": found.fix.safety.value,
         "changes": found.fix.changes,
-        "diff": None if source is None else diff(found.fix, found.place.path, source),
+        "diff": None if source is None else diff(found.fix, found.source_name, source),
     }

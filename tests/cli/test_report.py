@@ -99,6 +99,16 @@ def test_the_line_meets_the_finding_of_the_linter(folder):
     assert [(f["path"], f["line"], f["ran"]) for f in value["findings"]] == [("project/train.py", READ, True)]
 
 
+def test_a_rewrite_is_shown_on_the_lines_as_they_are_whatever_ends_them(folder):
+    source = folder / "project" / "train.py"
+    source.write_bytes(b"# first\r\n" + SOURCE.replace("\n", "\r\n").encode())
+    kineto.save(recording("project/train.py", READ + 1), folder / "run.json")
+    (line,) = json.loads(report("run.json", "--format", "json").stdout)["lines"]
+    removed = [text for text in line["fix"]["diff"].splitlines() if text[0] == "-"]
+    assert removed[0] == "--- a/project/train.py"
+    assert "        total += loss.item()" in [text[1:].rstrip("\r") for text in removed]
+
+
 def test_without_the_source_the_line_stays_as_it_was_recorded(folder):
     value = json.loads(report("run.pt.trace.json.gz", "--format", "json").stdout)
     assert value["lines"][0]["path"] == "/cluster/me/project/train.py"
