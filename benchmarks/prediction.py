@@ -1,0 +1,251 @@
+"""Predictions against reality: what a loop takes without its waits, foretold from a run with them, then run.
+
+    python benchmarks/prediction.py                    all loops on the `ocl` device
+    python benchmarks/prediction.py --device cuda      on a GPU
+    python benchmarks/prediction.py many-reads gan     some of them
+
+Every loop is run with its reads and without, in turns; each run with reads is recorded and replayed without them, and the
+table compares the median prediction with the median of the runs without. Beside it, what blocked time would have foretold:
+the step less the time the host was blocked. On a processor that is also the device (PoCL), the device is given one core
+less than there are, so that host and device do not slow each other down more than a GPU would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+STEPS, WARM = 14, 3  # recorded, and before that
+Step = Callable[[bool], None]
+
+
+def work(ms: float) -> None:
+    """The host has something else to do: it waits for the next batch, as of a loader's worker or a disk."""
+    time.sleep(ms / 1000)
+
+
+def linear_step(torch: Any, device: Any, width: int, depth: int, batch: int) -> Callable[[], Any]:
+    """One SGD step of a plain network; returns its loss."""
+    torch.manual_seed(0)
+    layers = [m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())]
+    net = torch.nn.Sequential(*layers).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    x, y = torch.randn(batch, width).to(device), torch.randn(batch, width).to(device)
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def host_bound(torch: Any, device: Any) -> Step:
+    """Small kernels, much Python: the device waits for the host."""
+    step = linear_step(torch, device, 64, 2, 16)
+
+    def run(reads: bool) -> None:
+        loss = step()
+        if reads:
+            loss.item()
+        work(12)
+
+    return run
+
+
+def device_bound(torch: Any, device: Any) -> Step:
+    """Large kernels, little Python: the host waits for the device at the end of every step."""
+    step = linear_step(torch, device, 512, 3, 256)
+
+    def run(reads: bool) -> None:
+        loss = step()
+        if reads:
+            loss.item()
+
+    return run
+
+
+def one_read(torch: Any, device: Any) -> Step:
+    """Host and device have about as much to do: a read in between costs the overlap."""
+    step = linear_step(torch, device, 512, 2, 192)
+
+    def run(reads: bool) -> None:
+        loss = step()
+        if reads:
+            loss.item()
+        work(15)
+
+    return run
+
+
+def many_reads(torch: Any, device: Any) -> Step:
+    """Six reads in a step, between its parts."""
+    step = linear_step(torch, device, 384, 1, 128)
+
+    def run(reads: bool) -> None:
+        for _ in range(6):
+            loss = step()
+            if reads:
+                loss.item()
+            work(2)
+
+    return run
+
+
+def logging_reads(torch: Any, device: Any) -> Step:
+    """Two values of every third step are logged."""
+    step = linear_step(torch, device, 512, 2, 192)
+    count = 0
+
+    def run(reads: bool) -> None:
+        nonlocal count
+        loss = step()
+        if reads and count % 3 == 0:
+            float(loss.detach()), loss.mean().item()
+        work(12)
+        count += 1
+
+    return run
+
+
+def two_optimizers(torch: Any, device: Any) -> Step:
+    """A GAN's step: two networks, two optimizers, both losses and a score read for the log line."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    netd = nn.Sequential(nn.Linear(256, 512), nn.LeakyReLU(0.2), nn.Linear(512, 1)).to(device)
+    netg = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 256), nn.Tanh()).to(device)
+    optd, optg = (torch.optim.SGD(net.parameters(), lr=1e-3) for net in (netd, netg))
+    criterion = nn.BCEWithLogitsLoss()
+    real, noise = torch.randn(128, 256).to(device), torch.randn(128, 64).to(device)
+    ones, zeros = torch.ones(128, 1).to(device), torch.zeros(128, 1).to(device)
+
+    def run(reads: bool) -> None:
+        fake = netg(noise)
+        netd.zero_grad()
+        score = netd(real)
+        errd = criterion(score, ones) + criterion(netd(fake.detach()), zeros)
+        errd.backward()
+        optd.step()
+        if reads:
+            errd.item()
+        work(3)
+        netg.zero_grad()
+        errg = criterion(netd(fake), ones)
+        errg.backward()
+        optg.step()
+        if reads:
+            errg.item(), score.mean().item()
+        work(4)
+
+    return run
+
+
+def segmentation(torch: Any, device: Any) -> Step:
+    """The sample: the loss as written has three waits, the one in fixed shapes none."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "samples"))
+    import segmentation as sample
+
+    torch.manual_seed(0)
+    net = sample.network().to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+    images, labels = next(iter(torch.utils.data.DataLoader(sample.crops(4, 64), batch_size=4)))
+    images, labels = images.to(device), labels.to(device)
+
+    def run(reads: bool) -> None:
+        optimizer.zero_grad()
+        loss = sample.loss_as_written if reads else sample.loss_in_fixed_shapes
+        loss(net(images), labels).backward()
+        optimizer.step()
+        work(10)
+
+    return run
+
+
+LOOPS = {
+    "host-bound": host_bound,
+    "device-bound": device_bound,
+    "one-read": one_read,
+    "many-reads": many_reads,
+    "logging": logging_reads,
+    "two-optimizers": two_optimizers,
+    "segmentation": segmentation,
+}
+
+
+def recorded(run: Step, reads: bool) -> Any:
+    """The trace of some steps of a loop."""
+    import syncscope
+
+    with syncscope.trace(wait=0, warmup=WARM, active=STEPS) as session:
+        for _ in range(WARM + STEPS):
+            run(reads)
+            session.step()
+    return session.trace
+
+
+def foretold(given: Any, without: Any) -> tuple[float, ...]:
+    """ms per step: with reads, predicted without them, without; foretold by blocked time; the device's work in both."""
+    from syncscope.analysis.compare import compare
+    from syncscope.analysis.intervals import union
+    from syncscope.model.trace import DEVICE
+
+    found = compare(given, without)
+    if found.predicted is None or found.before.step is None or found.after.step is None:
+        raise SystemExit(f"no prediction: {found.before.verdict}")
+    blocked = sum(line.blocked for line in found.gone)
+    blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
+    works = []
+    for trace in (given, without):
+        rows = trace.rows(*DEVICE)
+        works.append(union(trace.start[rows], trace.end[rows]).length / max(1, len(found.after.steps)))
+    times = (found.before.step, found.predicted, found.after.step, found.before.step - blocked, *works)
+    return tuple(time / 1e6 for time in times)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("loops", nargs="*", choices=[*LOOPS, []], default=[], metavar="LOOP")
+    options.add_argument("--device", default="ocl")
+    options.add_argument("--rounds", type=int, default=5)
+    given = options.parse_args()
+    if given.device == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:
+        cores = str(max(1, (os.cpu_count() or 2) - 1))
+        os.environ |= {"POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores, "OMP_NUM_THREADS": "1"}
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+    import torch
+
+    torch.set_num_threads(1)
+    if given.device == "ocl":
+        import syncscope.kernels  # noqa: F401  registers the device
+    device = torch.device(given.device)
+    columns = ("with reads", "predicted", "measured", "error", "by blocked", "error", "device: with", "without")
+    print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in columns))
+    errors, naive = [], []
+    for name in given.loops or LOOPS:
+        run = LOOPS[name](torch, device)
+        for reads in (True, False):
+            for _ in range(3):
+                run(reads)
+        rounds = [foretold(recorded(run, True), recorded(run, False)) for _ in range(given.rounds)]
+        step, predicted, measured, blocked, busy, busy_without = (
+            statistics.median(column) for column in zip(*rounds, strict=True)
+        )
+        errors.append((predicted - measured) / measured)
+        naive.append((blocked - measured) / measured)
+        times = f"{step:13.2f}{predicted:13.2f}{measured:13.2f}{errors[-1]:+13.1%}{blocked:13.2f}{naive[-1]:+13.1%}"
+        print(f"{name:16}{times}{busy:13.2f}{busy_without:13.2f}", flush=True)
+    for what, found in (("prediction", errors), ("blocked time", naive)):
+        sizes = sorted(abs(e) for e in found)
+        print(f"{what}: {statistics.median(sizes):.1%} off in the median, {sizes[-1]:.1%} at worst")
+
+
+if __name__ == "__main__":
+    main()
