@@ -214,6 +214,9 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
             "alone, last", "a step is that much shorter if only this line is fixed; if it is fixed after all others"
         )
         grid.add_row("share", "its fair part of what fixing all of them saves (Shapley)")
+    unknown = sum(not line.rule and not line.fallback for line in report.lines)
+    if unknown and report.findings:
+        grid.add_row("no rule", f"{unknown} of {len(report.lines)} lines wait in a way that the linter does not know")
     cold = figures.unseen(report)
     if cold:
         named = [Text(f"{finding.place}  {finding.rule}", no_wrap=True, overflow="ellipsis") for finding in cold[:6]]
