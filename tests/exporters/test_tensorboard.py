@@ -242,3 +242,25 @@ def test_calls_belong_to_the_operator_in_which_they_were_made():
         "of none": None,
         "knows its own too": "outer",
     }
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        [Event(Kind.OP, "alone", Lane("a process", "a thread"), -500, 100)],
+        [Event(Kind.KERNEL, "nobody's", Lane(0, "a queue", 1), 5, 10), Event(Kind.COPY, "copy", Lane(0, 3, 1), 5, 10)],
+        [
+            Event(Kind.OP, "\u00e9 \x00 \n\\", Lane(1, 1), 0, 1),
+            Event(Kind.OTHER, "", Lane(1, 2), 0, 0, detail="no json"),
+        ],
+    ],
+    ids=["nothing", "before the origin", "only a device", "odd names"],
+)
+def test_whatever_is_in_a_recording_it_can_be_written(events, tmp_path):
+    trace = Trace.of(events)
+    json_file, xplane = tensorboard.save(trace, tmp_path)
+    assert len(kineto.read(json_file)) == len(trace)
+    planes = [fields(plane) for plane in fields(xplane.read_bytes())[1]]
+    written = sum(len(fields(line).get(4, [])) for plane in planes for line in plane.get(3, []))
+    assert written == sum(event.kind is not Kind.OTHER for event in events)
