@@ -100,6 +100,49 @@ __kernel void conv2d_backward_weight(__global const T *in, __global const T *gra
 }
 #endif
 
+// What each output pixel sees of the input, as a matrix of (pixel, tap) or (tap, pixel) for the matrix product, in panels of eight
+// columns: [image][columns / 8][rows][8]. A tap is a channel and a place in the window. An item makes a row of a panel.
+__kernel void conv2d_im2col(__global const T *in, long in_at, __global T *panels, int taps_are_rows, int CI, int H, int W, int OH,
+                            int OW, int kh, int kw, int sh, int sw, int ph, int pw, int dh, int dw, uint total) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const int taps = CI * kh * kw, pixels = OH * OW;
+    const int rows = taps_are_rows ? taps : pixels, columns = taps_are_rows ? pixels : taps;
+    const int row = i % rows, panel = i / rows % ((columns + 7) / 8), image = i / rows / ((columns + 7) / 8);
+    __global T *to = panels + (long)i * 8;
+    for (int j = 0; j < 8; j++) {
+        const int column = panel * 8 + j;
+        const int tap = taps_are_rows ? row : column, pixel = taps_are_rows ? column : row;
+        T value = 0;
+        if (column < columns) {
+            const int kx = tap % kw, ky = tap / kw % kh, ci = tap / kw / kh;
+            const int y = pixel / OW * sh - ph + ky * dh, x = pixel % OW * sw - pw + kx * dw;
+            if (y >= 0 && y < H && x >= 0 && x < W) value = in[in_at + (((long)image * CI + ci) * H + y) * W + x];
+        }
+        to[j] = value;
+    }
+}
+
+// The sum, for one input pixel, of everything that saw it: columns is (image, tap, output pixel).
+__kernel void conv2d_col2im(__global const T *columns, __global T *out, int CI, int H, int W, int OH, int OW, int kh, int kw, int sh,
+                            int sw, int ph, int pw, int dh, int dw, uint total) {
+    const uint i = get_global_id(0);
+    if (i >= total) return;
+    const int x = i % W, y = i / W % H, ci = i / W / H % CI, image = i / W / H / CI;
+    T sum = 0;
+    for (int ky = 0; ky < kh; ky++) {
+        const int ty = y + ph - ky * dh, oy = ty / sh;
+        if (ty < 0 || ty % sh || oy >= OH) continue;
+        for (int kx = 0; kx < kw; kx++) {
+            const int tx = x + pw - kx * dw, ox = tx / sw;
+            if (tx < 0 || tx % sw || ox >= OW) continue;
+            const int tap = (ci * kh + ky) * kw + kx;
+            sum += columns[((long)image * CI * kh * kw + tap) * OH * OW + oy * OW + ox];
+        }
+    }
+    out[i] = sum;
+}
+
 // Any stride, padding, dilation and groups: an item makes one element.
 __kernel void conv2d_forward_direct(__global const T *in, long in_at, __global const T *weight, long w_at,
                                     __global const T *bias, long bias_at, int has_bias, __global T *out, int CI, int CO, int H,

@@ -1,4 +1,5 @@
-"""Convolutions: stride 1 through register-blocked kernels on padded images, everything else one element per item."""
+"""Convolutions: stride 1 through register-blocked kernels on padded images, strides and dilation as matrix products,
+the rest one element per item."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from syncscope.kernels import fallback, queue, storage
 from syncscope.kernels.device import device
 from syncscope.kernels.operators import op
+from syncscope.kernels.ops import _conv_gemm
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 
@@ -80,7 +82,10 @@ def convolution(
         for d in (2, 3)
     ]
     out = storage.empty([input.shape[0], weight.shape[0], *shape], input.dtype)
-    if _simple(stride, dilation, groups):
+    plain = _simple(stride, dilation)
+    if not plain and groups == 1 and _conv_gemm.fits(input, out, weight):
+        return _conv_gemm.forward(input, weight, bias, out, stride, padding, dilation)
+    if plain and groups == 1:
         kh, kw = weight.shape[2:]
         return _convolve(
             "conv2d_forward", input, weight, weight.storage_offset(), weight.stride(), bias, out, padding, (kh, kw)
@@ -123,30 +128,37 @@ def convolution_backward(
         return result
     grad, input, weight = dense(grad_output), dense(input), dense(weight)
     grad_input = grad_weight = None
+    geometry = (stride, padding, dilation)
+    plain = _simple(stride, dilation)
+    as_product = not (transposed or plain) and groups == 1 and _conv_gemm.fits(input, grad, weight)
     if output_mask[0]:
         grad_input = storage.empty(input.shape, input.dtype)
         back = [weight.shape[d] - 1 - padding[d - 2] for d in (2, 3)]
         if transposed:
-            _forward_direct(grad, weight, None, grad_input, stride, padding, dilation, groups)
-        elif _simple(stride, dilation, groups) and min(back) >= 0:
+            _forward_direct(grad, weight, None, grad_input, *geometry, groups)
+        elif as_product:
+            _conv_gemm.backward_input(grad, weight, grad_input, *geometry)
+        elif plain and groups == 1 and min(back) >= 0:
             co, ci, y, x = weight.stride()
             last = weight.storage_offset() + (weight.shape[2] - 1) * y + (weight.shape[3] - 1) * x
             size = (weight.shape[2], weight.shape[3])
             _convolve("conv2d_backward_input", grad, weight, last, (ci, co, -y, -x), None, grad_input, back, size)
         else:
-            _backward_input_direct(grad, weight, None, grad_input, stride, padding, dilation, groups)
+            _backward_input_direct(grad, weight, None, grad_input, *geometry, groups)
     if output_mask[1]:
         if transposed:
-            grad_weight = _backward_weight_direct(grad, input, weight, stride, padding, dilation, groups)
-        elif _simple(stride, dilation, groups) and weight.shape[2] * weight.shape[3] <= 25:
+            grad_weight = _backward_weight_direct(grad, input, weight, *geometry, groups)
+        elif as_product:
+            grad_weight = _conv_gemm.backward_weight(input, grad, weight, *geometry)
+        elif plain and groups == 1 and weight.shape[2] * weight.shape[3] <= 25:
             grad_weight = _backward_weight(input, grad, weight, padding)
         else:
-            grad_weight = _backward_weight_direct(input, grad, weight, stride, padding, dilation, groups)
+            grad_weight = _backward_weight_direct(input, grad, weight, *geometry, groups)
     return grad_input, grad_weight, grad.sum((0, 2, 3)) if output_mask[2] else None
 
 
-def _simple(stride: Ints, dilation: Ints, groups: int) -> bool:
-    return groups == 1 and all(s == 1 for s in stride) and all(d == 1 for d in dilation)
+def _simple(stride: Ints, dilation: Ints) -> bool:
+    return all(s == 1 for s in (*stride, *dilation))
 
 
 def _pad(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
