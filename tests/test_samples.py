@@ -3,6 +3,7 @@
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,9 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-sys.path.insert(0, str(SAMPLES))
-
-import segmentation  # noqa: E402
+segmentation = SimpleNamespace(**runpy.run_path(str(SAMPLES / "segmentation.py")))
 
 
 def labels(what: str) -> "torch.Tensor":
