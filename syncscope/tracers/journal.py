@@ -73,8 +73,8 @@ class Journal:
             rows += [self._op_row(*row) for row in _drain(self._ops)]
             rows += [self._read_row(row) for row in _drain(self._reads)]
             new = list(self._names)[before:]
-            text = b"".join(_name_records(number, name) for number, name in enumerate(new, before + 1))
-            data = text + np.array(rows, spool.RECORD).tobytes()
+            text = [r for number, name in enumerate(new, before + 1) for r in spool.name_records(number, name.encode())]
+            data = b"".join(text) + np.array(rows, spool.RECORD).tobytes()
             try:
                 while data:
                     data = data[os.write(self._handle, data) :]
@@ -125,17 +125,6 @@ class Journal:
 def _drain(rows: deque[Any]) -> list[Any]:
     """Takes out what is there; another thread may append meanwhile."""
     return [rows.popleft() for _ in range(len(rows))]
-
-
-def _name_records(number: int, text: str) -> bytes:
-    raw = text.encode()
-    parts = [raw[i : i + 48] for i in range(0, len(raw), 48)] or [b""]
-    out = b""
-    for part in parts:
-        head = np.zeros(1, spool.RECORD)
-        head["type"], head["flags"], head["name"] = spool.NAME, len(part), number
-        out += head.tobytes()[:16] + part.ljust(48, b"\0")
-    return out
 
 
 def add_rows(builder: Builder, records: NDArray[Any], origin: int, lane: Callable[[int], Lane], only: int = 0) -> None:

@@ -6,10 +6,12 @@ import ctypes as c
 import hashlib
 import os
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -24,19 +26,27 @@ class Hook(c.Structure):
 
 
 @cache
-def library() -> c.CDLL | None:
-    """The compiled hook, or None where it cannot be had; `why_not()` then says why."""
-    for path in sorted(SOURCE.parent.glob("_icd*.so")):
+def library() -> Any:
+    """The hook: compiled, or in Python where that cannot be (`why_not()` says why); None where there are no such tables."""
+    if sys.platform != "linux":
+        _reasons.append(f"the dispatch tables of OpenCL are hooked on Linux only, not on {sys.platform}")
+        return None
+    built = () if os.environ.get("SYNCSCOPE_HOOK") == "ctypes" else sorted(SOURCE.parent.glob("_icd*.so"))
+    for path in built:
         stale = path.stat().st_mtime + 2 < SOURCE.stat().st_mtime  # an editable install does not rebuild it
         found = None if stale else _open(path)
         if found is not None:
             return found
     try:
+        if os.environ.get("SYNCSCOPE_HOOK") == "ctypes":
+            raise OSError("SYNCSCOPE_HOOK asks for ctypes")
         return _open(_build())
     except (OSError, subprocess.CalledProcessError) as error:
         detail = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
-        _reasons.append(f"no native hook: {detail or error}")
-        return None
+        _reasons.append(f"no native hook ({(detail or str(error)).splitlines()[0]})")
+        from syncscope.tracers.ctypes_hook import Library
+
+        return Library()
 
 
 _reasons: list[str] = []
@@ -50,7 +60,8 @@ def cycles_are_time() -> bool:
 
 def why_not() -> str:
     """Why there is no compiled hook, in words; "" where there is one."""
-    return "" if library() else "; ".join(_reasons) or "no native hook"
+    library()
+    return "; ".join(_reasons)
 
 
 def _build() -> Path:

@@ -75,7 +75,11 @@ class Recording:
         if library is None:
             self.notes.append(native.why_not())
             return
-        self._handle, self.path = spool.create(self._folder)
+        if native.why_not():
+            self.notes.append(
+                f"{native.why_not()}: recorded through ctypes, some microseconds a call, kernels and copies only"
+            )
+        self._handle, self.path = spool.create(self._folder, window=spool.WINDOW, functions=functions())
         failed = library.start(self._handle, spool.HEADER, native.cycles_are_time())
         if failed:
             os.close(self._handle)
@@ -124,13 +128,17 @@ def lost_in_words(left: int, disk: int, ring: int, refused: int, full: int) -> l
     return [words for words, count in said.items() if count]
 
 
-def add_records(builder: Builder, records: NDArray[Any], origin: int, host: Callable[[int], Lane]) -> dict[str, Any]:
-    """Adds the events of a spool's records; what belongs into the trace's meta: devices, clocks, notes."""
+def add_records(
+    builder: Builder, records: NDArray[Any], known: list[str], origin: int, host: Callable[[int], Lane]
+) -> dict[str, Any]:
+    """Adds the events of a spool's records; what belongs into the trace's meta: devices, clocks, notes.
+
+    `known` names the hooked functions by the number that a record holds, `host` gives a thread's lane.
+    """
     names = spool.texts(records)
     notes: list[str] = []
     of_type = {kind: records[records["type"] == kind] for kind in range(spool.CALL, spool.DEVICE + 1)}
     queues, calls, stamps = of_type[spool.QUEUE], of_type[spool.CALL], of_type[spool.STAMP]
-    known = functions()
     _add_calls(builder, calls, known, origin, host)
 
     device_of = np.zeros(int(queues["queue"].max(initial=0)) + 1, np.int64)

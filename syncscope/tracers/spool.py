@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,14 @@ RECORD = np.dtype(
 CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME: text in the last 48 bytes."""
 
 
-def create(folder: Path | None = None, suffix: str = ".spool") -> tuple[int, Path]:
-    """A new spool, open for writing.
+def create(folder: Path | None = None, suffix: str = ".spool", **facts: Any) -> tuple[int, Path]:
+    """A new spool, open for writing, with `facts` in its header.
 
     Raises:
         UserError: the folder cannot be written.
     """
     now, unix = time.monotonic_ns(), time.time_ns()
-    header = {"syncscope": 1, "pid": os.getpid(), "origin_ns": unix, "monotonic_ns": now}
-    header["window"] = WINDOW if suffix == ".spool" else 0
+    header = {"syncscope": 1, "pid": os.getpid(), "origin_ns": unix, "monotonic_ns": now, **facts}
     try:
         handle, name = tempfile.mkstemp(prefix=f"syncscope-{os.getpid()}-", suffix=suffix, dir=folder)
         os.write(handle, json.dumps(header).encode().ljust(HEADER))
@@ -69,6 +69,14 @@ def read(path: Path) -> tuple[dict[str, Any], NDArray[Any]]:
         return header, appended
     written = int(np.searchsorted(latest["type"] == 0, True))  # zeros follow the last record
     return header, np.concatenate([appended, latest[:written]])
+
+
+def name_records(number: int, text: bytes) -> Iterator[bytes]:
+    """A text as records, 48 bytes in each."""
+    for at in range(0, max(1, len(text)), 48):
+        head = np.zeros(1, RECORD)
+        head["type"], head["flags"], head["name"] = NAME, len(text[at : at + 48]), number
+        yield head.tobytes()[:16] + text[at : at + 48].ljust(48, b"\0")
 
 
 def texts(records: NDArray[Any]) -> dict[int, str]:

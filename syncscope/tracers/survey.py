@@ -60,8 +60,10 @@ def _torch() -> Iterator[Item]:
 def _native() -> Iterator[Item]:
     library = native.library()
     if library is None:
-        said = f"{native.why_not()}: OpenCL calls are not seen, lines are"
-        yield Item("OpenCL hook", BAD, said, "install a C compiler (gcc or clang) and run again")
+        yield Item("OpenCL hook", BAD, f"{native.why_not()}: OpenCL calls are not seen, lines are")
+    elif native.why_not():
+        said = f"{native.why_not()}: ctypes, some microseconds a call, kernels and copies only"
+        yield Item("OpenCL hook", WARN, said, "install a C compiler (gcc or clang) and run again")
     else:
         clock = "cycle counter" if native.cycles_are_time() else "clock_gettime"
         yield Item("OpenCL hook", GOOD, f"native, {library._name}, times by {clock}")

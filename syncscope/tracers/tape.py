@@ -162,7 +162,7 @@ def assemble(
         if path.suffix == ".rows":
             add_rows(builder, records, origin, lane, only)
         else:
-            facts = opencl.add_records(builder, records, origin, lane)
+            facts = opencl.add_records(builder, records, header["functions"], origin, lane)
             said += facts.pop("notes")
             meta |= facts
     if profiled is not None:

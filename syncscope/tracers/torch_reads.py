@@ -109,24 +109,13 @@ def _torch(torch: Any) -> None:
 
 
 def _to(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`.to(...)` waits when it leaves the device; only its result says so. In dry mode it is the way to the device."""
+    """`.to(...)` waits when it leaves the device. In dry mode it is the way to the device."""
 
     @functools.wraps(original)
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.is_cpu or reads.local.inside:
+        if self.is_cpu or reads.local.inside or not _goes_to_cpu(args, kwargs):
             return original(self, *args, **kwargs)
-        start = monotonic_ns()
-        if reads.guards and reads.on_device(self) and _goes_to_cpu(args, kwargs):
-            return reads.noted("cpu", sys._getframe(1), original, (self, *args), kwargs)
-        reads.local.inside = True
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            reads.local.inside = False
-        if reads.sinks and not self.is_cpu and result.is_cpu and not kwargs.get("non_blocking"):
-            frame, end = sys._getframe(1), monotonic_ns()
-            reads.tell("cpu", frame, reads.here(frame), start, end, int(self.nbytes))
-        return result
+        return reads.noted("cpu", sys._getframe(1), original, (self, *args), kwargs)
 
     return to
 

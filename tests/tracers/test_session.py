@@ -275,7 +275,7 @@ with syncscope.trace("run.json") as trace:
     queue = cl.CommandQueue(context)
     print("begin", flush=True)
     while True:
-        program.slow(queue, (1,), None, memory, np.int32(20_000_000))
+        program.slow(queue, (1,), None, memory, np.int32(2_000_000))
         queue.finish()
 """
 
