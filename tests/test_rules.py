@@ -3,13 +3,18 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from rules.driver import findings, fixed
 
 from syncscope import rules
+from syncscope.errors import UserError
 from syncscope.model.finding import Safety
 from syncscope.rules import Example, Rule
+from syncscope.tensors.signatures import OPS
 
 RULES = rules.builtin()
 EXAMPLES = [
@@ -92,5 +97,69 @@ def test_a_rule_explains_itself(name: str, rule: Rule) -> None:
 
 
 def test_each_op_belongs_to_one_rule() -> None:
-    owners = rules.claims(RULES)
-    assert len(owners) == sum(len(rule.OPS) for rule in RULES.values())
+    assert set(rules.claims(RULES)) == set(OPS)
+    assert sum(len(rule.OPS) for rule in RULES.values()) == len(OPS)
+
+
+def test_rules_cost_little_to_import() -> None:
+    code = "import sys, syncscope.rules as r; r.builtin(); print({'libcst', 'torch', 'numpy'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+OWN = '''\
+"""A call of `slow`.
+
+Why it waits
+------------
+It is slow.
+"""
+
+from syncscope.rules import Example, Family, Severity
+
+FAMILY = Family.EXPLICIT
+SEVERITY = Severity.NOTE
+OPS = ("our_slow",)
+SEEN_AS = ()
+EXAMPLES = (Example("slow()  # !"),)
+
+
+def message(site, view):
+    return f"{view.quote(site.node)} is slow"
+'''
+
+
+def test_a_folder_of_own_rules(tmp_path: Path) -> None:
+    (tmp_path / "slow_call.py").write_text(OWN)
+    (tmp_path / "_helper.py").write_text("raise RuntimeError")
+    found = rules.from_folder(tmp_path)
+    assert list(found) == ["slow-call"]
+    assert rules.claims(RULES | found)["our_slow"] == "slow-call"
+    assert rules.hazard("slow-call", found["slow-call"]).summary == "A call of `slow`."
+    assert rules.sections(found["slow-call"])["Why it waits"] == "It is slow."
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (OWN.replace("SEVERITY = Severity.NOTE\n", ""), "has no SEVERITY"),
+        (OWN.replace("def message", "def mesage"), "has no message"),
+        ("def f(:", "slow_call.py:1: invalid syntax"),
+    ],
+)
+def test_a_rule_that_is_none_is_named(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "slow_call.py").write_text(text)
+    with pytest.raises(UserError) as error:
+        rules.from_folder(tmp_path)
+    assert said in error.value.message
+    assert "slow_call" in error.value.message
+
+
+def test_a_folder_that_is_not_there() -> None:
+    with pytest.raises(UserError, match="no such folder of rules"):
+        rules.from_folder(Path("nowhere"))
+
+
+def test_two_rules_may_not_claim_one_op(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN.replace("our_slow", "nonzero"))
+    with pytest.raises(UserError, match="both claim 'nonzero'"):
+        rules.claims(RULES | rules.from_folder(tmp_path))

@@ -146,11 +146,8 @@ class Draft:
         tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
         more = [cst.Arg(self._part(v), keyword=cst.Name(k), equal=tight) for k, v in keywords.items()]
         kept = [a for a in node.args if a.keyword is None or a.keyword.value not in keywords]
-        if (
-            kept and isinstance(kept[-1].comma, cst.Comma) and len(more) == 1
-        ):  # one argument a line, a comma after the last
-            more = [more[0].with_changes(comma=kept[-1].comma)]
-            kept[-1] = kept[-1].with_changes(comma=cst.Comma(whitespace_after=node.whitespace_before_args))
+        if kept and more:
+            kept[-1], more[0] = spaced(kept, more[0], node.whitespace_before_args)
         return node.with_changes(args=[*kept, *more])
 
     def drop_unused(self, gone: list[ast.AST], new: str) -> None:
@@ -303,6 +300,22 @@ class Draft:
                 return word + MODULES[name].removeprefix(meaning)
         self.needed[name] = None
         return name
+
+
+def spaced(args: list[cst.Arg], new: cst.Arg, before: cst.BaseParenthesizableWhitespace) -> tuple[cst.Arg, cst.Arg]:
+    """The last argument of a call, and one that comes after it, laid out as the others are."""
+    last = args[-1]
+    if isinstance(last.comma, cst.Comma):  # one argument a line, a comma after the last
+        return last.with_changes(comma=cst.Comma(whitespace_after=before)), new.with_changes(comma=last.comma)
+    gap: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" ")
+    if len(args) > 1 and isinstance(args[-2].comma, cst.Comma):
+        gap = args[-2].comma.whitespace_after
+    if isinstance(gap, cst.ParenthesizedWhitespace) and gap.first_line.comment is not None:
+        gap = before
+    return (
+        last.with_changes(comma=cst.Comma(whitespace_after=gap), whitespace_after_arg=cst.SimpleWhitespace("")),
+        new.with_changes(whitespace_after_arg=last.whitespace_after_arg),
+    )
 
 
 def bare(node: cst.BaseExpression) -> cst.BaseExpression:

@@ -15,6 +15,7 @@ KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
 PLAIN_SPEC = re.compile(r"|[ +<>^]?\d*(\.\d+[efg])")  # of a number; an int takes these too
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
+ONE_KIND = "all must be of one dtype and live on one device"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 
@@ -253,7 +254,7 @@ def merged(site: Site, function: Function) -> Fix | None:
     facts = [function.fact(t) for t in tensors]
     dtypes = {f.dtype for f in facts}
     one = of_one_tensor(tensors, function, dtypes == {Dtype.FLOAT})
-    if any(f.ndim != 0 for f in facts) or len(dtypes) != 1 or not (one or dtypes <= {Dtype.FLOAT, Dtype.INT}):
+    if any(f.ndim != 0 for f in facts) or not may_mix(dtypes):
         return None
     draft = function.draft()
     if not all(draft.alone(s) for s in run):
@@ -265,7 +266,7 @@ def merged(site: Site, function: Function) -> Fix | None:
         draft.remove(other)
     if one:
         return draft.fix(f"read {len(names)} numbers at once", Safety.SAFE)
-    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, "all must live on one device")
+    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
 
 
 def merged_in_statement(site: Site, function: Function) -> Fix | None:
@@ -285,8 +286,7 @@ def merged_in_statement(site: Site, function: Function) -> Fix | None:
     dtypes = {f.dtype for f in facts}
     if (
         any(f.ndim != 0 for f in facts)
-        or len(dtypes) != 1
-        or not dtypes <= {Dtype.FLOAT, Dtype.INT}
+        or not may_mix(dtypes)
         or not all(simple(function, statement, r) and function.pure(r) for r in reads)
     ):
         return None
@@ -304,7 +304,12 @@ def merged_in_statement(site: Site, function: Function) -> Fix | None:
     draft.insert_before(statement, f"{', '.join(names)} = torch.stack(({stack})).tolist()", **parts)
     for read, name in zip(reads, names, strict=True):
         draft.replace(read, name)
-    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, "all must live on one device")
+    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
+
+
+def may_mix(dtypes: set[Dtype]) -> bool:
+    """Whether numbers of these dtypes can go through one tensor: not bool, which would come back as 0 and 1."""
+    return dtypes <= {Dtype.FLOAT, Dtype.UNKNOWN} or dtypes <= {Dtype.INT, Dtype.UNKNOWN}
 
 
 def reads_of(statement: ast.stmt, function: Function) -> list[tuple[ast.Name, ast.expr]]:

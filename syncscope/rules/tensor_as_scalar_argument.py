@@ -8,7 +8,8 @@ everything before it.
 Fix safety
 ----------
 The product can be written out, with the tensor as a factor. Unsafe, because two roundings take the place of one, and because
-gradients then flow to the factor too.
+gradients then flow to the factor too. A sum of the k largest can be that of the first k of all, sorted, with a k that stays on
+the device.
 """
 
 from __future__ import annotations
@@ -56,6 +57,26 @@ EXAMPLES = (
         """
         import torch
 
+        def hardest(x: torch.Tensor):
+            x = x.flatten()
+            k = (x > 0).sum().clamp(max=x.shape[0])
+            return x.topk(k).values.sum()  # !
+        """,
+        """
+        import torch
+
+        def hardest(x: torch.Tensor):
+            x = x.flatten()
+            k = (x > 0).sum().clamp(max=x.shape[0])
+            return torch.where(torch.arange(x.shape[-1], device=x.device) < k, x.sort(descending=True).values, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "x: normal[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
         def update(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor):
             rate = b.norm()
             x = x.clone()
@@ -83,6 +104,40 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
+    return first_k(site, function) or written_out(site, function)
+
+
+def first_k(site: Site, function: Function) -> Fix | None:
+    """`x.topk(k).values.sum()`: the sum of the first k of all, sorted."""
+    op = function.op(site.node)
+    if op is None or op.name != "topk" or len(op.args) != 1 or op.keywords or not isinstance(op.base, ast.Name):
+        return None
+    values = function.parent(site.node)
+    first = isinstance(values, ast.Subscript) and function.constant(values.slice) == 0
+    if not first and not (isinstance(values, ast.Attribute) and values.attr == "values"):
+        return None
+    total = function.parent(function.parent(values) or site.node) if values is not None else None
+    reduction = function.op(total)
+    if reduction is None or reduction.base is not values or reduction.args or reduction.keywords:
+        return None
+    if reduction.name not in ("sum", "mean") or (reduction.name == "mean" and site.fact_of(op.base).ndim != 1):
+        return None
+    assert isinstance(total, ast.expr)
+    k = op.args[0]
+    draft = function.draft()
+    kept = (
+        "torch.where(torch.arange({x}.shape[-1], device={x}.device) < {k}, {x}.sort(descending=True).values, 0).sum()"
+    )
+    draft.replace(total, f"{kept} / {{k}}" if reduction.name == "mean" else kept, x=op.base, k=k)
+    return draft.fix(
+        "sort all, and keep the first",
+        Safety.UNSAFE,
+        "the sum may differ in its last bits, and a k that is larger than the size takes all instead of raising",
+    )
+
+
+def written_out(site: Site, function: Function) -> Fix | None:
+    """`x.add(y, alpha=t)` as `x + t * y`."""
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.expr) or len(op.keywords) != 1 or not 1 <= len(op.args) <= 2:
         return None
