@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncscope.model.finding import Safety
@@ -119,6 +120,19 @@ def tensor(draw: st.DrawFn, generator: torch.Generator, kind: str, shape: list[i
     if made.is_floating_point() and draw(st.booleans()):
         made.requires_grad_()
     return made
+
+
+def assert_equivalent(written: str, fixed: str, inputs: str, safety: Safety, examples: int) -> None:
+    """Run the last function of two pieces of code on so many random inputs."""
+    before, after = last_function(written), last_function(fixed)
+
+    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def same(data: st.DataObject) -> None:
+        values = data.draw(arguments(inputs))
+        assert_same(run(before, values), run(after, values), safety)
+
+    same()
 
 
 def run(function: Any, given: dict[str, Any]) -> Outcome:

@@ -1,0 +1,183 @@
+"""What a fix leaves as it was: comments, line breaks, indentation, encodings, and code that it had better not touch."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from rules.driver import config, findings, fixed
+
+from syncscope.linter.engine import check_source
+from syncscope.linter.fixing import mend
+from syncscope.model.finding import Safety
+
+HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
+
+
+def test_comments_and_line_breaks_stay() -> None:
+    code = HEAD + (
+        "def loss(logits: torch.Tensor, target: torch.Tensor):\n"
+        "    keep = (\n"
+        "        target\n"
+        "        != -1  # nobody knows\n"
+        "    )\n"
+        "    # the loss proper\n"
+        "    return F.cross_entropy(\n"
+        "        logits[keep],  # scores\n"
+        "        target[keep],\n"
+        "        label_smoothing=0.1,  # gentle\n"
+        "    )  # done\n"
+    )
+    assert fixed(code) == HEAD + (
+        "def loss(logits: torch.Tensor, target: torch.Tensor):\n"
+        "    # nobody knows\n"
+        "    # the loss proper\n"
+        "    return F.cross_entropy(\n"
+        "        logits.flatten(0, -2),  # scores\n"
+        "        target.flatten(),\n"
+        "        label_smoothing=0.1,\n"
+        "        ignore_index=-1,  # gentle\n"
+        "    )  # done\n"
+    )
+
+
+def test_a_method_with_a_string_of_many_lines() -> None:
+    code = (
+        "import torch\n\n\nclass Loss(torch.nn.Module):\n"
+        "\tdef forward(self, x: torch.Tensor):\n"
+        '\t\ttext = """first\n  second\n\tthird"""\n'
+        "\t\tif x.abs().max() > 3:\n"
+        "\t\t\tx = x * 0.5  # ü halve\n"
+        "\t\treturn x, text\n"
+    )
+    assert fixed(code) == code.replace(
+        "\t\tif x.abs().max() > 3:\n\t\t\tx = x * 0.5  # ü halve\n",
+        "\t\tx = torch.where(x.abs().max() > 3, x * 0.5, x)  # ü halve\n",
+    )
+
+
+def test_windows_line_endings() -> None:
+    code = (
+        HEAD
+        + "def f(x: torch.Tensor):\n    x = x.flatten()\n    i = (x > 1).nonzero(as_tuple=True)\n    x[i] = 0\n    return x"
+    )
+    raw = b"\xef\xbb\xbf" + code.replace("\n", "\r\n").encode()
+    result = mend("example.py", raw, lambda s: check_source(s, config()).findings, set(Safety))
+    want = code.replace("    i = (x > 1).nonzero(as_tuple=True)\n    x[i] = 0\n", "    x.masked_fill_(x > 1, 0)\n")
+    assert result.raw == b"\xef\xbb\xbf" + want.replace("\n", "\r\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("head", "called"),
+    [
+        ("import torch as th\n", "th.where"),
+        ("import torch\n", "torch.where"),
+        ("import torch.nn as nn\n", "torch.where"),
+    ],
+)
+def test_modules_are_called_as_the_file_calls_them(head: str, called: str) -> None:
+    module = called.partition(".")[0]
+    code = head + f"def f(x: '{module}.Tensor', good: '{module}.BoolTensor'):\n    y = x > 1\n    return x[y].sum()\n"
+    if head == "import torch.nn as nn\n":
+        code = code.replace("'torch.Tensor'", "nn.Parameter").replace("'torch.BoolTensor'", "nn.Parameter")
+        assert fixed(code).startswith("import torch.nn as nn\nimport torch\n")
+    assert f"return {called}(y, x, 0).sum()" in fixed(code)
+
+
+def test_code_of_a_module() -> None:
+    code = "import torch\n\nx = torch.rand(3).cuda()\nlow = x.min().item()\nhigh = x.max().item()\nprint(low, high)\n"
+    assert fixed(code, "host-read") == (
+        "import torch\n\nx = torch.rand(3).cuda()\nlow, high = torch.stack((x.min(), x.max())).tolist()\nprint(low, high)\n"
+    )
+
+
+def test_parentheses_where_they_are_needed() -> None:
+    code = "import torch\n\n\ndef f(x: torch.LongTensor, y: torch.Tensor):\n    return y / torch.unique(x + 1).numel() - 1\n"
+    after = fixed(code)
+    assert "y / ((x + 1).flatten().sort().values.diff().count_nonzero() + 1) - 1" in after
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    i = (x > 1).nonzero(as_tuple=True); x[i] = 0\n",  # one line
+        "    i = (x > 1).nonzero(as_tuple=True)\n    x += 1\n    x[i] = 0\n",  # x is another when the mask is asked
+        "    i = (x > 1).nonzero(as_tuple=True)\n    x[i] = 0\n    y = x[i]\n",  # used twice
+        "    i = x.nonzero(as_tuple=True)\n    x[i] = 0\n",  # no mask
+        "    i = (x > 1).nonzero(as_tuple=True)\n    x[i] = x.sum()\n",  # a tensor is written
+        "    i = (x > 1).nonzero(as_tuple=True)\n    if x is None:\n        i = None\n    x[i] = 0\n",
+        "    for _ in range(2):\n        i = (x > 1).nonzero(as_tuple=True)\n    x[i] = 0\n",
+        "    v = x.view(-1)\n    i = (x > 1).nonzero(as_tuple=True)\n    v.zero_()\n    x[i] = 0\n",  # by another name
+    ],
+)
+def test_no_fix_for_indices_that_are_more_than_a_mask(body: str) -> None:
+    code = HEAD + "def f(x: torch.Tensor):\n" + body + "    return x\n"
+    assert "nonzero" in {f.rule for f in findings(code)}
+    assert fixed(code, "nonzero") == code
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    return x[m].sum()\n",  # a mask of rows
+        "    return x[x].sum()\n",  # perhaps indices
+        "    y = x[x > 1]\n    return y, len(y)\n",  # the shape escapes
+        "    return x[x > 1].sum(0)\n",
+        "    return x[x > 1].max()\n",  # perhaps of ints, which know no -inf
+        "    return F.cross_entropy(x[m], y, reduction='none')\n",
+        "    return F.cross_entropy(x[m], y[~m])\n",
+        "    return F.dropout(x[x > 1]).sum()\n",
+    ],
+)
+def test_no_fix_for_selections_whose_shape_is_not_proved(body: str) -> None:
+    code = HEAD + "def f(x: torch.Tensor, y: torch.Tensor):\n    m = y.flatten() > 1\n" + body
+    assert fixed(code, "boolean-mask-read", "masked-select") == code
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "        total += x.item()\n        if total > 3:\n            break\n",  # asked on every pass
+        "        total += x.item()\n        print(total)\n",
+        "        total += f(total, x.item())\n",
+        "        total += x.tolist()\n",
+    ],
+)
+def test_no_total_on_the_device_that_is_read_at_once(body: str) -> None:
+    code = (
+        "import torch\n\n\ndef g(xs: list[torch.Tensor], f):\n    total = 0.0\n    for x in xs:\n"
+        + body
+        + "    return total\n"
+    )
+    assert fixed(code, "host-read") == code
+
+
+def test_a_name_of_a_comprehension_is_not_the_name_outside() -> None:
+    code = (
+        HEAD + "def f(x: torch.Tensor, xs: list[torch.Tensor]):\n    m = x > 1\n    return [x[m].sum() for m in xs]\n"
+    )
+    assert fixed(code, "boolean-mask-read") == code
+
+
+def test_what_is_written_later_in_a_loop_comes_round() -> None:
+    code = HEAD + (
+        "def f(x: torch.Tensor, n: int):\n"
+        "    m = x > 1\n"
+        "    for _ in range(n):\n"
+        "        y = x[m] + x[m]\n"
+        "        m[0] = False\n"
+        "    return y\n"
+    )
+    assert fixed(code, "boolean-mask-read") == code
+
+
+def test_all_examples_survive_all_rules_together() -> None:
+    from test_rules import EXAMPLES, plain
+
+    for parameter in EXAMPLES:
+        code = plain(parameter.values[2].code)
+        ast.parse(fixed(code))
+
+
+def test_the_samples_survive() -> None:
+    for path in sorted((Path(__file__).parents[2] / "samples").glob("*.py")):
+        ast.parse(fixed(path.read_text()))
