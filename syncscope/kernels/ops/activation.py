@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import storage
-from syncscope.kernels.operators import NotNative, op
-from syncscope.kernels.ops.pointwise import Pointwise, apply, native_call, result_shape
+from syncscope.kernels.elementwise import Pointwise, apply, result_shape
+from syncscope.kernels.operators import NotNative, native, op
 
 _GELU = {
     "none": Pointwise("gelu", "self * normal_cdf(self)", ("self",), kind="floating"),
@@ -61,7 +61,7 @@ def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: str = "none
 def div_mode(self: Any, other: Any, *, rounding_mode: str | None, out: Tensor) -> Tensor:
     """Division rounded down or towards zero."""
     if rounding_mode is None:
-        return native_call("div.out", self, other, out=out)
+        return native["div.out"](self, other, out=out)
     return apply(_DIVIDE[rounding_mode], _fits(out, self, other), (self, other))
 
 
@@ -69,9 +69,9 @@ def div_mode(self: Any, other: Any, *, rounding_mode: str | None, out: Tensor) -
 def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Tensor) -> Tensor:
     """Values below `min` become `min`, above `max` become `max`, which wins."""
     if min is None:
-        return native_call("clamp_max.Tensor_out", self, max, out=out)
+        return native["clamp_max.Tensor_out"](self, max, out=out)
     if max is None:
-        return native_call("clamp_min.Tensor_out", self, min, out=out)
+        return native["clamp_min.Tensor_out"](self, min, out=out)
     return apply(_CLAMP, _fits(out, self, min, max), (self, min, max))
 
 
@@ -81,8 +81,8 @@ def pow_scalar(self: Tensor, exponent: Any, *, out: Tensor) -> Tensor:
     if exponent == 2 and out.dtype == self.dtype:
         return apply(_SQUARE, out, (self,))
     if exponent == 0.5 and out.dtype == self.dtype:
-        return native_call("sqrt.out", self, out=out)
-    return native_call("pow.Tensor_Tensor_out", self, exponent, out=out)
+        return native["sqrt.out"](self, out=out)
+    return native["pow.Tensor_Tensor_out"](self, exponent, out=out)
 
 
 @op("bitwise_not.out")

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels import queue, storage
+from syncscope.kernels import elementwise, queue, storage
 from syncscope.kernels.operators import op
-from syncscope.kernels.ops import pointwise
 
 _WORD = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -55,10 +54,10 @@ def device_copy(source: Tensor, target: Tensor) -> Tensor:
         if sign:
             bare.neg_()
         return target
-    if pointwise.storable(source.dtype) and pointwise.storable(target.dtype):
-        return pointwise.copy(target, source)
+    if elementwise.storable(source.dtype) and elementwise.storable(target.dtype):
+        return elementwise.copy(target, source)
     if alike and (words := as_words(source)) is not None:
-        pointwise.copy(target.view(words.dtype), words)
+        elementwise.copy(target.view(words.dtype), words)
         return target
     return _through_host(source, target)
 
@@ -89,7 +88,7 @@ def _through_host(source: Tensor, target: Tensor) -> Tensor:
 
 
 def _has_kernel(dtype: torch.dtype) -> bool:
-    return pointwise.storable(dtype) or dtype.is_complex
+    return elementwise.storable(dtype) or dtype.is_complex
 
 
 @op("_copy_from")

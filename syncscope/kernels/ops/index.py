@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import queue, storage
+from syncscope.kernels.elementwise import assign_where
 from syncscope.kernels.operators import NotNative, into_out, native, op
 from syncscope.kernels.ops.copying import as_words, dense
-from syncscope.kernels.ops.pointwise import assign_where
 from syncscope.kernels.ops.scan import Running, nonzero_as
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 

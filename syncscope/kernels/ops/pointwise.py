@@ -1,331 +1,147 @@
-"""Operators that work element by element: one line of C each, in a table.
+"""Operators that work element by element: one line of OpenCL C each; the variables are the operator's own argument names.
 
-An expression names the operator's own arguments, as its schema does: `add` is `self + alpha * other`. Around it, one
-template makes the kernel for each combination of dtypes and layout: broadcast, cast in, compute, cast out. A new operator
-is a new line; all its overloads (Tensor, Scalar, in place, out=) come with it.
+A line serves every overload whose arguments it uses all (`add`: Tensor, Scalar, in place, out=); one with a variant
+(`div.out`) serves that overload alone, and may leave arguments out. T is the type that is computed in, FLOATING whether it
+is a floating-point type.
 """
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import pyopencl as cl
 import torch
 
-from syncscope.kernels import pointwise_tables, programs, queue, storage
-from syncscope.kernels.operators import NotNative, has_composite, native, on_cpu, overload, overloads
+from syncscope.kernels import storage
+from syncscope.kernels.elementwise import Pointwise, apply, new, result_shape
+from syncscope.kernels.operators import has_composite, native, on_cpu, overload, overloads
 
-GROUP = (256,)
-HALF = {torch.float16: "half", torch.bfloat16: "ushort"}  # stored so, computed in float
-_RANKS = (4, 12)  # collapsed dimensions that strided kernels walk: few, because each is a kernel to compile
 # Numbers that decide the result's dtype as tensors do; others (alpha, eps, negative_slope) never do.
 _OPERANDS = {"self", "other", "exponent", "min", "max", "end", "weight", "values"}
 
+# Computed in the dtype that the inputs promote to.
+_ARITHMETIC = {
+    "add": "self + alpha * other",
+    "sub": "self - alpha * other",
+    "rsub": "other - alpha * self",
+    "mul": "self * other",
+    "neg": "-self",
+    "abs": "self < 0 ? -self : self == 0 ? 0 : self",
+    "sign": "(self > 0) - (self < 0)",
+    "sgn": "(self > 0) - (self < 0)",
+    "fmod": "rest(self, other)",
+    "remainder": "modulo(self, other)",
+    "floor_divide": "floor_quotient(self, other)",
+    "pow": "power(self, exponent)",
+    "floor": "WHOLE(floor, self)",
+    "ceil": "WHOLE(ceil, self)",
+    "trunc": "WHOLE(trunc, self)",
+    "round.out": "WHOLE(rint, self)",
+    "frac": "self - WHOLE(trunc, self)",
+    "maximum": "self != self ? self : other != other ? other : self > other ? self : other",
+    "minimum": "self != self ? self : other != other ? other : self < other ? self : other",
+    "fmax": "self != self ? other : other != other ? self : self > other ? self : other",
+    "fmin": "self != self ? other : other != other ? self : self < other ? self : other",
+    "clamp_min": "self != self ? self : min != min ? min : self < min ? min : self",
+    "clamp_max": "self != self ? self : max != max ? max : self > max ? max : self",
+    "heaviside": "self == 0 ? values : self > 0",
+    "relu": "self > 0 || self != self ? self : 0",
+    "threshold": "self <= threshold ? value : self",
+    "threshold_backward": "self <= threshold ? 0 : grad_output",
+    "hardtanh": "self != self ? self : self < min_val ? min_val : self > max_val ? max_val : self",
+    "hardtanh_backward": "self <= min_val || self >= max_val ? 0 : grad_output",
+    "leaky_relu": "self > 0 ? self : self * negative_slope",
+    "leaky_relu_backward.grad_input": "self > 0 ? grad_output : grad_output * negative_slope",
+    "masked_fill_": "mask != 0 ? value : self",
+    "where": "condition != 0 ? self : other",
+    "addcmul": "self + value * tensor1 * tensor2",
+    "addcdiv": "self + value * (tensor1 / tensor2)",
+    "lerp": "fabs(weight) < (T)0.5 ? self + weight * (end - self) : end - (end - self) * (1 - weight)",
+    "hardshrink": "self >= -lambd && self <= lambd ? 0 : self",
+    "hardshrink_backward": "self >= -lambd && self <= lambd ? 0 : grad_out",
+    "softshrink": "self > lambd ? self - lambd : self < -lambd ? self + lambd : self * 0",
+    "softshrink_backward": "self >= -lambd && self <= lambd ? 0 : grad_output",
+    "sigmoid_backward": "grad_output * (1 - output) * output",
+    "tanh_backward": "grad_output * (1 - output * output)",
+}
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Pointwise:
-    """One expression: tensors and numbers in, one tensor out."""
+# Computed in floating point also for integers.
+_FLOATING = {
+    "div.out": "self / other",
+    "reciprocal": "1 / self",
+    "sqrt": "sqrt(self)",
+    "rsqrt": "1 / sqrt(self)",
+    "exp": "exp(self)",
+    "exp2": "exp2(self)",
+    "expm1": "expm1(self)",
+    "log": "log(self)",
+    "log2": "log2(self)",
+    "log10": "log10(self)",
+    "log1p": "log1p(self)",
+    "sin": "sin(self)",
+    "cos": "cos(self)",
+    "tan": "tan(self)",
+    "asin": "asin(self)",
+    "acos": "acos(self)",
+    "atan": "atan(self)",
+    "sinh": "sinh(self)",
+    "cosh": "cosh(self)",
+    "tanh": "tanh(self)",
+    "asinh": "asinh(self)",
+    "acosh": "acosh(self)",
+    "atanh": "atanh(self)",
+    "sinc": "self == 0 ? 1 : sinpi(self) / ((T)M_PI * self)",
+    "sigmoid": "sigmoid(self)",
+    "erf": "erf(self)",
+    "erfc": "erfc(self)",
+    "lgamma": "lgamma(self)",
+    "atan2": "atan2(self, other)",
+    "copysign": "copysign(self, other)",
+    "hypot": "hypot(self, other)",
+    "xlogy": "other != other ? other : self == 0 ? 0 : self * log(other)",
+    "logaddexp": "isinf(self) && self == other ? self : fmax(self, other) + log1p(exp(-fabs(self - other)))",
+    "logaddexp2": "isinf(self) && self == other ? self : fmax(self, other) + log2(1 + exp2(-fabs(self - other)))",
+    "silu": "self * sigmoid(self)",
+    "silu_backward": "grad_output * sigmoid(self) * (1 + self * (1 - sigmoid(self)))",
+    "mish": "self * tanh(softplus(self))",
+    "softplus": "self * beta > threshold ? self : log1p(exp(self * beta)) / beta",
+    "softplus_backward": "self * beta > threshold ? grad_output : grad_output * sigmoid(self * beta)",
+    "elu": "self > 0 ? self * scale : expm1(self * input_scale) * alpha * scale",
+    "elu_backward": "self_or_result > 0 ? grad_output * scale : is_result != 0 ? "
+    "grad_output * input_scale * (self_or_result + alpha * scale) : "
+    "grad_output * input_scale * alpha * scale * exp(self_or_result * input_scale)",
+    "hardswish": "self * fmin(fmax(self + 3, (T)0), (T)6) / 6",
+    "hardswish_backward": "self <= -3 ? 0 : self < 3 ? grad_output * (self / 3 + (T)0.5) : grad_output",
+    "hardsigmoid": "fmin(fmax(self + 3, (T)0), (T)6) / 6",
+    "hardsigmoid_backward": "self > -3 && self < 3 ? grad_output / 6 : 0",
+}
 
-    name: str
-    expression: str
-    tensors: tuple[str, ...]
-    numbers: tuple[str, ...] = ()
-    kind: str = "arithmetic"  # a key of pointwise_tables.TABLES
+# The result is bool; computed in the dtype that the inputs promote to.
+_COMPARE = {
+    "eq": "self == other",
+    "ne": "self != other",
+    "lt": "self < other",
+    "le": "self <= other",
+    "gt": "self > other",
+    "ge": "self >= other",
+    "logical_and": "self != 0 && other != 0",
+    "logical_or": "self != 0 || other != 0",
+    "logical_xor": "(self != 0) != (other != 0)",
+    "logical_not": "self == 0",
+    "isnan": "self != self",
+}
 
+# Integers only; PyTorch's own message for the others comes from the CPU.
+_INTEGER = {
+    "bitwise_and": "self & other",
+    "bitwise_or": "self | other",
+    "bitwise_xor": "self ^ other",
+    "bitwise_left_shift": "self << other",
+    "bitwise_right_shift": "self >> other",
+}
 
-class Plan(NamedTuple):
-    """A launch of which only buffers, offsets and numbers are open."""
-
-    kernel: cl.Kernel
-    size: tuple[int, ...]
-    tail: tuple[int, ...]
-    convert: Callable[[Any], Any]
-
-
-_plans: dict[Any, Plan] = {}
-_FLOATS = (torch.float32, torch.float64)
-
-
-def storable(dtype: torch.dtype) -> bool:
-    """Whether kernels can load and store this dtype."""
-    return programs.supported(dtype) or dtype in HALF
-
-
-def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """What kernels compute in for a dtype in memory.
-
-    Raises:
-        NotNative: complex numbers, float8, uint16 and the like.
-    """
-    if dtype in HALF:
-        return torch.float32
-    if not programs.supported(dtype):
-        raise NotNative
-    return dtype
-
-
-def apply(
-    op: Pointwise, out: torch.Tensor, tensors: Sequence[Any], numbers: Sequence[Any] = (), dtype: Any = None
-) -> Any:
-    """Runs an expression into `out`, whose shape all inputs broadcast to.
-
-    `tensors` may hold Python numbers and CPU tensors of no dimension, which need no buffer. `dtype` is what to compute in; by
-    default what PyTorch's promotion makes of the inputs.
-    """
-    shape = out.shape
-    key: list[Any] = [op, dtype, out.dtype, shape, out.stride()]
-    arguments: list[Any] = [out.untyped_storage().lease.buffer, out.storage_offset()]
-    values: list[tuple[int, Any]] = []
-    for x in tensors:
-        if isinstance(x, torch.Tensor):
-            if x.device.type == storage.NAME:
-                key.append((x.dtype, x.shape, x.stride()))
-                arguments.append(x.untyped_storage().lease.buffer)
-                arguments.append(x.storage_offset())
-            else:
-                if x.dim():
-                    raise RuntimeError(
-                        f"Expected all tensors to be on the same device, but found at least two devices, "
-                        f"{storage.device()} and {x.device}!"
-                    )
-                key.append((x.dtype, "number"))
-                values.append((len(arguments), x.item()))
-                arguments.append(None)
-        else:
-            key.append(type(x))
-            values.append((len(arguments), x))
-            arguments.append(None)
-    known = tuple(key)
-    plan = _plans.get(known)
-    if plan is None:
-        plan = _plans[known] = _plan(op, out, tensors, dtype)
-    if not plan.size:
-        return out
-    convert = plan.convert
-    for at, value in values:
-        arguments[at] = convert(value)
-    arguments.extend(map(convert, numbers))
-    queue.launch(plan.kernel, plan.size, GROUP, *arguments, *plan.tail)
-    return out
-
-
-def _plan(op: Pointwise, out: torch.Tensor, tensors: Sequence[Any], dtype: torch.dtype | None) -> Plan:
-    inside = dtype or promoted(op, tensors)
-    compute = compute_dtype(inside)
-    if not storable(out.dtype):
-        raise NotNative
-    buffers = [x for x in tensors if isinstance(x, torch.Tensor) and x.device.type == storage.NAME]
-    for x in buffers:
-        if not storable(x.dtype) or x.is_conj() or x.is_neg():
-            raise NotNative
-    if op.kind == "integer" and compute.is_floating_point:
-        raise NotNative
-    number = float if compute.is_floating_point else int
-    convert: Callable[[Any], Any] = _float32 if compute == torch.float32 else number
-    if not out.numel():
-        return Plan(None, (), (), convert)
-    layouts = [tuple(out.stride())] + [broadcast_stride(x, out.shape) for x in buffers]
-    sizes, strides = collapse(tuple(out.shape), layouts)
-    types = [out.dtype] + [x.dtype if any(x is b for b in buffers) else None for x in tensors]
-    flat = not sizes or (len(sizes) == 1 and all(s[0] == 1 for s in strides))
-    rank = 0 if flat else next(r for r in _RANKS if r >= len(sizes))
-    source = _source(op, compute, tuple(types), rank)
-    kernel = programs.build(source, kernel_name(op, compute))
-    count = out.numel()
-    tail: list[int] = [count]
-    if rank:
-        pad = rank - len(sizes)
-        tail += [1] * pad + list(sizes)
-        for s in strides:
-            tail += [0] * pad + list(s)
-    return Plan(kernel, (-(-count // GROUP[0]) * GROUP[0],), tuple(tail), convert)
-
-
-def _float32(value: Any) -> float:
-    x = float(value)
-    if (
-        -3.4028235677973366e38 < value < 3.4028235677973366e38
-    ):  # half a step above the largest float32 rounds to infinity
-        return x
-    return x if x != x else float("inf") if x > 0 else float("-inf")
-
-
-def promoted(op: Pointwise, tensors: Sequence[Any]) -> torch.dtype:
-    """The dtype that PyTorch would compute in: masks and conditions do not count."""
-    parts = [x for x, name in zip(tensors, op.tensors, strict=True) if name not in ("condition", "mask")]
-    dtype = functools.reduce(_promote, parts[1:], _kind(parts[0]))[0]
-    if op.kind == "floating" and not (dtype.is_floating_point or dtype.is_complex):
-        return torch.get_default_dtype()
-    return dtype
-
-
-def _kind(x: Any) -> tuple[torch.dtype, Any]:
-    return (x.dtype if isinstance(x, torch.Tensor) else torch.result_type(x, x), x)
-
-
-def _promote(known: tuple[torch.dtype, Any], x: Any) -> tuple[torch.dtype, Any]:
-    """Folds one more operand in, keeping an example operand of the weakest kind that still decides the same."""
-    _, example = known
-    dtype = torch.result_type(example, x)
-    shaped = any(isinstance(t, torch.Tensor) and t.dim() for t in (example, x))
-    tensor = any(isinstance(t, torch.Tensor) for t in (example, x))
-    if tensor:
-        return dtype, torch.empty((1,) if shaped else (), dtype=dtype, device="meta")
-    return dtype, example if torch.result_type(example, example) == dtype else x
-
-
-def broadcast_stride(x: torch.Tensor, shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, that read `x` as if it had this shape."""
-    if x.shape == shape:
-        return tuple(x.stride())
-    return tuple(x.expand(shape).stride())
-
-
-def collapse(
-    shape: tuple[int, ...], layouts: Sequence[tuple[int, ...]], sort: bool = True
-) -> tuple[list[int], list[list[int]]]:
-    """The fewest dimensions that visit the same elements of every layout together, slowest first.
-
-    Sizes of one vanish, dimensions are sorted by the first layout (unless told not to), and neighbours merge where every
-    layout steps through them evenly.
-    """
-    dims = [i for i, size in enumerate(shape) if size != 1]
-    if sort:
-        dims.sort(key=lambda i: -layouts[0][i] if layouts[0][i] else 0)
-    sizes: list[int] = []
-    strides: list[list[int]] = [[] for _ in layouts]
-    for i in dims:
-        if sizes and all(s[-1] == layout[i] * shape[i] for s, layout in zip(strides, layouts, strict=True)):
-            sizes[-1] *= shape[i]
-            for s, layout in zip(strides, layouts, strict=True):
-                s[-1] = layout[i]
-        else:
-            sizes.append(shape[i])
-            for s, layout in zip(strides, layouts, strict=True):
-                s.append(layout[i])
-    return sizes, strides
-
-
-def kernel_name(op: Pointwise, compute: torch.dtype) -> str:
-    """What a trace shows: the operator and what it computes in. The suffix also keeps clear of OpenCL's own functions."""
-    return f"{op.name}_{programs.C_TYPE[compute]}"
-
-
-def load(dtype: torch.dtype, pointer: str, index: str, compute: str) -> str:
-    """C that reads one element and casts it."""
-    if dtype == torch.float16:
-        return f"({compute})vload_half({index}, {pointer})"
-    if dtype == torch.bfloat16:
-        return f"({compute})as_float((uint){pointer}[{index}] << 16)"
-    return f"({compute}){pointer}[{index}]"
-
-
-def store(dtype: torch.dtype, pointer: str, index: str, value: str, boolean: bool = False) -> str:
-    """C that casts one element and writes it."""
-    if dtype == torch.float16:
-        return f"vstore_half((float)({value}), {index}, {pointer});"
-    if dtype == torch.bfloat16:
-        return f"{pointer}[{index}] = to_bfloat16((float)({value}));"
-    if dtype == torch.bool:
-        return f"{pointer}[{index}] = ({value}) != 0;"
-    return f"{pointer}[{index}] = ({programs.C_TYPE[dtype]})({value});"
-
-
-def c_storage(dtype: torch.dtype) -> str:
-    """The C type of an element in memory."""
-    return HALF.get(dtype) or programs.C_TYPE[dtype]
-
-
-@functools.cache
-def _source(op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None, ...], rank: int) -> str:
-    """The kernel's C: `types` are the output's and the inputs', None for a number."""
-    t = programs.C_TYPE[compute]
-    parameters = [f"__global {c_storage(types[0])} *out", "long out_at"]
-    loads = []
-    for name, dtype in zip(op.tensors, types[1:], strict=True):
-        if dtype is None:
-            parameters.append(f"{t} {name}_")
-            continue
-        parameters += [f"__global const {c_storage(dtype)} *{name}_p", f"long {name}_at"]
-        at = f"{name}_at + " + ("i" if not rank else f"{name}_i")
-        loads.append(f"    const {t} {name}_ = {load(dtype, name + '_p', at, t)};")
-    parameters += [f"{t} {name}_" for name in op.numbers]
-    parameters.append("uint total")
-    walkers = ["out"] + [name for name, dtype in zip(op.tensors, types[1:], strict=True) if dtype is not None]
-    walk = []
-    if rank:
-        parameters += [f"uint n{d}" for d in range(rank)]
-        parameters += [f"int {w}_s{d}" for w in walkers for d in range(rank)]
-        walk.append("    uint left = i;")
-        walk += [f"    long {w}_i = 0;" for w in walkers]
-        for d in reversed(range(rank)):
-            if d:
-                walk.append(
-                    f"    if (n{d} > 1) {{ const uint q = left / n{d}; const long k = left - q * n{d}; left = q;"
-                )
-            else:
-                walk.append("    { const long k = left;")
-            walk.append("      " + " ".join(f"{w}_i += k * {w}_s{d};" for w in walkers) + " }")
-    at = "out_at + " + ("i" if not rank else "out_i")
-    names = "".join(f"#define {name} {name}_\n" for name in (*op.tensors, *op.numbers))
-    body = "\n".join(
-        [
-            f"__kernel void {kernel_name(op, compute)}({', '.join(parameters)}) {{",
-            "    const uint i = get_global_id(0);",
-            "    if (i >= total) return;",
-            *walk,
-            *loads,
-            f"    {store(types[0], 'out', at, op.expression)}",
-            "}",
-        ]
-    )
-    floating = int(compute.is_floating_point)
-    return f"#define T {t}\n#define FLOATING {floating}\n{pointwise_tables.HELPERS}\n{names}{body}\n"
-
-
-COPY = Pointwise("copy", "self", ("self",))
-
-
-def copy(target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    """Copies within the device, broadcasting and casting; the two must not overlap."""
-    # Integers pass unchanged through their own type; a float64 source must not pass through float32.
-    result: torch.Tensor = apply(COPY, target, (source,), dtype=compute_dtype(source.dtype))
-    return result
-
-
-_WHERE = Pointwise("where", "condition != 0 ? self : other", ("condition", "self", "other"))
-
-
-def assign_where(mask: torch.Tensor, value: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """`target[mask] = value`, for one value, in place."""
-    result: torch.Tensor = apply(_WHERE, target, (mask, value, target), dtype=compute_dtype(target.dtype))
-    return result
-
-
-def result_shape(tensors: Iterable[Any]) -> Sequence[int]:
-    """The shape that inputs broadcast to; PyTorch's own function for it takes longer than a launch."""
-    shapes: list[Sequence[int]] = [x.shape for x in tensors if isinstance(x, torch.Tensor)]
-    longest = max(shapes, key=len)
-    if all(shape == longest or not shape for shape in shapes):
-        return longest
-    shape: Sequence[int] = torch.broadcast_shapes(*shapes)
-    return shape
-
-
-def new(op: Pointwise, tensors: Sequence[Any]) -> torch.Tensor:
-    """The output that an expression wants: broadcast shape, promoted dtype, and the first input's layout if it is dense."""
-    shape = result_shape(tensors)
-    dtype = torch.bool if op.kind == "compare" else promoted(op, tensors)
-    for x in tensors:
-        if isinstance(x, torch.Tensor) and x.shape == shape and x.device.type == storage.NAME:
-            if x.is_contiguous():
-                break
-            return storage.empty(shape, dtype, torch.empty_like(x, device="meta").stride())
-    return storage.empty(shape, dtype)
+_TABLES = {"arithmetic": _ARITHMETIC, "floating": _FLOATING, "compare": _COMPARE, "integer": _INTEGER}
 
 
 def caller(op: Pointwise, name: str) -> Callable[..., torch.Tensor]:
@@ -355,11 +171,6 @@ def caller(op: Pointwise, name: str) -> Callable[..., torch.Tensor]:
         return result
 
     return call
-
-
-def native_call(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Another operator's kernel, called as PyTorch would."""
-    return native[name](*args, **kwargs)
 
 
 def declare(kind: str, table: dict[str, str]) -> None:
@@ -395,5 +206,5 @@ def _taken(arguments: Sequence[Any], words: set[str], partly: bool) -> tuple[tup
     return tuple(operands), tuple(numbers)
 
 
-for _kind_of_table, _table in pointwise_tables.TABLES.items():
+for _kind_of_table, _table in _TABLES.items():
     declare(_kind_of_table, _table)
