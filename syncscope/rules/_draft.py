@@ -292,10 +292,10 @@ class Draft:
 
     def called(self, name: str) -> str:
         """What the file calls a module that templates call `name`."""
-        for word, meaning in self.function.imported.items():
+        for word, meaning in self.view.imported.items():
             if meaning == MODULES[name]:
                 return word
-        for word, meaning in self.function.imported.items():
+        for word, meaning in self.view.imported.items():
             if MODULES[name].startswith(meaning + ".") and meaning != "torch.nn":
                 return word + MODULES[name].removeprefix(meaning)
         self.needed[name] = None

@@ -312,30 +312,15 @@ class Function:
 
     # what a call calls
 
-    @cached_property
-    def imported(self) -> dict[str, str]:
-        """What the names stand for that imports bind in this file: `F` is `torch.nn.functional`."""
-        found = {}
-        for node in ast.walk(self.view.tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    found[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                for alias in node.names:
-                    found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        return found
-
     def dotted(self, node: ast.expr) -> str | None:
         """The full name of a function or module: `F.mse_loss` is `torch.nn.functional.mse_loss`, `len` is `len`."""
         if isinstance(node, ast.Attribute):
             base = self.dotted(node.value)
-            known = base is not None and ("." in base or base in self.imported.values())
+            known = base is not None and ("." in base or base in self.view.imported.values())
             return f"{base}.{node.attr}" if known else None
         if not isinstance(node, ast.Name) or node.id in self.parameters or self.binds(node.id):
             return None
-        return self.imported.get(node.id, node.id)
+        return self.view.imported.get(node.id, node.id)
 
     def op(self, node: ast.AST | None) -> Op | None:
         """A call as an operation on a tensor; None where it is neither a torch function nor a method."""

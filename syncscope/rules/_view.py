@@ -37,6 +37,21 @@ class View:
         """The offset at which each line begins."""
         return [0, *(m.end() for m in NEWLINE.finditer(self.code))]
 
+    @cached_property
+    def imported(self) -> dict[str, str]:
+        """What the names stand for that imports bind in this file: `F` is `torch.nn.functional`."""
+        found = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    found[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        return found
+
     def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.ExceptHandler) -> Span:
         """The bytes of a node, without parentheses around it."""
         assert node.end_lineno is not None

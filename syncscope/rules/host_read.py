@@ -70,6 +70,39 @@ EXAMPLES = (
         """
         import torch
 
+        def train(x: torch.Tensor, steps: int):
+            seen = []
+            running_loss = 0.0
+            for i in range(steps):
+                loss = (x - i).square().mean()
+                running_loss += loss.item()  # !
+                if i % 3 == 2:
+                    seen.append(running_loss / 3)  # every three steps
+                    running_loss = 0.0
+            return seen
+        """,
+        """
+        import torch
+
+        def train(x: torch.Tensor, steps: int):
+            seen = []
+            running_loss = 0.0
+            for i in range(steps):
+                loss = (x - i).square().mean()
+                running_loss = running_loss + loss.detach().double()
+                if i % 3 == 2:
+                    seen.append(float(running_loss) / 3)  # every three steps
+                    running_loss = 0.0
+            running_loss = float(running_loss)
+            return seen
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; steps: count",
+    ),
+    Example(
+        """
+        import torch
+
         def mean_error(errors: list[torch.Tensor]):
             total, worst = 0.0, 0
             for number, error in enumerate(errors):
