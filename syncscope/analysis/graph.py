@@ -16,7 +16,7 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,8 +49,11 @@ class Run(NamedTuple):
     lasting: float  # how long its work takes
 
 
-class Cross(NamedTuple):
-    """A launch whose work begins, besides, `lag` after `source`, work of another queue."""
+class Launch(NamedTuple):
+    """A launch that is not folded: its work begins, besides, `lag` after `source`, work of another queue, if there is one.
+
+    If it is `collective` (a number the caller gave it), it ends when that of all ranks ends.
+    """
 
     host_gap: float
     latency: float
@@ -59,6 +62,7 @@ class Cross(NamedTuple):
     duration: float
     source: int
     lag: float
+    collective: int
     number: int
     upto: int
 
@@ -74,7 +78,7 @@ class Hold(NamedTuple):
     launched: int  # whether anything is launched after it: 0 or 1
 
 
-Entry = Run | Cross | Hold
+Entry = Run | Launch | Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ class Graph:
     odd: int = 0  # work that began late for no recorded reason: it is kept as late after the work before it
     guessed: int = 0  # waits whose target was guessed from times
     ops: int = 0
+    origin: int = 0  # time 0, ns of the trace
 
 
 class Layout:
@@ -119,13 +124,18 @@ class Layout:
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
         self._targets = self._targets_of()
 
-    def graph(self, overhead: float = 0.0) -> Graph:
-        """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time)."""
+    def graph(self, overhead: float = 0.0, collectives: Mapping[int, int] | None = None) -> Graph:
+        """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time).
+
+        `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks.
+        """
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._ends
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         began, over = host.began.tolist(), host.end.tolist()
         needed = {j for found in targets.values() for j in found} | set(work.source[work.source >= 0].tolist())
-        fold = _Fold(needed, len(work.start))
+        numbers = collectives or {}
+        meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
+        fold = _Fold(needed, len(work.start), meets)
         holds: list[list[int]] = [[] for _ in self.reads]
         gaps, cost = (host.gap - _overhead(self._trace, host, overhead)).tolist(), host.cost.tolist()
         columns = (work.latency, work.queue, work.gap, work.duration, work.source, work.lag)
@@ -163,6 +173,7 @@ class Layout:
             odd=work.odd,
             guessed=sum(w.guessed and bool(targets[w.row]) for w in self._held),
             ops=len(work.start),
+            origin=host.origin,
         )
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:
@@ -182,7 +193,8 @@ class Layout:
 class _Fold:
     """Folds launches into runs, as long as nobody needs to know of one of them."""
 
-    def __init__(self, needed: set[int], ops: int) -> None:
+    def __init__(self, needed: set[int], ops: int, meets: Mapping[int, int]) -> None:
+        self._meets = meets
         self.stream: list[Entry] = []
         self._needed = needed
         self._ops = ops
@@ -205,12 +217,11 @@ class _Fold:
         self, number: int, latency: float, queue: int, gap: float, duration: float, source: int, lag: float
     ) -> None:
         """The host launches work."""
-        if source >= 0:
+        if source >= 0 or number in self._meets:
             host_gap = self.flush(keep_host=True)
             self._count += 1
-            self.stream.append(
-                Cross(host_gap, latency, queue, gap, duration, source, lag, self._number(number), self._count)
-            )
+            meets, known = self._meets.get(number, -1), self._number(number)
+            self.stream.append(Launch(host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count))
             return
         if queue in self._numbers or self._folded == LONGEST:
             self._host = self.flush(keep_host=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Price
     single = np.eye(count, dtype=bool)
     alone, all_but = value(single), value(~single)
     saving = float(value(everything[None])[0])
-    share, error = _shapley(value, count, alone, seed)
+    share, error = shapley(value, count, alone, seed)
     found = [
         Price(float(a), float(saving - b), float(s), float(e))
         for a, b, s, e in zip(alone, all_but, share, error, strict=True)
@@ -92,7 +93,7 @@ def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Price
     for i in dearest:
         if max(found[i].last, found[i].alone, found[i].share) > 1e-3 * value.step:
             found[i] = _with_modes(graph, lines[i], value, found[i])
-    plan, plan_saving = _plan(value, count, saving, found)
+    plan, plan_saving = plan_of(value, count, saving, found)
     return Prices(value.step, saving, tuple(found), plan, plan_saving)
 
 
@@ -104,6 +105,15 @@ def alone_and_last(
     rows = np.eye(len(sets), len(sets) + 1, dtype=bool)
     everything = float(value(np.ones((1, len(sets) + 1), bool))[0])
     return value(rows).tolist(), (everything - value(~rows)).tolist()
+
+
+class Value(Protocol):
+    """What removing sets of lines saves, ns per step; a row of booleans is a set."""
+
+    step: float
+
+    def __call__(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """One number for each set."""
 
 
 class _Value:
@@ -129,8 +139,8 @@ class _Value:
         return np.array([self._known[key] for key in packed])
 
 
-def _shapley(
-    value: _Value, count: int, alone: NDArray[np.float64], seed: int
+def shapley(
+    value: Value, count: int, alone: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Each line's mean gain over orders of fixing them, and the standard error of that mean."""
     if count <= 1:
@@ -192,7 +202,7 @@ def _targets(graph: Graph, position: int) -> tuple[int, ...]:
     return entry.targets if isinstance(entry, Hold) else ()
 
 
-def _plan(value: _Value, count: int, saving: float, found: Sequence[Price]) -> tuple[tuple[int, ...], float]:
+def plan_of(value: Value, count: int, saving: float, found: Sequence[Price]) -> tuple[tuple[int, ...], float]:
     """The fewest lines that give most of the saving: all, without one after the other that is missed least; then ordered."""
     kept = [i for i in range(count) if max(found[i].alone, found[i].last, found[i].share) > 0]
     if not kept or saving <= 0:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.graph import NEVER, Graph, Hold, Run
 
 CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
+Times = NDArray[np.float64]
 FEW = 16  # scenarios up to which one after the other is faster
 WIDTH = 512  # scenarios replayed side by side
 
@@ -73,9 +75,9 @@ def replay(
                 ends.append(max(host, *queues))
             continue
         else:
-            host_gap, latency, last, gap, lasting, source, lag, number, count = entry
+            host_gap, latency, last, gap, lasting, source, lag, _, number, count = entry
             host += host_gap
-            time = max(host + latency, queues[last] + gap, done[source] + lag) + lasting
+            time = max(host + latency, queues[last] + gap, done[source] + lag if source >= 0 else NEVER) + lasting
             queues[last] = time
             if number >= 0:
                 done[number] = time
@@ -102,9 +104,32 @@ def replay_all(graph: Graph, freed: NDArray[np.bool_]) -> tuple[NDArray[np.float
 
 
 def _side_by_side(graph: Graph, freed: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    course = walk(graph, freed)
+    end = None
+    while True:
+        try:
+            meeting = course.send(end)
+        except StopIteration as over:
+            result: tuple[NDArray[np.float64], NDArray[np.float64]] = over.value
+            return result
+        end = meeting.arrival + meeting.duration  # alone, nobody is late
+
+
+class Meeting(NamedTuple):
+    """A rank has come to a collective; `arrival` is when in each scenario, `duration` how long it took in the recording."""
+
+    collective: int
+    arrival: Times
+    duration: float
+
+
+def walk(
+    graph: Graph, freed: NDArray[np.bool_], begin: float = 0.0
+) -> Generator[Meeting, Times | None, tuple[Times, Times]]:
+    """Replays side by side, stopping at each collective to be told when it ends; the host begins at `begin`."""
     width = len(freed)
     out = freed.T.copy()
-    host = np.zeros(width)
+    host = np.full(width, begin)
     queues = np.full((max(1, graph.queues), width), NEVER)
     limited = graph.ops > graph.depth
     begun: list[tuple[int, NDArray[np.float64]]] = [(-1, np.full(width, NEVER))]  # launches so far, when the last began
@@ -135,7 +160,13 @@ def _side_by_side(graph: Graph, freed: NDArray[np.bool_]) -> tuple[NDArray[np.fl
             host = host + entry.host_gap
             last, lasting = entry.queue, entry.duration
             start = np.maximum(host + entry.latency, queues[last] + entry.gap)
-            queues[last] = np.maximum(start, done[entry.source] + entry.lag) + lasting
+            if entry.source >= 0:
+                start = np.maximum(start, done[entry.source] + entry.lag)
+            if entry.collective < 0:
+                queues[last] = start + lasting
+            else:
+                end = yield Meeting(entry.collective, start, lasting)
+                queues[last] = start + lasting if end is None else end
             if entry.number >= 0:
                 done[entry.number] = queues[last].copy()
         if limited:
@@ -143,8 +174,8 @@ def _side_by_side(graph: Graph, freed: NDArray[np.bool_]) -> tuple[NDArray[np.fl
             while begun[full + 1][0] <= entry.upto - graph.depth:
                 full += 1
             host = np.maximum(host, begun[full][1])
-    end = np.maximum(host, queues.max(axis=0))
-    return end, (np.stack(ends, axis=1) if ends else np.zeros((width, 0)))
+    over = np.maximum(host, queues.max(axis=0))
+    return over, (np.stack(ends, axis=1) if ends else np.zeros((width, 0)))
 
 
 def fidelity(graph: Graph, outcome: Outcome) -> float | None:

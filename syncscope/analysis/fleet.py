@@ -1,0 +1,245 @@
+"""Many ranks: the part of each rank is a map over any executor, tables lie between, SQL and the joint replay come after.
+
+A rank's trace of tens of megabytes becomes three small Parquet tables (its collectives, its reads, its folded graph), so
+that thousands of ranks can be mapped where their traces lie, and one machine does the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from syncscope.analysis.graph import Entry, Graph, Hold, Launch, Run
+from syncscope.analysis.rank import Collective, Rank, rank_of
+from syncscope.errors import UserError
+from syncscope.model.report import Read, Step
+from syncscope.model.source import Place
+
+if TYPE_CHECKING:
+    from syncscope.model.trace import Trace
+
+INLINE = 4  # so few ranks are not worth a pool of processes
+TABLES = ("collectives", "reads", "graph")
+ENTRIES = {Run: 0, Launch: 1, Hold: 2}
+STRAGGLERS = """
+with c as (  -- a double holds no nanoseconds since 1970, so times are since the first rank
+    select rank, key, origin - min(origin) over () + start as began, origin - min(origin) over () + "end" as ended
+    from read_parquet($collectives)
+), reference as (
+    select key, ended from c where rank = (select min(rank) from c)
+), clock as (  -- a collective ends at one moment everywhere
+    select c.rank, median(reference.ended - c.ended) as shift from c join reference using (key) group by c.rank
+), arrival as (
+    select c.rank, c.key, c.began + clock.shift as moment from c join clock using (rank)
+), meet as (
+    select key, max(moment) - min(moment) as skew, arg_max(rank, moment) as late, sum(latest - moment) as imposed
+    from (select *, max(moment) over (partition by key) as latest from arrival) group by key having count(*) > 1
+)
+select late as rank, count(*) as times, sum(imposed) as imposed, max(skew) as skew
+from meet group by late order by imposed desc
+"""
+LINES = """
+select op, path, line, "function", count(*) as reads, count(distinct rank) as ranks, sum(blocked) as blocked
+from read_parquet($reads) group by all order by blocked desc
+"""
+
+
+def one(read: Callable[[str], Trace], path: str, folder: str | None = None) -> Rank | str:
+    """The part of one rank: read its trace and cut it down; with `folder`, store it there and return only its name."""
+    rank = rank_of(read(path), name=os.path.basename(path))
+    if folder is None:
+        return rank
+    store(rank, Path(folder))
+    return rank.name
+
+
+def mapped(
+    read: Callable[[str], Trace], paths: Iterable[str], executor: Executor | None = None, folder: str | None = None
+) -> Iterator[Rank | str | UserError]:
+    """`one` of each path, in their order, over an executor (a pool of processes, unless there are few).
+
+    A rank that cannot be read comes back as its error, so that it does not cost the others.
+    """
+    paths = list(paths)
+    with contextlib.ExitStack() as stack:
+        if executor is None and len(paths) > INLINE:
+            executor = stack.enter_context(ProcessPoolExecutor(os.cpu_count()))
+        if executor is None:
+            for path in paths:
+                try:
+                    yield one(read, path, folder)
+                except UserError as error:
+                    yield error
+            return
+        futures = [executor.submit(one, read, path, folder) for path in paths]
+        for future in futures:
+            try:
+                yield future.result()
+            except UserError as error:
+                yield error
+
+
+def store(rank: Rank, folder: Path) -> None:
+    """Write a rank's tables: one Parquet file in each of `collectives/`, `reads/` and `graph/`."""
+    arrow, parquet = _arrow()
+    collectives = [{"rank": rank.number, "origin": rank.origin} | asdict(c) for c in rank.collectives]
+    for row in collectives:
+        row |= {"start": round(row["start"]), "end": round(row["end"])}
+    reads = [{"rank": rank.number, **_read_row(read)} for read in rank.graph.reads]
+    kept = {"collectives": collectives, "reads": reads, "graph": _entry_rows(rank.graph)}
+    graph = rank.graph
+    rest = {
+        "number": rank.number,
+        "origin": rank.origin,
+        "error": rank.error,
+        "name": rank.name,
+        "graph": {k: getattr(graph, k) for k in ("queues", "holds", "end", "ends", "depth", "ops", "origin")},
+        "steps": [asdict(step) for step in graph.steps],
+    }
+    for table, rows in kept.items():
+        schema = _schemas(arrow)[table].with_metadata({"syncscope": json.dumps(rest)})
+        path = folder / table / f"rank-{rank.number:06}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(".writing")
+        parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), temporary, compression="zstd")
+        os.replace(temporary, path)
+
+
+def load(folder: Path) -> list[Rank]:
+    """The ranks stored below a folder.
+
+    Raises:
+        UserError: there are none.
+    """
+    _, parquet = _arrow()
+    files = sorted((folder / "graph").glob("rank-*.parquet"))
+    if not files:
+        raise UserError(f"{folder} holds no tables of ranks", "make them with `syncscope ranks TRACES --tables FOLDER`")
+    return [_loaded(parquet, folder, file.name) for file in files]
+
+
+def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
+    tables = {table: parquet.read_table(folder / table / name) for table in TABLES}
+    rest = json.loads(tables["graph"].schema.metadata[b"syncscope"])
+    graph = rest["graph"]
+    reads = tuple(_read(row) for row in tables["reads"].to_pylist())
+    collectives = tuple(
+        Collective(**{k: v for k, v in row.items() if k not in ("rank", "origin")})
+        for row in tables["collectives"].to_pylist()
+    )
+    return Rank(
+        number=rest["number"],
+        origin=rest["origin"],
+        error=rest["error"],
+        name=rest["name"],
+        collectives=collectives,
+        graph=Graph(
+            stream=_entries(tables["graph"].to_pylist()),
+            queues=graph["queues"],
+            reads=reads,
+            holds=tuple(tuple(h) for h in graph["holds"]),
+            steps=tuple(Step(**step) for step in rest["steps"]),
+            end=graph["end"],
+            ends=tuple(graph["ends"]),
+            depth=graph["depth"],
+            ops=graph["ops"],
+            origin=graph["origin"],
+        ),
+    )
+
+
+def stragglers(folder: Path) -> list[dict[str, Any]]:
+    """Which ranks came last how often, and what the others waited for them, ns: by DuckDB over the tables."""
+    return _query(STRAGGLERS, collectives=str(folder / "collectives" / "*.parquet"))
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """The lines that read, over all ranks, by the time they blocked, ns: by DuckDB over the tables."""
+    return _query(LINES, reads=str(folder / "reads" / "*.parquet"))
+
+
+def _query(sql: str, **tables: str) -> list[dict[str, Any]]:
+    try:
+        import duckdb
+    except ImportError:
+        raise UserError("queries over tables need DuckDB", "pip install 'syncscope[fleet]'") from None
+    for pattern in tables.values():
+        if not glob.glob(pattern):
+            raise UserError(f"no table matches {pattern}", "make them with `syncscope ranks TRACES --tables FOLDER`")
+    with duckdb.connect() as connection:
+        found = connection.execute(sql, tables)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise UserError("tables need pyarrow", "pip install 'syncscope[fleet]'") from None
+    return pa, parquet
+
+
+def _schemas(arrow: Any) -> dict[str, Any]:
+    number, time, text, whole = arrow.int64(), arrow.float64(), arrow.string(), arrow.int32()
+    spent = [(name, time) for name in ("blocked", "launching", "hosting", "queued")]
+    places = [("op", text), ("path", text), ("line", whole), ("function", text), ("module", text)]
+    times = [(name, number) for name in ("start", "end", "blocked", "bytes", "idle_after")]
+    return {
+        "collectives": arrow.schema(
+            [("rank", whole), ("origin", number), ("key", text), ("start", number), ("end", number), *spent]
+        ),
+        "reads": arrow.schema([("rank", whole), *places, *times, ("step", number), ("fallback", arrow.bool_())]),
+        "graph": arrow.schema(
+            [("kind", whole), ("numbers", arrow.list_(time)), ("moves", arrow.list_(arrow.list_(time)))]
+        ),
+    }
+
+
+def _read_row(read: Read) -> dict[str, Any]:
+    place = {"path": read.place.path if read.place else None, "line": read.place.line if read.place else None}
+    kept = ("op", "function", "module", "start", "end", "blocked", "bytes", "idle_after", "step", "fallback")
+    return place | {name: getattr(read, name) for name in kept}
+
+
+def _read(row: dict[str, Any]) -> Read:
+    place = Place(row.pop("path"), row.pop("line")) if row["path"] is not None else None
+    return Read(thread=0, place=place, **{k: v for k, v in row.items() if k not in ("rank", "path", "line")})
+
+
+def _entry_rows(graph: Graph) -> list[dict[str, Any]]:
+    rows = []
+    for entry in graph.stream:
+        moves: list[list[float]] = []
+        if isinstance(entry, Run):
+            numbers, moves = [entry.advance, entry.upto, entry.last, entry.lasting], [list(m) for m in entry.moves]
+        elif isinstance(entry, Hold):
+            numbers, moves = [v for k, v in entry._asdict().items() if k != "targets"], [list(entry.targets)]
+        else:
+            numbers = list(entry)
+        rows.append({"kind": ENTRIES[type(entry)], "numbers": [float(n) for n in numbers], "moves": moves})
+    return rows
+
+
+def _entries(rows: list[dict[str, Any]]) -> list[Entry]:
+    found: list[Entry] = []
+    for row in rows:
+        n, moves = row["numbers"], row["moves"]
+        if row["kind"] == ENTRIES[Run]:
+            folded = tuple((int(q), alpha, beta, int(number)) for q, alpha, beta, number in moves)
+            found.append(Run(n[0], folded, int(n[1]), int(n[2]), n[3]))
+        elif row["kind"] == ENTRIES[Hold]:
+            targets = tuple(int(t) for t in moves[0])
+            found.append(Hold(n[0], targets, n[1], int(n[2]), int(n[3]), int(n[4])))
+        else:
+            numbers = [int(x) for x in n[7:]]
+            found.append(Launch(n[0], n[1], int(n[2]), n[3], n[4], int(n[5]), n[6], *numbers))
+    return found

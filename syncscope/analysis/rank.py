@@ -1,0 +1,109 @@
+"""One rank of a job, cut down to what the others need: its graph, its collectives and what it did between them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscope.analysis.graph import Graph, Layout
+from syncscope.analysis.reads import reads
+from syncscope.analysis.replay import fidelity, replay
+from syncscope.analysis.steps import steps
+from syncscope.analysis.waits import Launches, launches, waits
+from syncscope.model.report import Read, Step
+from syncscope.model.trace import Kind, Trace
+
+COLLECTIVE = re.compile(r"nccl|rccl|oneccl|^c10d|hccl", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective on one rank; ns of the graph. `key` is the same on every rank that takes part.
+
+    Since the one before it was launched, its host was `blocked` in reads, spent `launching` in launch calls, and `hosting`
+    otherwise; `queued` is what passed from its own launch to its start.
+    """
+
+    key: str
+    start: float
+    end: float
+    blocked: float = 0.0
+    launching: float = 0.0
+    hosting: float = 0.0
+    queued: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """What a job's analysis needs of one rank. `origin` is time 0 of its graph, Unix ns; `error` its replay's fidelity."""
+
+    number: int
+    origin: int
+    graph: Graph
+    collectives: tuple[Collective, ...]
+    error: float | None
+    name: str = ""
+
+
+def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
+    """A rank out of its recording; its number is the recording's, if none is given."""
+    launched = launches(trace)
+    held, marked = waits(trace, launched), steps(trace, launched)
+    found = reads(trace, held, launched, marked)
+    rows, keys = _collectives(trace, launched, marked)
+    graph = Layout(trace, launched, held, found, marked).graph(collectives={row: i for i, row in enumerate(rows)})
+    if number is None:
+        number = int(trace.meta.get("rank", -1))
+    return Rank(
+        number=number,
+        origin=int(trace.meta.get("origin_ns", 0)) + graph.origin,
+        graph=graph,
+        collectives=_spans(trace, launched, found, rows, keys, graph.origin),
+        error=fidelity(graph, replay(graph)) if len(launched.row) else None,
+        name=name,
+    )
+
+
+def _collectives(trace: Trace, launched: Launches, steps: tuple[Step, ...]) -> tuple[list[int], list[str]]:
+    """Rows of the collectives in the order of their launch, and a key for each: step, process group, kind, ordinal."""
+    is_one = np.array([bool(COLLECTIVE.search(name)) for name in trace.names], bool)
+    kernels = (trace.kind[launched.row] == Kind.KERNEL) & is_one[trace.name[launched.row]]
+    rows, calls = launched.row[kernels], launched.call[kernels]
+    since = np.where(calls >= 0, trace.start[calls], trace.start[rows])
+    order = np.argsort(since, kind="stable")
+    begins = [s.start for s in steps]
+    counts: dict[str, int] = defaultdict(int)
+    keys = []
+    for row, at in zip(rows[order].tolist(), since[order].tolist(), strict=True):
+        position = int(np.searchsorted(begins, at, side="right")) - 1
+        step = steps[position].index if position >= 0 else -1
+        known = json.loads(trace.details[trace.detail[row]]) if trace.detail[row] >= 0 else {}
+        kind = known.get("collective") or trace.names[trace.name[row]].partition("(")[0]
+        base = f"{step}/{known.get('process_group', '')}/{kind}"
+        keys.append(f"{base}/{counts[base]}")
+        counts[base] += 1
+    return rows[order].tolist(), keys
+
+
+def _spans(
+    trace: Trace, launched: Launches, reads: tuple[Read, ...], rows: list[int], keys: list[str], origin: int
+) -> tuple[Collective, ...]:
+    call_of = dict(zip(launched.row.tolist(), launched.call.tolist(), strict=True))
+    calls = np.unique(launched.call[launched.call >= 0])
+    begins, lengths = trace.start[calls], np.concatenate(([0], np.cumsum(trace.duration[calls])))
+    since, found = origin, []
+    for row, key in zip(rows, keys, strict=True):
+        start, end = int(trace.start[row]), int(trace.start[row] + trace.duration[row])
+        launch = int(trace.start[call_of[row]]) if call_of[row] >= 0 else start
+        first, last = np.searchsorted(begins, [since, launch])
+        launching = float(lengths[last] - lengths[first])
+        blocked = float(sum(r.blocked for r in reads if since <= r.start < launch))
+        hosting = max(0.0, launch - since - launching - blocked)
+        spent = (blocked, launching, hosting, float(start - launch))
+        found.append(Collective(key, float(start - origin), float(end - origin), *spent))
+        since = max(since, launch)
+    return tuple(found)

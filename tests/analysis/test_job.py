@@ -1,0 +1,202 @@
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from syncscope import kineto
+from syncscope.analysis import fleet
+from syncscope.analysis.job import job
+from syncscope.analysis.rank import rank_of
+from syncscope.errors import UserError
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+MS = 1_000_000
+
+
+def ranks_of(*late_by, reads=(), clock=(), steps=3):
+    """Ranks that do in every step: 1 ms of host work (and more on late ones), a kernel, an all-reduce, maybe a read.
+
+    `late_by[r]` ns of host work more on rank r, `reads` the ranks that read after each all-reduce, `clock[r]` what is wrong
+    with the clock of rank r.
+    """
+    events = [[] for _ in late_by]
+    host, free, number = [0] * len(late_by), [0] * len(late_by), 0
+    for step in range(steps):
+        number += 10
+        arrivals, begun = [], list(host)
+        for r, late in enumerate(late_by):
+            host[r] += MS + late
+            start = max(free[r], host[r] + 5_000)
+            events[r] += [launch(host[r], number), work("gemm", start, MS, number)]
+            host[r] += 10_000
+            arrivals.append(start + MS + 1_000)
+            events[r].append(launch(host[r], number + 1))
+            host[r] += 10_000
+        end = max(arrivals) + 200_000
+        for r, arrival in enumerate(arrivals):
+            events[r].append(work("ncclKernel_AllReduce(x)", arrival, end - arrival, number + 1))
+            free[r] = end
+            if r in reads:
+                call = Event(Kind.CALL, "clFinish", Lane(1, 1), host[r], end + 2_000 - host[r], flags=Flag.BLOCKING)
+                events[r] += [call, replace(call, kind=Kind.READ, name="item", place=Place("train.py", 9))]
+                host[r] = end + 2_000
+            events[r].append(Event(Kind.STEP, f"ProfilerStep#{step}", Lane(1, 1), begun[r], host[r] - begun[r]))
+    return [
+        rank_of(Trace.of(e, origin_ns=10**18 + (clock[r] if clock else 0)), number=r, name=f"rank {r}")
+        for r, e in enumerate(events)
+    ]
+
+
+def launch(start, number):
+    return Event(Kind.CALL, "cudaLaunchKernel", Lane(1, 1), start, 10_000, correlation=number)
+
+
+def work(name, start, duration, number):
+    return Event(Kind.KERNEL, name, Lane(0, 7, 0), start, duration, correlation=number)
+
+
+def test_ranks_meet_and_the_late_one_is_named():
+    found = job(ranks_of(0, 0, 3 * MS, 0))
+    assert found.fidelity < 1e-6
+    assert {meet.late for meet in found.meets} == {2}
+    assert [meet.cause for meet in found.meets] == ["host work"] * 3
+    slow = found.ranks[2]
+    assert slow.late == 3
+    assert slow.imposed == pytest.approx(3 * 3 * 3 * MS, rel=0.1)  # three others, three steps, 3 ms
+    assert "Rank 2 comes last to 3 of 3" in found.verdict
+
+
+def test_a_blocked_read_on_a_fast_rank_is_a_symptom():
+    found = job(ranks_of(0, 4 * MS, reads=[0]))
+    fast = found.ranks[0]
+    assert fast.blocked > 10 * MS
+    assert 0.7 * fast.blocked < fast.symptom <= fast.blocked
+    assert fast.saved_alone == pytest.approx(0, abs=10_000)
+    (line,) = found.lines
+    assert line.price.alone == pytest.approx(0, abs=10_000)
+    assert "No read is worth fixing" in found.verdict
+
+
+def test_a_read_on_the_late_rank_costs_the_job():
+    found = job(ranks_of(0, 0, reads=[0, 1], steps=8))
+    (line,) = found.lines
+    assert line.ranks == 2
+    assert line.price.alone == found.saving
+    assert found.saving == pytest.approx(MS, rel=0.1)  # 1 ms of host work hides behind the kernel
+    assert found.plan == (0,)
+
+
+def test_clocks_are_aligned_at_the_ends_of_collectives():
+    right = job(ranks_of(0, 2 * MS, 0, reads=[0]))
+    wrong = job(ranks_of(0, 2 * MS, 0, reads=[0], clock=(0, 5 * 10**9, -(10**7))))
+    assert [rank.offset for rank in wrong.ranks] == [0, -5 * 10**9, 10**7]
+    assert wrong.fidelity < 1e-6
+    assert [m.skew for m in wrong.meets] == pytest.approx([m.skew for m in right.meets])
+    assert wrong.saving == pytest.approx(right.saving)
+
+
+def test_ranks_without_a_common_collective_are_taken_as_independent():
+    first = ranks_of(0, MS)[0]
+    alone = replace(first, number=1, collectives=tuple(replace(c, key=f"other/{c.key}") for c in first.collectives))
+    found = job([first, alone])
+    assert found.meets == ()
+    assert any("some ranks only" in note for note in found.notes)
+
+
+def test_a_job_needs_ranks_and_different_ones():
+    with pytest.raises(UserError, match="no rank"):
+        job([])
+    with pytest.raises(UserError, match="rank 0 is there twice"):
+        job([ranks_of(0)[0]] * 2)
+
+
+def dlrm(shared):
+    files = sorted((shared / "traces" / "multirank_dlrm8").glob("*.json.gz"))
+    return [rank_of(kineto.read(file), name=file.name) for file in files]
+
+
+def test_eight_real_ranks(shared):
+    found = job(dlrm(shared))
+    assert found.fidelity < 1e-3
+    skews = [round(meet.skew / 1e3) for meet in found.meets]
+    assert skews == pytest.approx([7624, 1102, 169, 125, 223, 534, 583, 886], abs=3)
+    assert [meet.late for meet in found.meets] == [7, 7, 7, 7, 7, 5, 5, 4]
+    assert found.saving / 1e6 == pytest.approx(0.88, rel=0.1)
+    assert max(rank.saved_alone for rank in found.ranks) < 0.002 * found.step
+    assert sum(rank.symptom for rank in found.ranks) > 0.9 * sum(rank.blocked for rank in found.ranks)
+
+
+def test_512_ranks_with_shifted_clocks(shared):
+    real = dlrm(shared)
+    random = np.random.default_rng(0)
+    shifts = random.integers(-(10**9), 10**9, 512)
+    many = [replace(real[n % 8], number=n, origin=real[n % 8].origin + int(shifts[n])) for n in range(512)]
+    found = job(many)
+    few = job(real)
+    assert len(found.meets) == 8
+    assert found.fidelity < 1e-3
+    assert found.saving == pytest.approx(few.saving, rel=0.01)
+    assert {meet.late % 8 for meet in found.meets} == {4, 5, 7}
+
+
+def test_tables_hold_all_that_the_job_needs(tmp_path):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("duckdb")
+    ranks = ranks_of(0, 2 * MS, 0, reads=[0, 2], clock=(0, 10**9, -(10**6)))
+    for rank in ranks:
+        fleet.store(rank, tmp_path)
+    found = job(ranks)
+    again = job(fleet.load(tmp_path))
+    assert again == found
+    by_sql = fleet.stragglers(tmp_path)
+    assert [(row["rank"], row["times"]) for row in by_sql] == [(1, 3)]
+    assert float(by_sql[0]["imposed"]) == pytest.approx(found.ranks[1].imposed)
+    (line,) = fleet.lines(tmp_path)
+    assert (line["path"], line["line"], line["ranks"]) == ("train.py", 9, 2)
+
+
+def traces(tmp_path, count):
+    trace = Trace.of([launch(0, 1), work("ncclKernel_AllReduce(x)", 20_000, MS, 1)], origin_ns=10**18)
+    for number in range(count):
+        kineto.save(replace(trace, meta=trace.meta | {"rank": number}), tmp_path / f"rank{number}.json.gz")
+    return [str(tmp_path / f"rank{number}.json.gz") for number in range(count)]
+
+
+def test_the_map_runs_over_any_executor_and_one_bad_file_costs_only_itself(tmp_path):
+    paths = traces(tmp_path, 6)
+    (tmp_path / "rank3.json.gz").write_bytes(b"nothing")
+    for executor in (None, ThreadPoolExecutor(2)):
+        parts = list(fleet.mapped(kineto.read, paths, executor))
+        assert [getattr(part, "number", "error") for part in parts] == [0, 1, 2, "error", 4, 5]
+        assert isinstance(parts[3], UserError)
+
+
+def test_dask_is_such_an_executor(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    paths = traces(tmp_path, 5)
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        parts = list(fleet.mapped(kineto.read, paths, client.get_executor()))
+    assert [part.number for part in parts] == list(range(5))
+    assert len(job(parts).meets) == 1
+
+
+def test_ranks_from_the_command_line(tmp_path):
+    from syncscope.cli.ranks import command
+
+    traces(tmp_path, 3)
+    run = CliRunner()
+    done = run.invoke(command, [str(tmp_path)], standalone_mode=False)
+    assert done.exception is None, done.output
+    assert "3 ranks, 1 collectives" in done.output
+    done = run.invoke(command, [str(tmp_path), "--format", "json"], standalone_mode=False)
+    assert len(json.loads(done.output)["ranks"]) == 3
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert isinstance(run.invoke(command, [str(empty)], standalone_mode=False).exception, UserError)
