@@ -183,7 +183,7 @@ class Draft:
             text = self._in_place_of(node, text)
         else:
             kept = [c for c in self.comments(node) if c not in text]
-            text = "\n".join([*kept, text.rstrip("\n")]).replace("\n", "\n" + self.indent(node))
+            text = f"\n{self.indent(node)}".join([*kept, text.rstrip("\n")])
         self.edits.append(Edit(self.view.span(node), text))
 
     def _in_place_of(self, node: ast.expr, text: str) -> str:
@@ -216,19 +216,17 @@ class Draft:
         return not self.indent(statement).strip() and (not rest or rest.startswith(b"#"))
 
     def insert_before(self, statement: ast.stmt, template: str, **parts: Part) -> None:
-        """Put statements before another."""
+        """Put a statement before another."""
         start = self.view.starts[statement.lineno - 1]
-        indent = self.indent(statement)
-        lines = self.code(template, **parts).rstrip("\n").split("\n")
-        self.edits.append(Edit(Span(start, start), "".join(f"{indent}{line}\n" for line in lines)))
+        code = self.code(template, **parts).rstrip("\n")
+        self.edits.append(Edit(Span(start, start), f"{self.indent(statement)}{code}\n"))
 
     def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
-        """Put statements after another."""
+        """Put a statement after another."""
         end = self._line_end(statement)
         newline = "" if self.view.code[:end].endswith(b"\n") else "\n"
-        indent = self.indent(statement)
-        lines = self.code(template, **parts).rstrip("\n").split("\n")
-        self.edits.append(Edit(Span(end, end), newline + "".join(f"{indent}{line}\n" for line in lines)))
+        code = self.code(template, **parts).rstrip("\n")
+        self.edits.append(Edit(Span(end, end), f"{newline}{self.indent(statement)}{code}\n"))
 
     def remove(self, statement: ast.stmt) -> None:
         """Take a statement out, with its lines; comments in them stay, on lines of their own."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from syncscope.rules._draft import Part
 
 LAST_BITS = "the sum may differ in its last bits, and overflows in half precision where the whole tensor's would"
-EMPTY = "an empty selection gives {} and no error"
+EMPTY = "an empty selection gives {0} and no error, and one of {0} only shares its gradient with what is left out"
 FINITE = "what is left out must be finite or its gradient is NaN"
 TEMPLATES = {  # (reduction, dtypes): code, what changes; nothing changes where that is empty
     ("sum", (Dtype.BOOL, Dtype.INT)): ("torch.where({m}, {x}, 0).sum()", ""),

@@ -14,6 +14,18 @@ from syncscope.rules.unique import simple
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
 PLAIN_SPEC = re.compile(r"|[ +<>^]?\d*(\.\d+[efg])")  # of a number; an int takes these too
+LOGGING = {
+    "print",
+    "log",
+    "info",
+    "debug",
+    "write",
+    "add_scalar",
+    "log_metric",
+    "log_metrics",
+    "set_postfix",
+    "set_description",
+}
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
 ONE_KIND = "all must be of one dtype and live on one device"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
@@ -402,4 +414,46 @@ def checked_later(site: Site, function: Function) -> Fix | None:
         "let the device check",
         Safety.SUGGEST,
         "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+    )
+
+
+def logged_rarely(site: Site, function: Function) -> Fix | None:
+    """`print(i, loss.item())` on every pass of `for i, x in enumerate(loader)`: on some passes only."""
+    statement = function.statement(site.node)
+    loop = function.loop(statement) if statement is not None else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return None
+    word = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    step = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
+    if word not in LOGGING or function.dotted(loop.iter.func) != "enumerate" or not isinstance(step, ast.Name):
+        return None
+    draft = function.draft()
+    if statement is None or not draft.alone(statement) or guarded(function, statement, loop):
+        return None
+    indent = draft.indent(statement)
+    deeper = indent + ("\t" if "\t" in indent else "    ")
+    draft.replace(statement, f"if {step.id} % 50 == 0:\n{deeper}{{call}}", call=call)
+    return draft.fix("write it down every 50 passes", Safety.SUGGEST, "it is written down on some passes only")
+
+
+def metered(site: Site, function: Function) -> Fix | None:
+    """`meter.update(loss.item(), n)`: the meter adds up on the device."""
+    tensor, call = tensor_read(site.node, function), function.parent(site.node)
+    if (
+        tensor is None
+        or function.loop(site.node) is None
+        or not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or call.func.attr != "update"
+        or site.node not in call.args
+        or not isinstance(site.node, ast.expr)
+    ):
+        return None
+    draft = function.draft()
+    draft.replace(site.node, "{t}.detach()", t=tensor)
+    return draft.fix(
+        "give the meter the tensor",
+        Safety.SUGGEST,
+        "the meter's sums are tensors, in the tensor's own dtype, and are read where it is written down",
     )

@@ -281,7 +281,7 @@ EXAMPLES = (
             return x.masked_fill(~(~torch.isnan(x)), float("-inf")).max()
         """,
         Safety.UNSAFE,
-        "x: float[n, m]",
+        "x: holes[n, m]",
     ),
 )
 

@@ -8,7 +8,8 @@ progress bars read what they are given, also where it is never shown.
 Fix safety
 ----------
 Text that is only used under an `if`, every n steps, can be made there: safe where nothing but plain expressions stands
-between. Otherwise there is no fix: write it down less often, or keep the tensors and read them together.
+between. A line in a loop that counts its passes can be written every 50 passes: suggested, not applied, because fewer lines
+are written. Otherwise there is no fix: keep the tensors, and read them together.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._reads import only_where_logged
+from syncscope.rules._reads import logged_rarely, only_where_logged
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
@@ -35,6 +36,26 @@ EXAMPLES = (
                 if step % 100 == 0:
                     print(line)
         """
+    ),
+    Example(
+        """
+        import torch
+
+        def train(model, loader):
+            for step, x in enumerate(loader):
+                loss = model(x.cuda()).mean()
+                print("loss", loss)  # !
+        """,
+        """
+        import torch
+
+        def train(model, loader):
+            for step, x in enumerate(loader):
+                loss = model(x.cuda()).mean()
+                if step % 50 == 0:
+                    print("loss", loss)
+        """,
+        Safety.SUGGEST,
     ),
     Example(
         """
@@ -76,6 +97,4 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
-        return None
-    return only_where_logged(site, function)
+    return only_where_logged(site, function) or logged_rarely(site, function)

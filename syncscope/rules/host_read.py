@@ -11,7 +11,8 @@ A value that is only logged every n steps need only be read then: safe where not
 A running total can stay on the device in float64, in which Python adds too, so the sums are equal bit for bit; unsafe,
 because the total is a tensor inside the loop (and MPS has no float64). Several reads side by side become one: safe where
 they are of one tensor, else unsafe, because all must live on one device. `max(t.item(), 1)` can stay a tensor: unsafe,
-because what needs a Python number will read it.
+because what needs a Python number will read it. Logging on some passes only, and meters that add up on the device, are
+suggested, not applied: what is written down changes.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from syncscope.rules._reads import (
     checked_later,
     clamped,
     collected,
+    logged_rarely,
     merged,
     merged_in_statement,
+    metered,
     only_where_logged,
     stacked,
     stacked_values,
@@ -98,6 +101,36 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n + 1]; steps: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def train(model, loader, optimizer, meter):
+            for step, (x, y) in enumerate(loader):
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                loss.backward()
+                optimizer.step()
+                meter.update(loss.item(), len(x))  # !
+                print(
+                    f"{step}: loss {loss.item():.4f}",  # !
+                )
+        """,
+        """
+        import torch
+
+        def train(model, loader, optimizer, meter):
+            for step, (x, y) in enumerate(loader):
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                loss.backward()
+                optimizer.step()
+                meter.update(loss.detach(), len(x))
+                if step % 50 == 0:
+                    print(
+                    f"{step}: loss {loss.item():.4f}",
+                )
+        """,
+        Safety.SUGGEST,
     ),
     Example(
         """
@@ -336,4 +369,6 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or merged_in_statement(site, function)
         or clamped(site, function)
         or checked_later(site, function)
+        or logged_rarely(site, function)
+        or metered(site, function)
     )

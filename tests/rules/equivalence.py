@@ -4,6 +4,7 @@ Inputs are described in words: `"x: float[n, c]; keep: bool[n]"`. Letters are si
 letter is; `n + 1` is never 0. Kinds:
 
     float   half, bfloat16, single or double, with NaN and inf in any place
+    holes   as float, without inf
     finite  single or double, no NaN, no inf
     normal  as finite, but of one element apart from the others: no two are equal
     int     any of the signed integers
@@ -38,6 +39,7 @@ FLOATS = {
     "float": (torch.float16, torch.bfloat16, torch.float32, torch.float64),
     "finite": (torch.float32, torch.float64),
 }
+FLOATS["holes"] = FLOATS["float"]
 FLOATS["normal"] = FLOATS["finite"]
 INTS = (torch.int8, torch.int16, torch.int32, torch.int64)
 
@@ -109,9 +111,9 @@ def tensor(draw: st.DrawFn, generator: torch.Generator, kind: str, shape: list[i
         made = torch.randn(shape, generator=generator, dtype=torch.float64)
         if kind != "normal":
             made = torch.where(torch.rand(shape, generator=generator) < 0.3, made.round(), made)  # zeros and equal ones
-        if kind == "float":
+        if kind in ("float", "holes"):
             hole = torch.tensor([float("nan"), float("inf"), -float("inf")], dtype=torch.float64)
-            which = torch.randint(0, 3, shape, generator=generator)
+            which = torch.randint(0, 3 if kind == "float" else 1, shape, generator=generator)
             made = torch.where(chance < share * draw(st.sampled_from((0.0, 0.5))), hole[which], made)
         made = made.to(kinds[dtype % len(kinds)])
     if made.dim() and draw(st.booleans()):  # the same values, not side by side

@@ -55,6 +55,18 @@ def test_a_method_with_a_string_of_many_lines() -> None:
     )
 
 
+def test_a_string_that_is_moved_keeps_its_lines() -> None:
+    code = HEAD + (
+        "def f(loader, model):\n"
+        "    for i, x in enumerate(loader):\n"
+        "        loss = model(x.cuda()).mean()\n"
+        '        print(f"""{i}\n  {loss}\n""")\n'
+    )
+    assert fixed(code, "formatted-tensor").endswith(
+        '        if i % 50 == 0:\n            print(f"""{i}\n  {loss}\n""")\n'
+    )
+
+
 def test_windows_line_endings() -> None:
     code = (
         HEAD
