@@ -145,10 +145,7 @@ def apply(frame: Frame, node: ast.Call, target: Fact, args: list[Fact], keywords
             return external(frame, node, ref, args, keywords)  # type: ignore[arg-type]  # checked by class
         return UNKNOWN
     if isinstance(ref, Function):
-        result = call_function(ref, frame, args, keywords)
-        if "synchronize" in ref.name:  # whatever it holds: people name so what waits for the device
-            frame.work = False
-        return result
+        return call_function(ref, frame, args, keywords)
     if isinstance(ref, Bound):
         return call_function(ref.function, frame, args, keywords, ref.owner)
     if isinstance(ref, Class):
@@ -1619,11 +1616,16 @@ METHODS: dict[str, Method] = {
 }
 
 
+_GATHERING = {"gather", "gather_for_metrics", "all_gather", "reduce", "pad_across_processes"}
+
+
 def assumed_method(
     frame: Frame, node: ast.Call, func: ast.Attribute, owner: Fact, args: list[Fact], keywords: Keywords
 ) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
     word = func.attr
+    if word in _GATHERING and args and _last_word(func.value).endswith(("accelerator", "fabric", "strategy")):
+        return args[0] if args[0].kind in (TENSOR, SEQUENCE) else tensor(sure=2, why=node)
     if owner.kind is NOTHING_KNOWN:
         if word in TORCH_ONLY and word not in (
             "cuda",

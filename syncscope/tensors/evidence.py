@@ -1,4 +1,4 @@
-"""What a value is used for says what it is: a few regular expressions over the whole file, far cheaper than a walk."""
+"""What a value is used for says what it is: one scan over the whole text, far cheaper than a walk over its tree."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from bisect import bisect_left
 
 from syncscope.tensors.signatures import ARRAY_LIKE, TORCH_ONLY
 
-_ATTRIBUTE = re.compile(r"(?<![\w.\])])((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)\.([a-zA-Z]\w*)\b(\(?)")
-_INDEXED = re.compile(r"(?<![\w.\])])((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)\[\s*(?::|\.\.\.|None\s*,)\s*,?")
-_ARGUMENT = re.compile(
-    r"\b(?:torch|F|torch\.(?:nn\.functional|linalg|special|fft)|nn\.functional)\.([a-z]\w*)\(\s*([A-Za-z_][\w.]*)\s*[,)]"
-)
-_NUMPY = re.compile(
-    r"^\s*(?:import numpy|from numpy|import jax|import tensorflow|import cupy|import pandas)\b", re.MULTILINE
-)
-_CALLED_ONLY = {"size", "t", "dim"}  # of numpy it is an attribute, of torch a method
+_ATTRIBUTE = re.compile(r"\.([A-Za-z]\w*)(\(?)")
+_INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
+_FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
+_BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
+_OTHER_ARRAYS = ("import numpy", "from numpy", "import jax", "import tensorflow", "import cupy", "import pandas")
+_CALLED_ONLY = frozenset(("size", "t", "dim"))  # of numpy size is an attribute, of torch a method
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
+_SPACES = ("torch", "F", "functional", "linalg", "special", "fft")
 _NOT_TENSORS = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
-_BACKWARD = re.compile(r"(?<![\w.\])])((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)\.backward\(\s*(?:\)|retain_graph|gradient|create_graph)")
-_NEITHER = {"F", "self", "cls", "torch", "np", "model", "data"}
+_NEITHER = frozenset(("F", "self", "cls", "torch", "np", "model", "data", "None", "True", "False", ""))
 # First arguments of these say nothing of a tensor.
 _NO_TENSOR = frozenset(
     """tensor as_tensor from_numpy zeros ones empty full rand randn randint randperm arange linspace device load save
@@ -33,37 +31,48 @@ _NO_TENSOR = frozenset(
 class Evidence:
     """Names (and dotted names) by the lines where they are used as only a tensor, or only an array, can be."""
 
+    __slots__ = ("_rows", "alone")
+
     def __init__(self, text: str) -> None:
-        strong: list[tuple[int, str]] = []
-        arraylike: list[tuple[int, str]] = []
-        ends = [m.start() for m in re.finditer("\n", text)]
-        for match in _ATTRIBUTE.finditer(text):
-            name, attribute, called = match.groups()
-            if attribute in TORCH_ONLY and (called or attribute not in _CALLED_ONLY):
-                rows = strong
-            elif attribute in ARRAY_LIKE:
-                rows = arraylike
-            else:
-                continue
-            if not name.startswith(_NOT_TENSORS) and name not in _NEITHER and not name.endswith(("shape", "size", "accelerator")):
-                rows.append((bisect_left(ends, match.start()) + 1, name))
-        for match in _INDEXED.finditer(text):
-            if "," in match.group():
-                arraylike.append((bisect_left(ends, match.start()) + 1, match.group(1)))
-        for match in _BACKWARD.finditer(text):
-            strong.append((bisect_left(ends, match.start()) + 1, match.group(1)))
-        for match in _ARGUMENT.finditer(text):
-            called, name = match.groups()
-            if called not in _NO_TENSOR and name not in ("self", "None", "True", "False"):
-                strong.append((bisect_left(ends, match.start()) + 1, name))
         # Where no other kind of array is imported, what only arrays have only tensors have.
-        self.alone = _NUMPY.search(text) is None
-        if self.alone:
-            strong += arraylike
-            arraylike = []
+        self.alone = not any(words in text for words in _OTHER_ARRAYS)
+        strong: list[tuple[int, str]] = []
+        arraylike: list[tuple[int, str]] = strong if self.alone else []
+        line, seen = 1, 0
+        for match in _ATTRIBUTE.finditer(text):
+            attribute, called = match.groups()
+            at = match.start()
+            name = ""
+            rows = strong
+            if attribute in TORCH_ONLY:
+                if called or attribute not in _CALLED_ONLY:
+                    name = _before(text, at)
+            elif attribute in ARRAY_LIKE:
+                name = _before(text, at)
+                rows = arraylike
+            elif called and text.endswith(_SPACES, 0, at):
+                first = _FIRST.match(text, match.end()) if attribute not in _NO_TENSOR and attribute.islower() else None
+                if first is not None and (text[at - 1] == "F" or "torch" in text[at - 20 : at] or "nn." in text[at - 14 : at]):
+                    name = first.group(1)
+            elif attribute == "backward" and called and _BACKWARD.match(text, match.end()):
+                name = _before(text, at)
+            if name and name not in _NEITHER:
+                line += text.count("\n", seen, at)
+                seen = at
+                rows.append((line, name))
+        line, seen = 1, 0
+        for match in _INDEXED.finditer(text):
+            at = match.start()
+            name = _before(text, at)
+            if name and name not in _NEITHER:
+                line += text.count("\n", seen, at)
+                seen = at
+                arraylike.append((line, name))
         strong.sort()
-        arraylike.sort()
-        self._rows = ((1, arraylike), (2, strong))
+        self._rows: tuple[tuple[int, list[tuple[int, str]]], ...] = ((2, strong),)
+        if not self.alone:
+            arraylike.sort()
+            self._rows = ((1, arraylike), (2, strong))
 
     def between(self, first: int, last: int) -> dict[str, int]:
         """Names used like a tensor in these lines, by how much that says (1: numpy has it too, 2: only torch)."""
@@ -75,3 +84,16 @@ class Evidence:
                     break
                 found[name] = weight
         return found
+
+
+def _before(text: str, end: int) -> str:
+    """The dotted name that ends here; "" when there is none, or when it cannot be a tensor's."""
+    start = end
+    while start and text[start - 1] in _NAME:
+        start -= 1
+    name = text[start:end]
+    if not name or not (name[0].isalpha() or name[0] == "_") or name.startswith(_NOT_TENSORS):
+        return ""
+    if name.endswith(("shape", "size", "accelerator")) or (start and text[start - 1] in ")]"):
+        return ""
+    return name

@@ -23,6 +23,11 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     Raises:
         SyntaxError: as `ast.parse` does, also for nesting that is too deep to follow.
     """
+    if b"torch" not in source and tree is not None:
+        return []
+    project = project or Project(alone=True)
+    if tree is None:
+        tree = project.tree(path, source)
     if tree is None:
         try:
             tree = ast.parse(source, path)
@@ -33,7 +38,11 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     if b"torch" not in source:
         return []
     try:
-        return _sites(Module(source, path, project or Project(alone=True), tree, linted=True))
+        project.keep(path, source, tree)
+        if project.last is not None:
+            project.last.release()
+        project.last = Module(source, path, project, tree, linted=True)
+        return _sites(project.last)
     except RecursionError:
         raise SyntaxError("nested too deeply to be followed", (path, 1, 1, None)) from None
 
@@ -53,9 +62,11 @@ def _sites(module: Module) -> list[Site]:
     found = [(None, wait) for wait in (frame.waits or {}).values()]
     seen = {(id(wait.node), wait.op) for _, wait in functions}
     rows = [(None, wait) for _, wait in found if (id(wait.node), wait.op) not in seen]
+    module.project.settle()
+    if not rows and not functions:
+        return []
     offsets = _Offsets(module)
     made = [_site(module, offsets, function, wait) for function, wait in (*rows, *functions)]
-    module.project.settle()
     made.sort(key=lambda site: (site.span.start, site.span.end, site.op))
     return made
 
@@ -104,7 +115,7 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
     inside = _innermost(function, node) if function is not None else None
     hot, why = heat.of_function(inside or function)
-    if wait.heat is not None and (wait.heat is heat.TRAINING or not wait.heat[0] or hot or function is None):
+    if wait.heat is not None and (not wait.heat[0] or hot or function is None):
         hot, why = wait.heat
     return Site(
         wait.op,

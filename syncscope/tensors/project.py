@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from syncscope.model.fact import Fact
@@ -17,7 +17,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 class Function:
     """A function of the project: its parameters as callers use them, and what it gives back once known."""
 
-    __slots__ = ("calls", "closure", "cls", "deep", "module", "name", "node", "passed", "result", "running", "sites")
+    __slots__ = ("calls", "closure", "cls", "module", "name", "node", "passed", "result", "running", "sites", "_decorators")
 
     def __init__(self, node: FunctionNode, module: Module, cls: Class | None = None, closure: object = None) -> None:
         self.node = node
@@ -30,19 +30,31 @@ class Function:
         self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
         self.calls: dict[tuple[object, ...], Fact] = {}  # results for particular arguments
         self.sites: object = None
-        self.deep = 0
+        self._decorators: frozenset[str] | None = None
+        module.defined.append(self)
 
-    def decorators(self) -> Iterator[str]:
+    def release(self) -> None:
+        """Break the circles that it is part of."""
+        self.closure = self.sites = self.result = None
+        self.passed.clear()
+        self.calls.clear()
+
+    def decorators(self) -> frozenset[str]:
         """Last words of the decorators: `torch.no_grad()` is "no_grad"."""
-        for node in self.node.decorator_list:
-            target = node.func if isinstance(node, ast.Call) else node
-            yield target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+        if self._decorators is None:
+            found = set()
+            for node in self.node.decorator_list:
+                target = node.func if isinstance(node, ast.Call) else node
+                found.add(target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", ""))
+            self._decorators = frozenset(found)
+        return self._decorators
 
 
 class Class:
     """A class of the project: its methods, its annotated fields, and its attributes once `__init__` was seen."""
 
     __slots__ = (
+        "ancestry",
         "attributes",
         "bases",
         "fields",
@@ -64,8 +76,10 @@ class Class:
         self.attributes: dict[str, Fact] = {}
         self.prepared = False
         self.bases: list[Fact] | None = None
+        self.ancestry: list[Class] | None = None
         self.instance: Fact | None = None
         self.used_as: dict[str, int] | None = None
+        module.defined.append(self)
         for statement in node.body:
             if isinstance(statement, FunctionNode):
                 self.methods.setdefault(statement.name, Function(statement, module, self))
@@ -73,11 +87,19 @@ class Class:
                 self.fields[statement.target.id] = statement.annotation
 
 
+    def release(self) -> None:
+        """Break the circles that it is part of."""
+        self.ancestry = self.bases = self.instance = None
+        self.methods.clear()
+        self.attributes.clear()
+
+
 class Module:
     """A parsed file and the names at its top level."""
 
     __slots__ = (
         "asked",
+        "defined",
         "evidence",
         "facts",
         "functions",
@@ -104,9 +126,20 @@ class Module:
         self.facts: dict[str, Fact] = {}
         self.asked: set[str] = set()  # names being resolved: a cycle ends here
         self.functions: list[Function] = []
+        self.defined: list[Function | Class] = []
         self.linted = linted  # its waits are wanted, and what its callers pass counts
         self.package = project.package_of(path)
         _collect(self.tree.body, self.symbols)
+
+
+    def release(self) -> None:
+        """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""
+        for each in self.defined:
+            each.release()
+        self.defined.clear()
+        self.facts.clear()
+        self.symbols.clear()
+        self.functions.clear()
 
 
 def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:
@@ -141,6 +174,10 @@ def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:
             _collect(statement.body, symbols)
 
 
+_LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
+_TREES = 40  # trees that are kept for those that import the file
+
+
 class Project:
     """Resolves imports to files of the same project, and keeps what it has parsed.
 
@@ -148,16 +185,34 @@ class Project:
     importing file. Nothing outside is read: an installed library stays a name.
     """
 
-    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 300, alone: bool = False) -> None:
+    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 5_000_000, alone: bool = False) -> None:
         self.alone = alone  # no imports are followed
         self.roots = roots
         self.limit = limit
         self.read: dict[str, str] = {}  # path -> hash of every file that an answer relied on
         self.cut: set[object] = set()  # functions that were met while they ran, or modules in which it went too deep
+        self.last: Module | None = None  # the file that was linted last: its facts can be asked for until the next
         self.unsettled: list[Function | Class] = []
         self._modules: dict[str, Module | None] = {}
         self._files: dict[str, str | None] = {}
+        self._held = 0  # bytes of source behind the modules that are kept
+        self._trees: dict[str, tuple[bytes, ast.Module]] = {}
         self._packages: dict[str, tuple[str, ...]] = {}
+
+    def tree(self, path: str, source: bytes) -> ast.Module | None:
+        """The tree of a file that was parsed before."""
+        kept = self._trees.pop(os.path.abspath(path), None)  # and put back at the end: the oldest goes first
+        if kept is None or kept[0] != source:
+            return None
+        self._trees[os.path.abspath(path)] = kept
+        return kept[1]
+
+    def keep(self, path: str, source: bytes, tree: ast.Module) -> None:
+        """Remember a tree: a file is linted by itself and read for those that import it."""
+        if not self.alone:
+            if len(self._trees) >= _TREES:
+                self._trees.pop(next(iter(self._trees)))
+            self._trees[os.path.abspath(path)] = (source, tree)
 
     def settle(self) -> None:
         """Forget the answers that depend on where the analysis of the last file came from."""
@@ -169,6 +224,13 @@ class Project:
                 what.prepared = False
                 what.attributes.clear()
         self.unsettled.clear()
+        if self._held > self.limit:  # all at once: what is kept of one module points into others
+            for module in self._modules.values():
+                if module is not None:
+                    module.release()
+            self._modules.clear()
+            self._trees.clear()
+            self._held = 0
         self.cut = set()
 
     def package_of(self, path: str) -> tuple[str, ...]:
@@ -212,14 +274,15 @@ class Project:
 
     def _open(self, file: str) -> Module | None:
         if file not in self._modules:
-            if len(self._modules) >= self.limit:
-                self._modules.pop(next(iter(self._modules)))
             self._modules[file] = None
             try:
                 source = Path(file).read_bytes()
                 self.read[file] = hashlib.blake2b(source, digest_size=16).hexdigest()
-                if _MENTIONS.search(source):
-                    self._modules[file] = Module(source, file, self)
+                if len(source) <= _LARGEST and _MENTIONS.search(source):
+                    tree = self.tree(file, source) or ast.parse(source, file)
+                    self.keep(file, source, tree)
+                    self._modules[file] = Module(source, file, self, tree)
+                    self._held += len(source)
             except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
                 pass  # an import that cannot be read tells nothing; linting that file itself says why
         return self._modules[file]

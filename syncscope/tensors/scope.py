@@ -128,11 +128,14 @@ def bases(cls: Class) -> list[Fact]:
 
 def ancestry(cls: Class) -> list[Class]:
     """A class and its bases within the project, nearest first."""
+    if cls.ancestry is not None:
+        return cls.ancestry
     found: list[Class] = [cls]
     for each in found:
         for base in bases(each):
             if isinstance(base.ref, Class) and base.ref not in found and len(found) < 20:
                 found.append(base.ref)
+    cls.ancestry = found
     return found
 
 
