@@ -198,6 +198,8 @@ def chosen_at_return(site: Site, function: Function) -> Fix | None:
     ]
     if leaves != [last] or early.value is None or last.value is None or not function.pure(early.value):
         return None
+    if not all(calm(function, s) for s in rest):
+        return None
     names = {n.id for n in ast.walk(early.value) if isinstance(n, ast.Name)}
     if any(function.disturbed(n, statement, last) for n in names) or not alike(function, early.value, last.value):
         return None
@@ -210,6 +212,26 @@ def chosen_at_return(site: Site, function: Function) -> Fix | None:
         return None
     draft.replace(last.value, f"torch.where({flag}, {{yes}}, {{no}})", yes=early.value, no=last.value)
     return draft.fix("compute both, and let the device choose", Safety.UNSAFE, BOTH)
+
+
+def calm(function: Function, statement: ast.stmt) -> bool:
+    """Whether a statement only computes: names get values of torch's own functions and losses."""
+    if isinstance(statement, ast.Assign):
+        targets = [t for target in statement.targets for t in getattr(target, "elts", [target])]
+        if not all(isinstance(t, ast.Name) for t in targets):
+            return False
+    elif not isinstance(statement, ast.Return):
+        return False
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    made = {id(c.func) for c in calls}  # nn.CrossEntropyLoss() in nn.CrossEntropyLoss()(x, y)
+    for call in calls:
+        name = function.dotted(call.func) or ""
+        if id(call) in made or (name.startswith("torch.nn.") and name.endswith("Loss")):
+            continue
+        loss = isinstance(call.func, ast.Call) and (function.dotted(call.func.func) or "").endswith("Loss")
+        if not loss and not function.pure_call(call):
+            return False
+    return not any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(statement))
 
 
 def chosen_in_expression(site: Site, function: Function) -> Fix | None:

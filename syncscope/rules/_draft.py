@@ -100,6 +100,10 @@ class Draft:
             return node
         return cast(cst.BaseExpression, node.visit(_WriteOut(self.indent(statement))))
 
+    def indented(self, expr: ast.expr, indent: str) -> cst.BaseExpression:
+        """The libcst node of an expression that moves to a block of another indentation."""
+        return cast(cst.BaseExpression, self._node(expr).visit(_WriteOut(indent)))
+
     def _node(self, expr: ast.expr) -> cst.BaseExpression:
         span = self.view.span(expr)
         if (found := self._nodes.get((span.start, span.end))) is not None:

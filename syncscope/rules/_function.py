@@ -279,11 +279,12 @@ class Function:
     def pure(self, node: ast.AST) -> bool:
         """Whether an expression can be evaluated twice, later or not at all without anybody noticing."""
         return all(
-            isinstance(n, FREE_OF_EFFECTS) and (not isinstance(n, ast.Call) or self._pure_call(n))
+            isinstance(n, FREE_OF_EFFECTS) and (not isinstance(n, ast.Call) or self.pure_call(n))
             for n in ast.walk(node)
         )
 
-    def _pure_call(self, call: ast.Call) -> bool:
+    def pure_call(self, call: ast.Call) -> bool:
+        """As `pure`, of a call alone, whatever its arguments are."""
         if self.dotted(call.func) in ("len", "float", "int", "bool", "abs", "str", "round"):
             return True
         op = self.op(call)

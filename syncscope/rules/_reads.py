@@ -433,7 +433,7 @@ def logged_rarely(site: Site, function: Function) -> Fix | None:
         return None
     indent = draft.indent(statement)
     deeper = indent + ("\t" if "\t" in indent else "    ")
-    draft.replace(statement, f"if {step.id} % 50 == 0:\n{deeper}{{call}}", call=call)
+    draft.replace(statement, f"if {step.id} % 50 == 0:\n{deeper}{{call}}", call=draft.indented(call, deeper))
     return draft.fix("write it down every 50 passes", Safety.SUGGEST, "it is written down on some passes only")
 
 

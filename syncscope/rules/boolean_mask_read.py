@@ -287,8 +287,7 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
-    mask = site.node.slice if isinstance(site.node, ast.Subscript) else site.operand
-    return f"{view.quote(mask)} is a bool tensor on the device: {view.quote(site.node)} waits to learn how many rows it keeps"
+    return f"{view.quote(site.operand)} is a bool tensor on the device: {view.quote(site.node)} waits to learn how many rows it keeps"
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:

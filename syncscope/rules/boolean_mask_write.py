@@ -16,8 +16,6 @@ times it is enough to look for its true elements once.
 
 from __future__ import annotations
 
-import ast
-
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
@@ -66,9 +64,8 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
-    mask = site.node.slice if isinstance(site.node, ast.Subscript) else site.operand
     return (
-        f"{view.quote(mask)} is a bool tensor on the device: "
+        f"{view.quote(site.operand)} is a bool tensor on the device: "
         f"writing a tensor to {view.quote(site.node)} waits to learn how many rows there are"
     )
 

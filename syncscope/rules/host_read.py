@@ -127,8 +127,8 @@ EXAMPLES = (
                 meter.update(loss.detach(), len(x))
                 if step % 50 == 0:
                     print(
-                    f"{step}: loss {loss.item():.4f}",
-                )
+                        f"{step}: loss {loss.item():.4f}",
+                    )
         """,
         Safety.SUGGEST,
     ),
