@@ -96,7 +96,7 @@ class Configs:
 
     def _find(self, folder: str) -> Config:
         if self.isolated:
-            return Config(root=folder)
+            return Config(root=os.getcwd())
         if self.named:
             return read(self.named, required=True) or Config()
         found = read(os.path.join(folder, "pyproject.toml"))

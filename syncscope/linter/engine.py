@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -173,12 +173,15 @@ def check_source(source: Source, config: Config) -> Checked:
     comments = suppressions.comments(source, tree)
     stand, silent, unused = suppressions.apply(said, comments)
     here = {id(finding): site for finding, site in zip(said, at, strict=True)}
+    nested = cache(too_deep)  # a function is asked about once, however many findings are in it
     on = [f for f in stand if config.wants(f.rule, lambda name: family(name, config.rules))]
     result = shown(path, on, config, relied)
     findings = []
     for finding in result.findings:
         one = here.get(id(finding))
-        findings.append(finding if one is None or view is None else with_fix(source, finding, one, view, config))
+        findings.append(
+            finding if one is None or view is None else with_fix(source, finding, one, view, config, nested)
+        )
     if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
         findings += [unused_allow(source, comment) for comment in unused if judged(comment, config)]
     findings.sort(key=lambda f: (f.span.start, f.rule))
@@ -252,12 +255,14 @@ def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tup
     return Checked(path, tuple(keep), Hidden(cold, unsure), relied)
 
 
-def with_fix(source: Source, finding: Finding, site: Site, view: View, config: Config) -> Finding:
+def with_fix(
+    source: Source, finding: Finding, site: Site, view: View, config: Config, nested: Callable[[ast.AST], bool]
+) -> Finding:
     """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
     rewrite = getattr(ruleset(config.rules)[finding.rule], "rewrite", None)
     if rewrite is None:
         return finding
-    if too_deep(site.function or view.tree):
+    if nested(site.function or view.tree):
         return finding
     try:
         fix: Fix | None = rewrite(site, view.function(site))
@@ -272,10 +277,23 @@ def too_deep(node: ast.AST) -> bool:
     """Whether syntax is nested deeper than a recursive parser in C should be asked to go."""
     level: list[ast.AST] = [node]
     for _ in range(DEEPEST):
-        level = [child for parent in level for child in ast.iter_child_nodes(parent)]
+        level = [child for parent in level for child in children(parent)]
         if not level:
             return False
     return True
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes below a node; names, constants and contexts have none worth a look."""
+    if isinstance(node, (ast.Name, ast.Constant)):
+        return []
+    found: list[ast.AST] = []
+    for value in vars(node).values():
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST) and not isinstance(value, (ast.expr_context, ast.operator)):
+            found.append(value)
+    return found
 
 
 def fingerprint(rule: str, source: Source, line: int, end_line: int) -> str:

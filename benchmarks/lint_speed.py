@@ -1,0 +1,142 @@
+"""How fast the linter is: `python benchmarks/lint_speed.py [folders]`.
+
+CPU seconds are user and system time of the whole process tree, start-up included, on the files that mention torch; ratios are
+of runs side by side on the same files. Without folders, four public packages of about a million and a half lines are unpacked
+into build/lint_speed (nothing of them is run). TorchFix gets an environment of its own there; where it cannot be installed,
+that is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+from typing import NamedTuple
+
+BUILD = Path(__file__).parents[1] / "build" / "lint_speed"
+PACKAGES = ("transformers==5.23.0", "timm==1.0.31", "kornia==0.9.0", "monai==1.6.1")
+TORCHFIX = "torchfix==0.7.0"
+SAMPLE = 30_000  # lines that TorchFix lints, neighbours in one package: it needs about a CPU second for 900 of them
+LINT = (sys.executable, "-m", "syncscope", "lint", "--isolated", "--exit-zero", "--statistics")
+PARSE = """
+import ast, sys
+for path in sys.argv[1:]:
+    with open(path, "rb") as file:
+        ast.parse(file.read())
+"""
+
+
+class Run(NamedTuple):
+    """What a command took: wall and CPU seconds, and the peak of its memory in MB."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def run(*command: str, cache: str = os.devnull) -> Run:
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "SYNCSCOPE_CACHE_DIR": cache, "PYTHONWARNINGS": "ignore"},
+    )
+    _, _, used = os.wait4(process.pid, 0)
+    peak = used.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return Run(time.perf_counter() - start, used.ru_utime + used.ru_stime, peak)
+
+
+def best(times: int, *command: str, cache: str = os.devnull) -> Run:
+    return min((run(*command, cache=cache) for _ in range(times)), key=lambda r: r.wall)
+
+
+def corpus() -> list[Path]:
+    folder = BUILD / "corpus"
+    for package in PACKAGES:
+        mark = folder / f".{package}"
+        if not mark.exists():
+            print(f"unpacking {package} ...", flush=True)
+            pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--target", str(folder))
+            subprocess.run([*pip, package], check=True, stderr=subprocess.DEVNULL)
+            mark.touch()
+    return [folder]
+
+
+def with_torch(folders: list[Path]) -> list[Path]:
+    files = (path for folder in folders for path in sorted(folder.rglob("*.py")))
+    return [path for path in files if path.is_file() and b"torch" in path.read_bytes()]
+
+
+def lines(files: list[Path]) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in files)
+
+
+def flake8() -> Path | None:
+    """The flake8 that has TorchFix, in an environment of its own: TorchFix wants an older libcst than we."""
+    home = BUILD / "torchfix"
+    found = home / ("Scripts" if os.name == "nt" else "bin") / "flake8"
+    if not found.exists():
+        print(f"installing {TORCHFIX} ...", flush=True)
+        venv.create(home, with_pip=True)
+        done = subprocess.run([found.with_name("python"), "-m", "pip", "install", "-q", TORCHFIX], check=False)
+        if done.returncode:
+            return None
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folders", nargs="*", type=Path, help="what to lint instead of the packages")
+    parser.add_argument("--repeat", type=int, default=3, help="take the best of so many runs of what is short")
+    said = parser.parse_args()
+    files = with_torch(said.folders or corpus())
+    names, count = list(map(str, files)), lines(files)
+    print(f"{len(files)} files that mention torch, {count:,} lines\n")
+
+    cold = run(*LINT, "--no-cache", "--jobs", "1", *names)
+    parse = run(sys.executable, "-c", PARSE, *names)
+    rate = count / cold.cpu
+    print(f"cold, one process      {cold.cpu:7.1f} CPU s  {rate:9,.0f} lines a CPU s   (at least 40,000)")
+    print(
+        f"  as a multiple of ast.parse alone   {cold.cpu / parse.cpu:5.2f}   ({count / parse.cpu:,.0f} lines a CPU s)"
+    )
+    print(f"memory                 {cold.memory / count * 1e6:7.0f} MB a million lines   (at most 300)")
+
+    two = run(*LINT, "--no-cache", "--jobs", "2", *names)
+    print(f"two processes          {cold.wall / two.wall:7.2f} times one, by the clock   (at least 1.7)")
+
+    with tempfile.TemporaryDirectory() as cache:
+        thousand = names[:1000]
+        first = run(*LINT, *thousand, cache=cache)
+        warm = best(said.repeat, *LINT, *thousand, cache=cache)
+        print(f"warm, {len(thousand)} files       {warm.wall:7.2f} s   (at most 0.5)   cold: {first.wall:.2f} s")
+
+    clean = BUILD / "clean.py"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    clean.write_text("import torch\n\n\ndef forward(x: torch.Tensor):\n    return torch.relu(x) + 1\n")
+    one = best(max(said.repeat, 5), *LINT, "--no-cache", str(clean))
+    print(f"one file               {one.wall:7.2f} s from a cold start   (at most 0.3)")
+
+    torchfix = flake8()
+    if torchfix is None:
+        print("TorchFix               not compared: it could not be installed")
+        return
+    sample = files[len(files) // 2 :]
+    while lines(sample[:-1]) > SAMPLE:
+        sample.pop()
+    theirs = run(str(torchfix), "--jobs", "1", "--isolated", "--select", "TOR", "--exit-zero", *map(str, sample))
+    ours = run(*LINT, "--no-cache", "--jobs", "1", *map(str, sample))
+    print(
+        f"TorchFix               {theirs.cpu / ours.cpu:7.1f} times our CPU s on the same {len(sample)} files   (at least 20)"
+        f"   {lines(sample) / theirs.cpu:,.0f} lines a CPU s against {lines(sample) / ours.cpu:,.0f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
