@@ -1,0 +1,101 @@
+"""What an OpenCL device can do at best, measured once: bytes per second of a copy, operations per second of a GEMM.
+
+Both are timed by the device's own stamps and kept in the user's cache directory for that platform, device and driver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+import pyopencl as cl
+
+COPY_BYTES = 64 << 20
+SIDE = 1024  # of the square matrices
+ROUNDS = 5
+GEMM = """
+#define TILE 8
+__kernel void gemm(__global const float *a, __global const float *b, __global float *c, int n) {
+    /* each work item makes TILE x TILE values, kept in registers */
+    int row = get_global_id(1) * TILE, column = get_global_id(0) * TILE;
+    float sum[TILE][TILE];
+    for (int i = 0; i < TILE; i++) for (int j = 0; j < TILE; j++) sum[i][j] = 0.0f;
+    for (int k = 0; k < n; k++) {
+        float8 right = vload8(0, b + k * n + column);
+        float line[TILE];
+        vstore8(right, 0, line);
+        for (int i = 0; i < TILE; i++) {
+            float left = a[(row + i) * n + k];
+            for (int j = 0; j < TILE; j++) sum[i][j] = fma(left, line[j], sum[i][j]);
+        }
+    }
+    for (int i = 0; i < TILE; i++) vstore8(vload8(0, sum[i]), 0, c + (row + i) * n + column);
+}
+"""
+
+
+def devices() -> list[cl.Device]:
+    """The OpenCL devices of this machine."""
+    try:
+        return [device for platform in cl.get_platforms() for device in platform.get_devices()]
+    except cl.Error:  # no platform at all
+        return []
+
+
+def ceilings(device: cl.Device, again: bool = False) -> tuple[float, float]:
+    """Bytes and floating-point operations per second of a device; from the cache unless `again`."""
+    path = _kept(device)
+    if not again and path.is_file():
+        kept = json.loads(path.read_text())
+        return float(kept["bandwidth"]), float(kept["flops"])
+    if "PoCL" in device.platform.version:
+        from syncscope.kernels import pocl_cpu
+
+        pocl_cpu.name_unknown(device)  # its compiler may not know a new CPU
+    found = _bandwidth(device), _flops(device)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w") as file:
+        json.dump({"device": device.name, "bandwidth": found[0], "flops": found[1]}, file)
+    os.replace(temporary, path)
+    return found
+
+
+def _kept(device: cl.Device) -> Path:
+    what = "|".join((device.platform.name, device.platform.version, device.name, device.driver_version))
+    name = hashlib.sha256(what.encode()).hexdigest()[:16]
+    return Path(platformdirs.user_cache_dir("syncscope")) / "ceilings" / f"{name}.json"
+
+
+def _bandwidth(device: cl.Device) -> float:
+    """A copy reads and writes each byte."""
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    source, target = (cl.Buffer(context, cl.mem_flags.READ_WRITE, COPY_BYTES) for _ in range(2))
+    cl.enqueue_fill_buffer(queue, source, np.zeros(1, np.uint8), 0, COPY_BYTES).wait()
+    best = min(_seconds(cl.enqueue_copy(queue, target, source, byte_count=COPY_BYTES)) for _ in range(ROUNDS))
+    return 2 * COPY_BYTES / best
+
+
+def _flops(device: cl.Device) -> float:
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    kernel = cl.Kernel(cl.Program(context, GEMM).build(), "gemm")
+    values = np.random.default_rng(0).random((SIDE, SIDE), np.float32)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    a, b, c = (cl.Buffer(context, flags, hostbuf=values) for _ in range(3))
+    kernel.set_args(a, b, c, np.int32(SIDE))
+    size = (SIDE // 8, SIDE // 8)
+    best = min(_seconds(cl.enqueue_nd_range_kernel(queue, kernel, size, None)) for _ in range(ROUNDS))
+    operations: float = 2 * SIDE**3 / best
+    return operations
+
+
+def _seconds(event: cl.Event) -> float:
+    event.wait()
+    return max(1, int(event.profile.end) - int(event.profile.start)) / 1e9

@@ -1,0 +1,64 @@
+import json
+
+import pytest
+
+from syncscope import kineto
+from syncscope.analysis.roofline import Ceilings, operations, roofline, traffic
+from syncscope.model.trace import Event, Kind, Lane, Trace
+
+GB, TFLOPS = 10**9, 10**12
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "types", "flops", "moved"),
+    [
+        ("aten::mm", [[2, 3], [3, 5]], ["float", "float"], 60, 4 * (6 + 15 + 10)),
+        ("aten::addmm", [[5], [2, 3], [3, 5]], ["c10::Half"] * 3, 60, 2 * (5 + 6 + 15 + 10)),
+        ("aten::bmm", [[7, 2, 3], [7, 3, 5]], ["float"] * 2, 420, 4 * (42 + 105 + 70)),
+        ("aten::linear", [[4, 2, 3], [5, 3]], ["float"] * 2, 240, 4 * (24 + 15 + 40)),
+        ("aten::add", [[8, 4], [4], []], ["float", "float", "Scalar"], 0, 4 * (32 + 4 + 32)),
+        ("aten::copy_", [[10], [10]], ["float", "long int"], 0, 10 * 4 + 10 * 8 + 10 * 8),
+        ("aten::cat", [[], []], ["TensorList", ""], 0, 0),
+        ("aten::mm", [], [], 0, 0),
+    ],
+)
+def test_operations_and_bytes_follow_from_shapes(op, shapes, types, flops, moved):
+    assert operations(op, shapes) == flops
+    assert traffic(op, shapes, types) == moved
+
+
+def recording(op, shapes, types, ns):
+    detail = json.dumps({"Input Dims": shapes, "Input type": types})
+    lane = Lane(1, 1)
+    return Trace.of(
+        [
+            Event(Kind.OP, op, lane, 0, 100, external=4, detail=detail),
+            Event(Kind.CALL, "cudaLaunchKernel", lane, 10, 10, correlation=1, external=4),
+            Event(Kind.KERNEL, "k", Lane(0, 7, 0), 50, ns, correlation=1, external=4),
+        ]
+    )
+
+
+def test_the_nearer_ceiling_bounds():
+    ceilings = Ceilings(100 * GB, 1 * TFLOPS)
+    (row,) = roofline(recording("aten::mm", [[1000, 1000], [1000, 1000]], ["float"] * 2, 4_000_000), ceilings).rows
+    assert row.bound == "arithmetic"
+    assert row.reached == pytest.approx(0.5)  # 2e9 operations in 4 ms are 0.5 TFLOPS
+    (row,) = roofline(recording("aten::relu", [[10**7]], ["float"], 1_000_000), ceilings).rows
+    assert row.bound == "memory"
+    assert row.reached == pytest.approx(0.8)  # 80 MB in 1 ms
+
+
+def test_unknown_work_is_said_to_be_unknown():
+    found = roofline(recording("aten::cudnn_convolution", [], [], 1000), Ceilings(GB, TFLOPS))
+    assert found.rows[0].bound == ""
+    assert found.known == 0
+
+
+def test_no_operator_of_a_real_recording_beats_its_device(shared):
+    trace = kineto.read(shared / "traces" / "h100_owlv2_infer_stacks_80syncs.json.gz")
+    found = roofline(trace, Ceilings(3350 * GB, 989 * TFLOPS))
+    large = [row for row in found.rows if row.time > 1_000_000]
+    assert found.known > 0.5
+    assert 0.3 < max(row.flops_share for row in large) <= 1
+    assert sum(row.time for row in found.rows) == found.total.time
