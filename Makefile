@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs clean
 
 demo: $(VENV)/ready
 	$(BIN)/python samples/demo.py
@@ -21,9 +21,6 @@ check: $(VENV)/ready
 
 docs: $(VENV)/ready
 	$(BIN)/syncscope explain --all > docs/rules.md
-
-bench: $(VENV)/ready
-	for b in benchmarks/*.py; do $(BIN)/python $$b || exit 1; done
 
 # torch comes first and pinned: a plain `torch` would bring gigabytes of CUDA libraries.
 $(VENV)/ready: pyproject.toml
