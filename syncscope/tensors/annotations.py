@@ -132,7 +132,7 @@ def _meaning(module: Module, target: Fact, why: str) -> Fact:
         if word in ("Tensor", "Parameter", "Buffer"):
             return tensor(sure=3, why=why or "annotated as a tensor")
         if word.endswith("Tensor") and word in DTYPE_NAMED:
-            # Only the name of the class is meant: people write FloatTensor for any floating dtype and LongTensor for any integer.
+            # People write FloatTensor for any tensor that is not of integers.
             dtype = DTYPE_NAMED[word]
             return tensor(dtype if dtype is not FLOAT_DTYPE else ANY_DTYPE, sure=3, why=why or f"annotated as {word}")
         if ref.startswith("torch.nn.") and word[:1].isupper():

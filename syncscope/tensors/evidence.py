@@ -19,12 +19,80 @@ _NOT_TENSORS = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.",
 _NEITHER = frozenset(("F", "self", "cls", "torch", "np", "model", "data", "None", "True", "False", ""))
 # First arguments of these say nothing of a tensor.
 _NO_TENSOR = frozenset(
-    """tensor as_tensor from_numpy zeros ones empty full rand randn randint randperm arange linspace device load save
-    is_tensor cat stack manual_seed set_default_dtype no_grad autocast compile hstack vstack get_autocast_dtype
-    Generator set_grad_enabled einsum finfo iinfo is_available range eye meshgrid concat asarray scalar_tensor
-    block_diag logspace normal set_num_threads cuda device_count broadcast_shapes concatenate dtype checkpoint wrap
-    jit trace script grad export tril_indices triu_indices result_type div floor_divide pow is_floating_point
-    add mul sub max min typename get_device_module set_float32_matmul_precision chain_matmul cartesian_prod""".split()
+    [
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "arange",
+        "linspace",
+        "device",
+        "load",
+        "save",
+        "is_tensor",
+        "cat",
+        "stack",
+        "manual_seed",
+        "set_default_dtype",
+        "no_grad",
+        "autocast",
+        "compile",
+        "hstack",
+        "vstack",
+        "get_autocast_dtype",
+        "Generator",
+        "set_grad_enabled",
+        "einsum",
+        "finfo",
+        "iinfo",
+        "is_available",
+        "range",
+        "eye",
+        "meshgrid",
+        "concat",
+        "asarray",
+        "scalar_tensor",
+        "block_diag",
+        "logspace",
+        "normal",
+        "set_num_threads",
+        "cuda",
+        "device_count",
+        "broadcast_shapes",
+        "concatenate",
+        "dtype",
+        "checkpoint",
+        "wrap",
+        "jit",
+        "trace",
+        "script",
+        "grad",
+        "export",
+        "tril_indices",
+        "triu_indices",
+        "result_type",
+        "div",
+        "floor_divide",
+        "pow",
+        "is_floating_point",
+        "add",
+        "mul",
+        "sub",
+        "max",
+        "min",
+        "typename",
+        "get_device_module",
+        "set_float32_matmul_precision",
+        "chain_matmul",
+        "cartesian_prod",
+    ]
 )
 
 
@@ -52,7 +120,9 @@ class Evidence:
                 rows = arraylike
             elif called and text.endswith(_SPACES, 0, at):
                 first = _FIRST.match(text, match.end()) if attribute not in _NO_TENSOR and attribute.islower() else None
-                if first is not None and (text[at - 1] == "F" or "torch" in text[at - 20 : at] or "nn." in text[at - 14 : at]):
+                if first is not None and (
+                    text[at - 1] == "F" or "torch" in text[at - 20 : at] or "nn." in text[at - 14 : at]
+                ):
                     name = first.group(1)
             elif attribute == "backward" and called and _BACKWARD.match(text, match.end()):
                 name = _before(text, at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.fact import UNKNOWN, Fact, Shape
 from syncscope.tensors.calls import call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -44,7 +44,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import ASKED, EXPRESSIONS, Frame, condition, evaluate
 from syncscope.tensors.functions import attribute
 from syncscope.tensors.indexing import subscript
-from syncscope.tensors.project import Function, Module
+from syncscope.tensors.project import Module
 from syncscope.tensors.scope import lookup, member
 from syncscope.tensors.statements import bind, dotted, iterated
 
@@ -70,10 +70,12 @@ _NUMBER_ATTRIBUTES = frozenset(
 
 
 def constant(frame: Frame, node: ast.Constant) -> Fact:
+    """A literal."""
     return _TYPES.get(node.value.__class__, THING)
 
 
 def name(frame: Frame, node: ast.Name) -> Fact:
+    """A name: local, of a function around it, of the module, a builtin."""
     word = node.id
     fact = frame.env.get(word)
     if fact is not None:
@@ -93,11 +95,13 @@ def name(frame: Frame, node: ast.Name) -> Fact:
 
 
 def attribute_of(frame: Frame, node: ast.Attribute) -> Fact:
+    """`owner.name`."""
     owner = frame.table[node.value.__class__](frame, node.value)
     return read_attribute(frame, node, owner)
 
 
 def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
+    """An attribute of a known owner."""
     kind = owner.kind
     word = node.attr
     if kind is TENSOR:
@@ -200,6 +204,7 @@ def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
 
 
 def binary_operation(frame: Frame, node: ast.BinOp) -> Fact:
+    """`a + b` and its kin."""
     table = frame.table
     left = table[node.left.__class__](frame, node.left)
     right = table[node.right.__class__](frame, node.right)
@@ -283,7 +288,7 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
     return UNKNOWN
 
 
-def _shape(one: Fact, other: Fact) -> object:
+def _shape(one: Fact, other: Fact) -> Shape:
     if one.shape is other.shape:
         return one.shape
     return DYNAMIC if DYNAMIC in (one.shape, other.shape) else ANY_SHAPE
@@ -294,6 +299,7 @@ def _surer(one: Fact, other: Fact) -> Fact:
 
 
 def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
+    """`-a`, `~a`, `not a`."""
     if node.op.__class__ is ast.Not:
         condition(frame, node.operand)
         return TRUTH
@@ -304,12 +310,13 @@ def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
 
 
 def comparison(frame: Frame, node: ast.Compare) -> Fact:
+    """`a < b < c`: all comparisons but the last are asked for their truth."""
     table = frame.table
     left = table[node.left.__class__](frame, node.left)
     before = node.left
     result = TRUTH
     last = len(node.ops) - 1
-    for position, (op, right_node) in enumerate(zip(node.ops, node.comparators)):
+    for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=False)):
         right = table[right_node.__class__](frame, right_node)
         operator = op.__class__
         if operator is ast.Is or operator is ast.IsNot:
@@ -369,6 +376,7 @@ def _compared(node: ast.AST, left: Fact, right: Fact) -> Fact:
 
 
 def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
+    """`a and b` as a value: all operands but the last are asked for their truth."""
     from syncscope.tensors.statements import learnt
 
     *first, last = node.values
@@ -415,6 +423,7 @@ def truth_of(frame: Frame, node: ast.expr) -> Fact:
 
 
 def conditional(frame: Frame, node: ast.IfExp) -> Fact:
+    """`a if test else b`."""
     from syncscope.tensors.statements import constant as decided
     from syncscope.tensors.statements import learnt
 
@@ -438,30 +447,32 @@ def conditional(frame: Frame, node: ast.IfExp) -> Fact:
 
 
 def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:
+    """A tuple, list or set that is written out."""
     found = []
     starred = False
     for each in node.elts:
         if each.__class__ is ast.Starred:
             starred = True
-            found.append(element(evaluate(frame, each.value)))  # type: ignore[attr-defined]  # checked by class
+            found.append(element(evaluate(frame, each.value)))
         else:
             found.append(frame.table[each.__class__](frame, each))
     if not found:
         return Fact(SEQUENCE, sure=3)
     if starred or len(found) > 24:
-        each = found[0]
+        common = found[0]
         for other in found[1:]:
-            each = join(each, other)
-        return items(each)
+            common = join(common, other)
+        return items(common)
     if all(f.kind is SCALAR for f in found) and len(found) > 4:
         return NUMBERS
     return Fact(SEQUENCE, sure=3, elements=tuple(found))
 
 
 def dictionary(frame: Frame, node: ast.Dict) -> Fact:
+    """A dict that is written out."""
     keys: dict[object, Fact] = {}
     each: Fact = UNKNOWN
-    for key, value in zip(node.keys, node.values):
+    for key, value in zip(node.keys, node.values, strict=False):
         fact = frame.table[value.__class__](frame, value)
         if key is None:
             if isinstance(fact.ref, Items) and fact.ref.keys is not None:
@@ -477,6 +488,7 @@ def dictionary(frame: Frame, node: ast.Dict) -> Fact:
 
 
 def comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Fact:
+    """A list, set or generator comprehension."""
     env = frame.env
     frame.env = dict(env)
     _generators(frame, node.generators)
@@ -486,6 +498,7 @@ def comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generator
 
 
 def dict_comprehension(frame: Frame, node: ast.DictComp) -> Fact:
+    """A dict comprehension."""
     env = frame.env
     frame.env = dict(env)
     _generators(frame, node.generators)
@@ -508,15 +521,17 @@ def _generators(frame: Frame, generators: list[ast.comprehension]) -> None:
 
 
 def formatted(frame: Frame, node: ast.JoinedStr) -> Fact:
+    """An f-string: a tensor in it is printed, so it is read."""
     for part in node.values:
         if part.__class__ is ast.FormattedValue:
-            fact = evaluate(frame, part.value)  # type: ignore[attr-defined]  # checked by class
+            fact = evaluate(frame, part.value)
             if fact.kind is TENSOR:
-                frame.emit("format", node, part.value, fact)  # type: ignore[attr-defined]  # checked by class
+                frame.emit("format", node, part.value, fact)
     return STRING
 
 
 def anonymous(frame: Frame, node: ast.Lambda) -> Fact:
+    """A lambda: its body is looked at where it stands."""
     env = frame.env
     frame.env = dict(env)
     for argument in (*node.args.args, *node.args.kwonlyargs):
@@ -527,23 +542,27 @@ def anonymous(frame: Frame, node: ast.Lambda) -> Fact:
 
 
 def walrus(frame: Frame, node: ast.NamedExpr) -> Fact:
+    """`name := value`."""
     fact = evaluate(frame, node.value)
     bind(frame, node.target, fact)
     return fact
 
 
 def starred(frame: Frame, node: ast.Starred) -> Fact:
+    """`*values` as an argument."""
     evaluate(frame, node.value)
     return UNKNOWN
 
 
 def inner_value(frame: Frame, node: ast.Await | ast.Yield | ast.YieldFrom) -> Fact:
+    """`await`, `yield`."""
     if node.value is not None:
         evaluate(frame, node.value)
     return UNKNOWN
 
 
 def slice_value(frame: Frame, node: ast.Slice) -> Fact:
+    """A slice outside of an index of its own."""
     for bound in (node.lower, node.upper, node.step):
         if bound is not None:
             evaluate(frame, bound)
@@ -582,4 +601,3 @@ EXPRESSIONS.update(
     }
 )
 ASKED[ast.BoolOp] = truth_of
-_UNUSED = (Function,)

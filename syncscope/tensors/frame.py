@@ -29,13 +29,15 @@ class Wait(NamedTuple):
 class Frame:
     """One run through a function (or a module's top level)."""
 
+    call: Callable[..., Fact]  # filled by calls.py: whatever a fact stands for, called
+
     __slots__ = (
         "clock",
         "dead",
         "depth",
         "env",
-        "guarded",
         "function",
+        "guarded",
         "heat",
         "inlined",
         "module",
@@ -96,7 +98,9 @@ class Frame:
         """The host waits here, unless the operand lives on the host."""
         if self.waits is None or fact.device is HOST:
             return
-        self.waits[(id(node), op)] = Wait(op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat)
+        self.waits[(id(node), op)] = Wait(
+            op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat
+        )
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Fact:

@@ -23,7 +23,7 @@ from syncscope.tensors.facts import (
     join,
     tensor,
 )
-from syncscope.tensors.frame import STATEMENTS, Frame, Wait
+from syncscope.tensors.frame import STATEMENTS, Frame
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Bound, Instance, ancestry, find_method, instance, is_module, outside
 
@@ -125,7 +125,9 @@ def parameters(function: Function, frame: Frame) -> None:
         elif known is UNKNOWN or known.kind is TENSOR:
             weight = frame.used.get(name, 0)
             if isinstance(default, ast.Constant) and default.value is not None:
-                known = _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
+                known = (
+                    _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
+                )
             elif weight == 2:
                 known = tensor(known.dtype, sure=2, why=f"`{name}` is used as only a tensor can be")
             elif argument.annotation is None:
@@ -136,7 +138,9 @@ def parameters(function: Function, frame: Frame) -> None:
                 elif name in _NAMED_LIKE_TENSORS and not host:
                     known = tensor(sure=1, why=f"`{name}` is what people call a tensor")
             if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
-                known = passed if passed.kind is not TENSOR or passed.sure >= known.sure else passed.but(sure=known.sure)
+                known = (
+                    passed if passed.kind is not TENSOR or passed.sure >= known.sure else passed.but(sure=known.sure)
+                )
         if known.kind is TENSOR and (host or building):  # a module is built on the host, then moved
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.sure, known.said)
         if known is not UNKNOWN:
@@ -163,7 +167,7 @@ def run(function: Function, depth: int = 0) -> Fact:
     if function.running or depth > _DEEPEST:
         module.project.cut.add(function if function.running else module)
         return promised(function)
-    with settling(function, function):
+    with Settling(function, function):
         frame = Frame(module, function, _outer(function), {} if module.linted else None, depth)
         frame.used = used(function)
         parameters(function, frame)
@@ -175,7 +179,7 @@ def run(function: Function, depth: int = 0) -> Fact:
     return function.result
 
 
-class settling:
+class Settling:
     """Mark a function as running, and what comes of it as unsettled when it met itself or another that is running.
 
     An unsettled answer depends on where the analysis came from. It serves for the file at hand and is then forgotten, so that
@@ -261,10 +265,8 @@ def call(
     names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
     if function.cls is not None and names and (owner is not None) and "staticmethod" not in function.decorators():
         names = names[1:]
-    given: dict[str, Fact] = dict(zip(names, args))
-    for name, fact in keywords.items():
-        if name is not None:
-            given[name] = fact
+    given: dict[str, Fact] = dict(zip(names, args, strict=False))
+    given.update((name, fact) for name, fact in keywords.items() if name is not None)
     if here and not function.module.linted:
         result = run(function, frame.depth + 1)
     elif here and function.result is None and not function.running:
@@ -290,7 +292,7 @@ def call(
 
 
 def all_on_host(given: dict[str, Fact]) -> bool:
-    """Whether tensors are passed, and all of them live on the host: operations do not mix devices, so what comes of them does too."""
+    """Whether tensors are passed, all from the host: operations do not mix devices, so what comes of them lives there too."""
     found = False
     for fact in given.values():
         if fact.kind is TENSOR:
@@ -314,7 +316,12 @@ def on_host(fact: Fact) -> Fact:
 def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact:
     """The result for these very arguments, when the function is small and some argument is known."""
     node = function.node
-    if function.running or frame.inlined >= _INLINED or frame.depth > _DEEPEST or (node.end_lineno or 0) - node.lineno > 60:
+    if (
+        function.running
+        or frame.inlined >= _INLINED
+        or frame.depth > _DEEPEST
+        or (node.end_lineno or 0) - node.lineno > 60
+    ):
         return UNKNOWN
     telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
     if not telling:
@@ -325,7 +332,7 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
         return known
     if len(function.calls) > 8:
         return UNKNOWN
-    with settling(function, function):
+    with Settling(function, function):
         inner = Frame(function.module, function, _outer(function), None, frame.depth + 1)
         inner.inlined = frame.inlined + 1
         inner.used = used(function)
@@ -391,7 +398,7 @@ def prepare(cls: Class) -> None:
     if cls.prepared:
         return
     cls.prepared = True
-    with settling(None, cls):
+    with Settling(None, cls):
         for name in _SET_UP:
             method = cls.methods.get(name)
             if method is not None:

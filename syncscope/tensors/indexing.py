@@ -13,7 +13,6 @@ from syncscope.tensors.facts import (
     BOOL,
     DYNAMIC,
     FLOAT,
-    INT,
     MODULE,
     NONE,
     OTHER,
@@ -193,6 +192,3 @@ def mask_like(node: ast.expr) -> int:
     if "mask" not in word or "attention" in word:
         return 0
     return 1 if any(part in word for part in ("idx", "ids", "ind")) else 2
-
-
-_UNUSED = (INT,)

@@ -7,12 +7,12 @@ import re
 
 from syncscope.model.fact import UNKNOWN, Fact, Site
 from syncscope.model.source import Place, Span
-from syncscope.tensors import expressions, heat
+from syncscope.tensors import expressions, heat, statements
 from syncscope.tensors.frame import Frame, Wait, recording
-from syncscope.tensors.functions import conclude, execute, finish, parameters, run, used
+from syncscope.tensors.functions import execute, finish, parameters, run, used
 from syncscope.tensors.project import Function, Module, Project
-from syncscope.tensors.statements import define
 
+_FILLED = (expressions.EXPRESSIONS, statements.STATEMENTS)  # importing them fills the tables of frame.py
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _ROUNDS = 3  # times that a function is looked at again because its callers turned out to pass tensors
 
@@ -127,7 +127,7 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
         wait.sure,
         hot,
         why,
-        (inside or function).node if function is not None else None,  # type: ignore[union-attr]
+        (inside or function).node if function is not None else None,
         _FactsOf(module, function),
     )
 
@@ -163,6 +163,3 @@ def _facts(module: Module, function: Function | None) -> dict[int, Fact]:
         parameters(function, frame)
         execute(frame, function.node.body)
     return frame.seen
-
-
-_UNUSED = (expressions, conclude, define)

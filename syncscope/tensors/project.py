@@ -17,7 +17,19 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 class Function:
     """A function of the project: its parameters as callers use them, and what it gives back once known."""
 
-    __slots__ = ("calls", "closure", "cls", "module", "name", "node", "passed", "result", "running", "sites", "_decorators")
+    __slots__ = (
+        "_decorators",
+        "calls",
+        "closure",
+        "cls",
+        "module",
+        "name",
+        "node",
+        "passed",
+        "result",
+        "running",
+        "sites",
+    )
 
     def __init__(self, node: FunctionNode, module: Module, cls: Class | None = None, closure: object = None) -> None:
         self.node = node
@@ -86,7 +98,6 @@ class Class:
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 self.fields[statement.target.id] = statement.annotation
 
-
     def release(self) -> None:
         """Break the circles that it is part of."""
         self.ancestry = self.bases = self.instance = None
@@ -130,7 +141,6 @@ class Module:
         self.linted = linted  # its waits are wanted, and what its callers pass counts
         self.package = project.package_of(path)
         _collect(self.tree.body, self.symbols)
-
 
     def release(self) -> None:
         """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""

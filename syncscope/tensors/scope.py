@@ -11,7 +11,9 @@ from syncscope.tensors.project import Class, Function, Module
 from syncscope.tensors.signatures import table
 
 _BUILTINS = frozenset(dir(builtins))
-_EXTERNAL = frozenset(("torch", "numpy", "math", "time", "logging", "typing", "collections", "functools", "itertools", "os", "sys", "re"))
+_EXTERNAL = frozenset(
+    ("torch", "numpy", "math", "time", "logging", "typing", "collections", "functools", "itertools", "os", "sys", "re")
+)
 
 
 class Bound:

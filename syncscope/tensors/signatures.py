@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from syncscope.model.fact import Dtype
 
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -142,8 +143,8 @@ def table() -> Table:
     raw = json.loads((Path(__file__).parent / "torch_callables.json").read_text())
     spaces = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft")
     functions = {f"{space}.{name}": entry for space in spaces for name, entry in raw[space].items()}
-    names = (frozenset(raw[key]) for key in ("modules", "distributions", "optimizers"))
-    return Table(functions, raw["torch.Tensor"], *names, raw["tags"])
+    modules, distributions, optimizers = (frozenset(raw[key]) for key in ("modules", "distributions", "optimizers"))
+    return Table(functions, raw["torch.Tensor"], modules, distributions, optimizers, raw["tags"])
 
 
 @cache
@@ -202,13 +203,9 @@ LOSSES = _words(
     multilabel_soft_margin_loss"""
 )
 # Take their sizes one by one as well as in a list.
-SPREAD = _words(
-    """view reshape expand repeat tile zeros ones empty rand randn new_zeros new_ones new_empty permute"""
-)
+SPREAD = _words("""view reshape expand repeat tile zeros ones empty rand randn new_zeros new_ones new_empty permute""")
 # Pairs (values, indices) when a dimension is named.
-PAIRED = _words(
-    """max min median mode sort topk kthvalue cummax cummin nanmedian aminmax"""
-)
+PAIRED = _words("""max min median mode sort topk kthvalue cummax cummin nanmedian aminmax""")
 # Checked for success, which the host reads; each has an `_ex` form or a switch.
 LINALG_CHECKED = _words(
     """torch.linalg.inv torch.linalg.solve torch.linalg.cholesky torch.inverse torch.cholesky torch.linalg.eigh
@@ -233,6 +230,4 @@ ARRAY_LIKE = _words(
     tolist clone abs std var max min"""
 )
 # What a method of an unknown object may mean: taken as a guess.
-SHARED = _words(
-    """item tolist cpu numpy nonzero unique any all"""
-)
+SHARED = _words("""item tolist cpu numpy nonzero unique any all""")

@@ -9,11 +9,8 @@ from syncscope.tensors import heat
 from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
-    BOOL,
     HOST,
-    INT,
     INTEGER,
-    MODULE,
     NONE,
     NUMBER,
     OTHER,
@@ -122,14 +119,15 @@ def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> Non
 
 
 def assign(frame: Frame, node: ast.Assign) -> None:
+    """`a = b = value`."""
     value = node.value
     if value.__class__ is ast.Tuple and len(node.targets) == 1 and node.targets[0].__class__ is ast.Tuple:
-        pairs(frame, node.targets[0], value)  # type: ignore[arg-type]  # checked by class
+        pairs(frame, node.targets[0], value)
         return
     fact = frame.table[value.__class__](frame, value)
     for target in node.targets:
         if target.__class__ is ast.Name:
-            name = target.id  # type: ignore[attr-defined]  # checked by class
+            name = target.id
             if fact.kind is UNKNOWN.kind and name in frame.used and frame.used[name] == 2:
                 frame.env[name] = frame.assumed(name, node)
             else:
@@ -157,6 +155,7 @@ def pairs(frame: Frame, target: ast.Tuple, value: ast.Tuple) -> None:
 
 
 def ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
+    """`a: Tensor = value`: what the value is outranks what the annotation says, unless it is unknown."""
     from syncscope.tensors.annotations import annotated
 
     fact = evaluate(frame, node.value) if node.value is not None else UNKNOWN
@@ -170,6 +169,7 @@ def ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
 
 
 def aug_assign(frame: Frame, node: ast.AugAssign) -> None:
+    """`a += value`."""
     from syncscope.tensors.expressions import binary
 
     value = evaluate(frame, node.value)
@@ -190,11 +190,13 @@ def aug_assign(frame: Frame, node: ast.AugAssign) -> None:
 
 
 def returned(frame: Frame, node: ast.Return) -> None:
+    """`return value`."""
     frame.returns.append(evaluate(frame, node.value) if node.value is not None else NONE)
     frame.dead = True
 
 
 def expression(frame: Frame, node: ast.Expr) -> None:
+    """An expression for its effect."""
     value = node.value
     if value.__class__ is not ast.Constant:
         fact = frame.table[value.__class__](frame, value)
@@ -203,6 +205,7 @@ def expression(frame: Frame, node: ast.Expr) -> None:
 
 
 def raised(frame: Frame, node: ast.Raise) -> None:
+    """`raise`: what an error message reads costs nothing until it is raised."""
     before, frame.heat = frame.heat, (False, "only when it raises")
     waits, frame.waits = frame.waits, None  # what an error message reads costs nothing until it is raised
     if node.exc is not None:
@@ -212,6 +215,7 @@ def raised(frame: Frame, node: ast.Raise) -> None:
 
 
 def stopped(frame: Frame, node: ast.stmt) -> None:
+    """`break`, `continue`: the rest of the block is not reached."""
     frame.dead = True
 
 
@@ -239,6 +243,7 @@ def merge(frame: Frame, left: Env, left_dead: bool, right: Env, right_dead: bool
 
 
 def branch(frame: Frame, node: ast.If) -> None:
+    """`if`: both ways, each with what the test teaches, joined at the end."""
     test = node.test
     condition(frame, test)
     if _main_guard(test):
@@ -391,6 +396,7 @@ def _not_a(frame: Frame, name: str, of: set[str]) -> Fact:
 
 
 def loop_while(frame: Frame, node: ast.While) -> None:
+    """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
@@ -415,6 +421,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
 
 
 def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
+    """`for`: like `while`; a loop over a loader is hot."""
     over = evaluate(frame, node.iter)
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
@@ -462,6 +469,7 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
 
 
 def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
+    """`with`."""
     before = frame.heat
     for item in node.items:
         fact = evaluate(frame, item.context_expr)
@@ -473,6 +481,7 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
 
 
 def try_block(frame: Frame, node: ast.Try) -> None:
+    """`try`: a handler starts from where the block started."""
     start = dict(frame.env)
     execute(frame, node.body)
     if not frame.dead and node.orelse:
@@ -490,6 +499,7 @@ def try_block(frame: Frame, node: ast.Try) -> None:
 
 
 def asserted(frame: Frame, node: ast.Assert) -> None:
+    """`assert`: its message costs nothing until it fails."""
     condition(frame, node.test)
     when, _ = learnt(frame, node.test)
     frame.env.update(when)
@@ -500,6 +510,7 @@ def asserted(frame: Frame, node: ast.Assert) -> None:
 
 
 def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    """A function: run at the end of the block it stands in, or when it is called."""
     if frame.function is None and frame.outer is None and frame.module.symbols.get(node.name) is node:
         fact = lookup(frame.module, node.name)
         function = fact.ref
@@ -514,6 +525,7 @@ def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
 
 
 def define_class(frame: Frame, node: ast.ClassDef) -> None:
+    """A class: its body now, its methods like functions."""
     if frame.function is None and frame.module.symbols.get(node.name) is node:
         fact = lookup(frame.module, node.name)
     else:
@@ -534,6 +546,7 @@ def define_class(frame: Frame, node: ast.ClassDef) -> None:
 
 
 def imported(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
+    """An import inside a function."""
     if frame.function is None:
         return
     for alias in node.names:
@@ -549,6 +562,7 @@ def imported(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def matched(frame: Frame, node: ast.Match) -> None:
+    """`match`: every case from the same start."""
     evaluate(frame, node.subject)
     start = frame.env
     end: Env | None = None
@@ -567,6 +581,7 @@ def matched(frame: Frame, node: ast.Match) -> None:
 
 
 def deleted(frame: Frame, node: ast.Delete) -> None:
+    """`del name`."""
     for target in node.targets:
         if isinstance(target, ast.Name):
             frame.env.pop(target.id, None)
@@ -609,4 +624,3 @@ STATEMENTS.update(
 for _name in ("TryStar", "TypeAlias"):
     if hasattr(ast, _name):
         STATEMENTS[getattr(ast, _name)] = try_block if _name == "TryStar" else nothing
-_UNUSED = (BOOL, INT, MODULE)

@@ -1,0 +1,543 @@
+"""Calls under `torch.`: functions, factories, modules, distributions, switches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from syncscope.model.fact import UNKNOWN, Dtype, Fact, Shape
+from syncscope.tensors.facts import (
+    ANY_DTYPE,
+    ANY_SHAPE,
+    ARRAY,
+    BOOL,
+    DEVICE,
+    DYNAMIC,
+    FIXED,
+    FLOAT,
+    HOST,
+    INT,
+    INTEGER,
+    MODULE,
+    NONE,
+    NUMBER,
+    NUMBERS,
+    OTHER,
+    SCALAR,
+    SEQUENCE,
+    SIZE,
+    SOMEWHERE,
+    TENSOR,
+    THING,
+    TRUTH,
+    device_of,
+    element,
+    items,
+    sequence,
+    tensor,
+)
+from syncscope.tensors.frame import Frame, holds_tensor
+from syncscope.tensors.methods import tensor_method
+from syncscope.tensors.results import (
+    device_named,
+    dimensions,
+    dtype_given,
+    flag,
+    names_dim,
+    nonzero_result,
+    one_less,
+    operand_of,
+    repeated,
+    scalar_slots,
+    subject,
+    unique_result,
+    where_made,
+)
+from syncscope.tensors.signatures import (
+    DTYPE_NAMED,
+    DTYPE_OF,
+    FACTORIES,
+    LIKE,
+    LINALG_CHECKED,
+    PAIRED,
+    table,
+)
+from syncscope.tensors.signatures import function as signature_of
+
+NOTHING_KNOWN = UNKNOWN.kind
+Keywords = dict[str | None, Fact]
+
+
+def torch_call(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], keywords: Keywords) -> Fact:
+    """A call under `torch.`: functions, factories, modules, distributions, switches."""
+    head, _, word = dotted.rpartition(".")
+    if head == "torch.nn.functional" or head in (
+        "torch",
+        "torch.linalg",
+        "torch.special",
+        "torch.fft",
+        "torch.functional",
+    ):
+        special = TORCH.get(word)
+        if special is not None:
+            found = special(frame, node, args, keywords)
+            if found is not None:
+                return found
+        if head == "torch.functional":
+            dotted = f"torch.{word}"
+        if word in FACTORIES and head == "torch":
+            return factory(frame, node, word, args, keywords)
+        signature = signature_of(dotted)
+        if signature is not None:
+            return operation(frame, node, word, dotted, signature.back, args, keywords, args, node.args)
+        if word[:1].isupper() and word.endswith("Tensor"):
+            return factory(frame, node, word, args, keywords)
+        return UNKNOWN
+    return torch_thing(frame, node, dotted, head, word, args, keywords)
+
+
+def operation(
+    frame: Frame,
+    node: ast.Call,
+    word: str,
+    dotted: str,
+    back: tuple[str, ...],
+    args: list[Fact],
+    keywords: Keywords,
+    operands: list[Fact],
+    nodes: list[ast.expr],
+) -> Fact:
+    """A torch function over tensors: the result by its schema, dtype and dimensions by its name."""
+    first = operands[0] if operands else keywords.get("input", UNKNOWN)
+    held = holds_tensor(first)
+    device = HOST
+    known = False
+    for fact in (*operands, *keywords.values()):
+        inner = holds_tensor(fact)
+        if inner is not None:
+            known = True
+            if inner.device is DEVICE:
+                device = DEVICE
+                break
+            if inner.device is SOMEWHERE:
+                device = SOMEWHERE
+        elif fact.kind is NOTHING_KNOWN and first.kind is not SCALAR:
+            device = SOMEWHERE if device is HOST else device
+            known = True
+    if not known and first.kind is not SCALAR:
+        device = SOMEWHERE  # of Python numbers alone a tensor on the host is made
+    if word in LIKE:
+        device = where_made(frame, node, keywords, first.device if first.kind is TENSOR else SOMEWHERE)
+    if dotted in LINALG_CHECKED:
+        frame.emit(
+            "linalg_check", node, nodes[0] if nodes else None, held or tensor(device=device, sure=2, why=node), 2
+        )
+    scalar_slots(frame, node, dotted, args, keywords, 0)
+    dtype = dtype_given(keywords)
+    if dtype is ANY_DTYPE:
+        dtype = DTYPE_OF.get(word) or (held.dtype if held is not None else ANY_DTYPE)
+        if word in ("where",) and len(operands) == 3:
+            dtype = operands[1].dtype if operands[1].kind is TENSOR else operands[2].dtype
+        elif word in ("sum", "cumsum", "prod") and dtype is BOOL:
+            dtype = INT
+        elif word in ("stack", "cat", "concat"):
+            each = element(first)
+            dtype = each.dtype if each.kind is TENSOR else ANY_DTYPE
+        elif word in ("matmul", "einsum", "bmm", "mm", "addmm", "gather") and held is not None:
+            dtype = held.dtype
+    sure = 3
+    shape: Shape = held.shape if held is not None else ANY_SHAPE
+    if any(f.kind is TENSOR and f.shape is DYNAMIC for f in operands):
+        shape = DYNAMIC
+    if ("T" in back and "TT" not in back) or (word in PAIRED and not names_dim(word, node, args, keywords, 1)):
+        return Fact(
+            TENSOR, dtype, device, shape, dimensions(word, held, node, args, keywords, 1), sure, node, source=held
+        )
+    if word in PAIRED or back[0].startswith("TT"):
+        width = max(len(b) for b in back)
+        values = Fact(
+            TENSOR,
+            dtype,
+            device,
+            shape,
+            held.ndim if held is not None and word in ("sort", "topk", "cummax") else None,
+            sure,
+            node,
+            source=held,
+        )
+        rest = Fact(TENSOR, INT if word in PAIRED else dtype, device, shape, values.ndim, sure, node, source=held)
+        return Fact(SEQUENCE, sure=3, elements=(values, *[rest] * (max(width, 2) - 1)))
+    if "L" in back:
+        if word == "where" and len(operands) > 1:
+            return Fact(TENSOR, dtype, device, shape, None, sure, node, source=held)
+        each = Fact(
+            TENSOR,
+            dtype,
+            device,
+            shape,
+            one_less(held) if word == "unbind" else held.ndim if held is not None else None,
+            sure,
+            node,
+            source=held,
+        )
+        return items(each)
+    if "T" in back:
+        return Fact(TENSOR, dtype, device, shape, None, sure, node, source=held)
+    return TRUTH if "B" in back else NUMBER if "N" in back else UNKNOWN
+
+
+_FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
+
+
+def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords: Keywords) -> Fact:
+    """A tensor that is made: on the host unless a device is given."""
+    first = args[0] if args else UNKNOWN
+    given = "device" in keywords
+    device = where_made(frame, node, keywords, HOST)
+    if word in ("tensor", "as_tensor", "asarray"):
+        held = holds_tensor(first)
+        if (not given and word != "tensor" and first.kind is TENSOR) or (not given and first.kind is TENSOR):
+            device = first.device
+        elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
+            device = SOMEWHERE
+        dtype = dtype_given(keywords)
+        if dtype is ANY_DTYPE:
+            dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
+        if first.kind is SEQUENCE and held is not None and first.kind is not TENSOR:
+            frame.emit("item", node, node.args[0], held, 2)
+        elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
+            sure = 3 if first.kind in (SCALAR, SEQUENCE) and word == "tensor" else 1
+            sure = min(sure, 3 if device is DEVICE else 2 if keywords["device"].ref == "torch.device" else 1)
+            made = tensor(device=device, sure=sure, why=node)
+            frame.emit("tensor_literal", node, node.args[0] if node.args else None, made)
+        ndim: int | None = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
+        if (
+            first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
+        ) or first is NUMBERS:
+            ndim = 1
+        return tensor(dtype, device, 3, node, held, FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE, ndim)
+    dtype = dtype_given(keywords)
+    if dtype is ANY_DTYPE:
+        dtype = DTYPE_OF.get(
+            word, DTYPE_NAMED.get(word, FLOAT if word in ("zeros", "ones", "empty", "eye") else ANY_DTYPE)
+        )
+    if word == "full":
+        dtype = dtype if dtype is not ANY_DTYPE else (args[1].dtype if len(args) > 1 else ANY_DTYPE)
+    if word == "arange" and dtype is ANY_DTYPE:
+        dtype = FLOAT if any(a.kind is SCALAR and a.dtype is FLOAT for a in args) else INT
+    if word in ("from_numpy", "frombuffer"):
+        return tensor(
+            first.dtype if first.kind is ARRAY else ANY_DTYPE,
+            HOST,
+            3,
+            node,
+            ndim=first.ndim if first.kind is ARRAY else None,
+        )
+    if word.endswith("Tensor") and first.kind is TENSOR:
+        device = first.device
+    elif word.endswith("Tensor") and args and not given:
+        device = HOST
+    sized = scalar_slots(frame, node, f"torch.{word}", args, keywords, 0)
+    ndim = None
+    if word in ("arange", "linspace", "randperm", "logspace", "range"):
+        ndim = 1
+    elif word == "eye":
+        ndim = 2
+    elif args and first.kind is SEQUENCE:
+        ndim = len(first.elements) or None
+    elif (
+        args
+        and word in ("zeros", "ones", "empty", "rand", "randn")
+        and not any(isinstance(a, ast.Starred) for a in node.args)
+    ):
+        ndim = len(args) if first.kind in (SCALAR, NOTHING_KNOWN) and (len(args) > 1 or first.kind is SCALAR) else None
+    return tensor(dtype, device, 3, node, None, DYNAMIC if sized else ANY_SHAPE, ndim)
+
+
+def torch_thing(
+    frame: Frame, node: ast.Call, dotted: str, head: str, word: str, args: list[Fact], keywords: Keywords
+) -> Fact:
+    """Modules, distributions, optimizers, loaders and switches."""
+    if dotted in ("torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer"):
+        first = args[0] if args else UNKNOWN
+        if first.kind is TENSOR:
+            # It moves to the device with its module.
+            return Fact(TENSOR, first.dtype, SOMEWHERE, FIXED, first.ndim, 3, node)
+        return tensor(sure=3, why=node, shape=FIXED)
+    if dotted.startswith("torch.nn.utils."):
+        if word == "clip_grad_norm_":
+            frame.work = True
+            if flag(node, "error_if_nonfinite"):
+                frame.emit("clip_grad_norm", node, node.args[0] if node.args else None, tensor(sure=3, why=node))
+            return tensor(FLOAT, sure=3, why=node, ndim=0, shape=FIXED)
+        if word == "pack_padded_sequence":
+            lengths = args[1] if len(args) > 1 else keywords.get("lengths", UNKNOWN)
+            if lengths.kind is TENSOR:
+                frame.emit("pack_padded_sequence", node, node.args[1] if len(node.args) > 1 else None, lengths)
+            return THING
+        if word == "pad_packed_sequence":
+            return sequence((tensor(FLOAT, sure=3, why=node), tensor(INT, HOST, 3, node)))
+        if word in ("parameters_to_vector", "pad_sequence"):
+            return tensor(sure=3, why=node)
+        if word in ("weight_norm", "spectral_norm", "remove_weight_norm") and args:
+            return args[0]
+        return UNKNOWN
+    if dotted.startswith("torch.nn.init."):
+        return args[0] if args and word.endswith("_") else UNKNOWN
+    if dotted.startswith("torch.nn."):
+        if word[:1].isupper():
+            return Fact(MODULE, sure=3, ref=f"torch.nn.{word}", elements=tuple(args) if word in ("Sequential",) else ())
+        return UNKNOWN
+    if dotted.startswith("torch.distributions."):
+        if word == "kl_divergence":
+            return tensor(FLOAT, sure=3, why=node)
+        if word in table().distributions:
+            held = next((f for f in (*args, *keywords.values()) if f.kind is TENSOR), None)
+            off = any(
+                k.arg == "validate_args" and isinstance(k.value, ast.Constant) and k.value.value is False
+                for k in node.keywords
+            )
+            if held is not None and not off and not word.endswith("Transform"):
+                frame.emit("distribution_validate", node, node.args[0] if node.args else node.keywords[0].value, held)
+            device = (
+                held.device
+                if held is not None
+                else SOMEWHERE
+                if any(f.kind is NOTHING_KNOWN for f in (*args, *keywords.values()))
+                else HOST
+            )
+            return Fact(
+                OTHER,
+                device=device,
+                sure=3 if held is not None else 2,
+                ref=f"torch.distributions.{word}()",
+                dtype=BOOL if off else ANY_DTYPE,
+            )
+        return UNKNOWN
+    if dotted.startswith("torch.optim."):
+        return Fact(OTHER, sure=3, ref=f"{dotted}()")
+    if dotted in ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"):
+        return Fact(OTHER, sure=3, ref="torch.utils.data.DataLoader()")
+    if word == "device" and dotted == "torch.device":
+        return THING
+    if word == "synchronize" and head in (
+        "torch.cuda",
+        "torch.xpu",
+        "torch.mps",
+        "torch.accelerator",
+        "torch.ocl",
+        "torch.npu",
+        "torch.hpu",
+    ):
+        frame.work = False
+        frame.emit("synchronize", node, None, tensor(sure=3, why=node))
+        return NONE
+    if word == "empty_cache":
+        frame.emit("empty_cache", node, None, tensor(sure=3, why=node))
+        return NONE
+    if dotted == "torch.distributed.barrier":
+        frame.emit("barrier", node, None, tensor(sure=3, why=node))
+        return NONE
+    if dotted in (
+        "torch.autograd.set_detect_anomaly",
+        "torch.autograd.detect_anomaly",
+        "torch.autograd.anomaly_mode.detect_anomaly",
+    ):
+        if not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value is False):
+            frame.emit("anomaly", node, None, tensor(sure=3, why=node))
+        return THING
+    if word == "GradScaler":
+        return Fact(OTHER, sure=3, ref="torch.amp.GradScaler()")
+    if dotted in ("torch.autograd.grad",):
+        frame.work = True
+        return items(tensor(FLOAT, sure=3, why=node))
+    if dotted == "torch.utils.checkpoint.checkpoint":
+        return frame.call(frame, node, args[0], args[1:], keywords) if args else UNKNOWN
+    if dotted == "torch.jit.script" and args:
+        return args[0]
+    if dotted.startswith("torch.hub.load") or dotted in ("torch.jit.load",):
+        return Fact(MODULE, sure=2, ref=None)
+    if head == "torch.Tensor":
+        if args and args[0].kind is TENSOR:
+            return tensor_method(frame, node, node.func, word, args[0], args[1:], keywords, node.args[:1])
+        return UNKNOWN
+    if dotted.startswith("torch.autograd.functional."):
+        return tensor(sure=2, why=node)
+    if dotted.startswith(("torch.sparse.", "torch.nested.")):
+        held = next((f for f in args if f.kind is TENSOR), None)
+        return tensor(sure=2, why=node, source=held)
+    return UNKNOWN
+
+
+Special = Callable[[Frame, ast.Call, list[Fact], Keywords], Fact | None]
+
+
+def _dynamic(op: str, dtype: Dtype | None = None, ndim: int | None = None) -> Special:
+    """A function whose result's shape depends on data."""
+
+    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+        held = subject(args, keywords, 3, node)
+        frame.emit(op, node, operand_of(node), held, 3)
+        return tensor(dtype if dtype is not None else held.dtype, held.device, 3, node, held, DYNAMIC, ndim)
+
+    return run
+
+
+def _nonzero(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
+    held = subject(args, keywords, 3, node)
+    frame.emit("nonzero", node, operand_of(node), held, 3)
+    return nonzero_result(node, held)
+
+
+def _where(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    if len(node.args) + len(node.keywords) != 1 or any(isinstance(a, ast.Starred) for a in node.args):
+        return None
+    held = subject(args, keywords, 3, node)
+    frame.emit("where", node, operand_of(node), held, 3)
+    each = tensor(INT, held.device, 3, node, held, DYNAMIC, 1)
+    return Fact(SEQUENCE, sure=3, elements=(each,) * held.ndim) if held.ndim else items(each)
+
+
+def _unique(op: str) -> Special:
+    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+        held = subject(args, keywords, 3, node)
+        frame.emit(op, node, operand_of(node), held, 3)
+        return unique_result(node, held, 3)
+
+    return run
+
+
+def _repeat_interleave(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    repeats = args[1] if len(args) > 1 else keywords.get("repeats", args[0] if len(args) == 1 else UNKNOWN)
+    return repeated(frame, node, subject(args, keywords, 3, node), repeats, keywords)
+
+
+def _one_hot(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    held = subject(args, keywords, 3, node)
+    if len(args) < 2 and "num_classes" not in keywords:
+        frame.emit("one_hot", node, operand_of(node), held, 3)
+    return tensor(INT, held.device, 3, node, held, held.shape, held.ndim + 1 if held.ndim is not None else None)
+
+
+def _reading(op: str, result: Fact = TRUTH) -> Special:
+    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+        held = subject(args, keywords, 3, node)
+        if op in ("equal", "allclose") and len(args) > 1 and device_of(*args) is HOST:
+            return result
+        frame.emit(op, node, operand_of(node), held, 3)
+        frame.work = False
+        return result
+
+    return run
+
+
+def _yes(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    return TRUTH
+
+
+def _device(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    where = device_named(node.args[0], args[0]) if node.args else SOMEWHERE
+    if node.args and isinstance(node.args[0], ast.IfExp):
+        where = DEVICE
+    return Fact(OTHER, ANY_DTYPE, where, sure=3, ref="torch.device")
+
+
+def _thing(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    return THING
+
+
+def _multinomial(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    held = subject(args, keywords, 2, node)
+    frame.emit("multinomial", node, operand_of(node), held, 1)
+    return None
+
+
+def _ctc(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    lengths = [
+        f
+        for f in (*args[2:4], keywords.get("input_lengths", UNKNOWN), keywords.get("target_lengths", UNKNOWN))
+        if f.kind is TENSOR
+    ]
+    if lengths:
+        frame.emit("ctc_loss", node, node.args[2] if len(node.args) > 2 else None, lengths[0], 2)
+    return None
+
+
+def _size_object(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    held = holds_tensor(args[0]) if args else None
+    if held is not None:
+        frame.emit("size", node, node.args[0], held)
+    return SIZE
+
+
+def _checked(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    held = next((a for a in args if a.kind is TENSOR), None)
+    if held is not None:
+        frame.emit("tensor_check", node, node.args[args.index(held)], held, 2)
+    return NONE
+
+
+def _compiled(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    return args[0] if args else THING
+
+
+def _broadcast(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    return sequence(tuple(args)) if args and all(a.kind is TENSOR for a in args) else items(tensor(sure=3, why=node))
+
+
+def _combinations(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    held = subject(args, keywords, 3, node)
+    frame.emit("combinations", node, operand_of(node), held)
+    return tensor(held.dtype, held.device, 3, node, held, FIXED, 2)
+
+
+def _tensor_split(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    held = subject(args, keywords, 3, node)
+    if len(args) > 1 and args[1].kind is TENSOR:
+        frame.emit("size", node, node.args[1], args[1])
+    return items(Fact(TENSOR, held.dtype, held.device, held.shape, held.ndim, 3, node, source=held))
+
+
+TORCH: dict[str, Special] = {
+    "nonzero": _nonzero,
+    "argwhere": _dynamic("argwhere", INT, 2),
+    "where": _where,
+    "unique": _unique("unique"),
+    "unique_consecutive": _unique("unique_consecutive"),
+    "masked_select": _dynamic("masked_select", None, 1),
+    "bincount": _dynamic("bincount", INT, 1),
+    "combinations": _combinations,
+    "repeat_interleave": _repeat_interleave,
+    "one_hot": _one_hot,
+    "equal": _reading("equal"),
+    "allclose": _reading("allclose"),
+    "is_nonzero": _reading("is_nonzero"),
+    "is_tensor": _yes,
+    "is_floating_point": _yes,
+    "is_complex": _yes,
+    "is_grad_enabled": _yes,
+    "device": _device,
+    "dtype": _thing,
+    "finfo": _thing,
+    "iinfo": _thing,
+    "load": lambda *_: UNKNOWN,
+    "multinomial": _multinomial,
+    "ctc_loss": _ctc,
+    "Size": _size_object,
+    "_check_tensor_all": _checked,
+    "_check_tensor_all_with": _checked,
+    "compile": _compiled,
+    "broadcast_tensors": _broadcast,
+    "numel": lambda *_: INTEGER,
+    "tensor_split": _tensor_split,
+    "einsum": lambda frame, node, args, keywords: Fact(
+        TENSOR,
+        next((a.dtype for a in args if a.kind is TENSOR), ANY_DTYPE),
+        device_of(*args[1:]),
+        ANY_SHAPE,
+        None,
+        3,
+        node,
+        source=next((a for a in args if a.kind is TENSOR), None),
+    ),
+}
