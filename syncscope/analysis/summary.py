@@ -20,6 +20,7 @@ from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 
+SINGLE = 512  # reads up to which each is priced by itself
 Key = tuple[str, Place | None, str, str, bool]
 
 
@@ -75,6 +76,7 @@ def _priced(report: Report, graph: Graph, members: list[list[int]], lean: Graph 
     plan = costs.plan if costs.saving >= WORTH * costs.step else ()
     report = replace(
         report,
+        reads=_each_read(report.reads, graph),
         lines=lines,
         step=costs.step,
         saving=costs.saving,
@@ -90,14 +92,32 @@ def _priced(report: Report, graph: Graph, members: list[list[int]], lean: Graph 
     return report
 
 
+def _each_read(found: tuple[Read, ...], graph: Graph) -> tuple[Read, ...]:
+    """The reads with what each single one would save; left unsaid where there are very many."""
+    if not found or len(found) > SINGLE:
+        return found
+    left = unpriced(graph)
+    alone, last = alone_and_last(graph, [[number] for number in range(len(found))], ())
+    steps = window_of(graph).steps
+    return tuple(
+        read if number in left else replace(read, saved_alone=alone[number] * steps, saved_last=last[number] * steps)
+        for number, read in enumerate(found)
+    )
+
+
 def groups(graph: Graph, lines: tuple[Line, ...], members: list[list[int]]) -> tuple[Group, ...]:
-    """The lines of each function and of each module together; shares add up, the other prices are replayed."""
+    """The lines of each function and module, and the ops of each line, together; shares add up, other prices are replayed."""
+    places = Counter(line.place for line in lines if line.place is not None)
     found = []
-    for kind in ("function", "module"):
+    for kind in ("function", "module", "line"):
         of: dict[str, list[int]] = {}
         for number, line in enumerate(lines):
-            name = (line.finding.function if line.finding and not line.function else line.function) or ""
-            name = name if kind == "function" else line.module
+            if kind == "function":
+                name = line.function or (line.finding.function if line.finding else "")
+            elif kind == "module":
+                name = line.module
+            else:
+                name = str(line.place) if line.place is not None and places[line.place] > 1 else ""
             if name:
                 of.setdefault(name, []).append(number)
         if not of:

@@ -46,6 +46,8 @@ class Read:
     fallback: bool = False
     calls: tuple[int, ...] = ()  # rows of the trace
     function: str = ""
+    saved_alone: float | None = None  # ns, in all, if only this one read were not made
+    saved_last: float | None = None  # ns, in all, if all other reads were gone already
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The reads of one function or module together. `count` and `blocked` are per step, times in ns."""
+    """The reads of one function, module or line together. `count` and `blocked` are per step, times in ns."""
 
-    kind: str  # "function" or "module"
+    kind: str  # "function", "module", or "line" where several ops read on one
     name: str
     count: float
     blocked: float
