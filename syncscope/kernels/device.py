@@ -103,3 +103,4 @@ pocl_cpu.name_unknown(device)
 context = cl.Context([device])
 is_gpu = bool(device.type & cl.device_type.GPU)
 fp64 = bool(device.double_fp_config)
+atomics64 = "cl_khr_int64_base_atomics" in device.extensions

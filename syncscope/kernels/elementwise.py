@@ -122,8 +122,7 @@ def _plan(op: Pointwise, out: torch.Tensor, tensors: Sequence[Any], dtype: torch
             raise NotNative
     if op.kind == "integer" and compute.is_floating_point:
         raise NotNative
-    number = float if compute.is_floating_point else int
-    convert: Callable[[Any], Any] = _float32 if compute == torch.float32 else number
+    convert = _CONVERT.get(compute) or functools.partial(_wrapped, bits=8 * compute.itemsize, signed=compute.is_signed)
     if not out.numel():
         return Plan(None, (), (), convert)
     layouts = [tuple(out.stride())] + [broadcast_stride(x, out.shape) for x in buffers]
@@ -150,6 +149,15 @@ def _float32(value: Any) -> float:
     ):  # half a step above the largest float32 rounds to infinity
         return x
     return x if x != x else float("inf") if x > 0 else float("-inf")
+
+
+def _wrapped(value: Any, bits: int, signed: bool) -> int:
+    """A number as an integer of so many bits holds it: as on the CPU, 300 in uint8 is 44."""
+    half = 1 << (bits - 1) if signed else 0
+    return ((int(value) + half) & ((1 << bits) - 1)) - half
+
+
+_CONVERT: dict[torch.dtype, Callable[[Any], Any]] = {torch.float32: _float32, torch.float64: float}
 
 
 def promoted(op: Pointwise, tensors: Sequence[Any]) -> torch.dtype:

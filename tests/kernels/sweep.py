@@ -28,9 +28,10 @@ OTHERS = """
     nn.functional.conv1d nn.functional.conv2d nn.functional.conv_transpose2d nn.functional.cross_entropy
     nn.functional.nll_loss nn.functional.batch_norm nn.functional.layer_norm nn.functional.max_pool2d
     nn.functional.adaptive_avg_pool2d nn.functional.embedding nn.functional.dropout nn.functional.linear
-    nn.functional.scaled_dot_product_attention unique sort topk masked_select masked_scatter index_put __getitem__
-    softmax log_softmax var_mean std var count_nonzero norm linalg.vector_norm where masked_fill view_as_complex uniform
-    normal bernoulli zeros ones full arange linspace tril_indices triu_indices to clone contiguous
+    nn.functional.interpolate nn.functional.logsigmoid nn.functional.scaled_dot_product_attention unique sort topk
+    masked_select masked_scatter index_put __getitem__ softmax log_softmax var_mean std var count_nonzero norm
+    linalg.vector_norm where masked_fill view_as_complex uniform normal bernoulli zeros ones full arange linspace
+    tril_indices triu_indices to clone contiguous
 """
 
 # Integers are computed in kernels of their own: the operators for which that matters.
@@ -62,9 +63,11 @@ class Count:
 COUNT = Count()  # of this process
 # Reached by tests of their own: PyTorch has no samples of them, or skips them on the CPU.
 ELSEWHERE = {
-    "_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward", "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl",
-    "_copy_from_and_resize", "random_", "randperm", "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "nansum",
-    "range", "view_as_real", "silu_backward", "set_",
+    "_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward",
+    "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl", "_copy_from_and_resize", "random_", "randperm",
+    "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "nansum", "range", "view_as_real",
+    "silu_backward", "set_", "upsample_nearest2d", "upsample_nearest2d_backward", "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact2d_backward",
 }  # fmt: skip
 
 

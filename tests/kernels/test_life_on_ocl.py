@@ -67,6 +67,7 @@ def test_save_load_deepcopy_and_pickle_keep_values_device_and_sharing():
         lambda p: torch.optim.AdamW(p, lr=1e-3, eps=1e-3, foreach=True),
         lambda p: torch.optim.AdamW(p, lr=1e-3, eps=1e-3, fused=True),
         lambda p: torch.optim.Adam(p, lr=1e-3, eps=1e-3, amsgrad=True),
+        lambda p: torch.optim.Adam(p, lr=1e-3, eps=1e-3, amsgrad=True, weight_decay=0.1, fused=True),
         lambda p: torch.optim.RMSprop(p, lr=1e-3, eps=1e-3),
     ],
 )

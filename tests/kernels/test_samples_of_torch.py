@@ -93,3 +93,18 @@ def test_random_numbers_repeat_those_of_the_cpu(make, ran):
 def test_in_place_and_rare_variants(run, ran):
     x = torch.linspace(-3, 3, 24).view(4, 6)
     torch.testing.assert_close(run(x.to("ocl")).cpu(), run(x.clone()))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear"])
+@pytest.mark.parametrize(
+    "how", [{"size": (14, 4)}, {"size": (1, 18)}, {"scale_factor": (2.0, 1.5)}, {"scale_factor": (0.6, 2.3)}]
+)
+def test_images_are_resized_both_ways(mode, how, ran):
+    here = torch.linspace(-1, 1, 2 * 3 * 7 * 9).view(2, 3, 7, 9).square().requires_grad_()
+    there = here.detach().to("ocl").requires_grad_()
+    expected, got = (torch.nn.functional.interpolate(x, mode=mode, **how) for x in (here, there))
+    expected.square().sum().backward()
+    got.square().sum().backward()
+    torch.testing.assert_close(got.cpu(), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=1e-4, atol=1e-4)
+    assert any("backward" in name for name in ran)

@@ -14,7 +14,9 @@ static inline void add_float(__global float *p, float value_) { ADD_BITS(float, 
 static inline void add_double(__global double *p, double value_) { ADD_BITS(double, long, atom_cmpxchg) }
 #endif
 static inline void add_int(__global int *p, int value) { atomic_add(p, value); }
+#ifdef cl_khr_int64_base_atomics
 static inline void add_long(__global long *p, long value) { atom_add((volatile __global long *)p, value); }
+#endif
 #define PUT_set(p, v) (*(p) = (v))
 #define PUT_add(p, v) JOIN(add_, T)(p, v)
 #define PUT JOIN(PUT_, MODE)

@@ -109,43 +109,17 @@ def nan_to_num(
     return apply(_NAN_TO_NUM, _fits(out, self), (self,), numbers)
 
 
-_NONE, _MEAN = 0, 1
+_LOG_SIGMOID = Pointwise("log_sigmoid", "-softplus(-self)", ("self",), kind="floating")
+_LOG_SIGMOID_BACKWARD = Pointwise("log_sigmoid_backward", "g * sigmoid(-self)", ("g", "self"), kind="floating")
 
 
-def _reduced(each: Tensor, reduction: int) -> Tensor:
-    return each if reduction == _NONE else each.mean() if reduction == _MEAN else each.sum()
+@op("log_sigmoid_forward")
+def log_sigmoid(self: Tensor) -> tuple[Tensor, Tensor]:
+    """Logarithm of the sigmoid; the buffer that the CPU keeps for its gradient stays empty."""
+    return apply(_LOG_SIGMOID, storage.empty(self.shape, self.dtype), (self,)), storage.empty([0], self.dtype)
 
 
-_DIFFERENCE = Pointwise("mse_loss", "(self - target) * (self - target)", ("self", "target"))
-_DIFFERENCE_BACKWARD = Pointwise(
-    "mse_loss_backward", "scale * (self - target) * g", ("g", "self", "target"), ("scale",)
-)
-
-
-@op("mse_loss.out")
-def mse_loss(self: Tensor, target: Tensor, reduction: int = _MEAN, *, out: Tensor) -> Tensor:
-    """Squares of differences, as they are, or their mean or sum."""
-    if reduction == _NONE:
-        return apply(_DIFFERENCE, _fits(out, self, target), (self, target))
-    each = storage.empty(result_shape((self, target)), out.dtype)
-    return out.copy_(_reduced(apply(_DIFFERENCE, each, (self, target)), reduction))
-
-
-@op("mse_loss_backward")
-def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """Gradient of the squares of differences."""
-    out = storage.empty(result_shape((grad_output, self, target)), self.dtype)
-    return mse_loss_backward_out(grad_output, self, target, reduction, grad_input=out)
-
-
-@op("mse_loss_backward.grad_input")
-def mse_loss_backward_out(
-    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, *, grad_input: Tensor
-) -> Tensor:
-    """Gradient of the squares of differences."""
-    if not grad_input.numel():
-        return grad_input
-    scale = 2.0 / self.numel() if reduction == _MEAN else 2.0
-    return apply(
-        _DIFFERENCE_BACKWARD, _fits(grad_input, grad_output, self, target), (grad_output, self, target), (scale,)
-    )
+@op("log_sigmoid_backward")
+def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:
+    """Gradient of the logarithm of the sigmoid."""
+    return apply(_LOG_SIGMOID_BACKWARD, storage.empty(self.shape, self.dtype), (grad_output, self))

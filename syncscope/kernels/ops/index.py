@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import queue, storage
+from syncscope.kernels.device import atomics64
 from syncscope.kernels.elementwise import assign_where
 from syncscope.kernels.operators import NotNative, into_out, native, op
 from syncscope.kernels.ops.copying import as_words, dense
@@ -19,7 +20,7 @@ from syncscope.kernels.programs import C_TYPE, kernel, supported
 _GROUP = (64,)
 _MASKS = (torch.bool, torch.uint8)
 _RANK = 6  # dimensions that gather and scatter walk
-_ADDABLE = (torch.float32, torch.float64, torch.int32, torch.int64)
+_ADDABLE = (torch.float32, torch.int32, *((torch.float64, torch.int64) if atomics64 else ()))
 
 
 def _size(items: int, group: int = _GROUP[0]) -> tuple[int]:
