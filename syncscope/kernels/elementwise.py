@@ -46,6 +46,7 @@ class Plan(NamedTuple):
 
 HELPERS = (programs.CL / "expressions.cl").read_text()
 _plans: dict[Any, Plan] = {}
+_PLANS = 4096
 
 
 def storable(dtype: torch.dtype) -> bool:
@@ -100,6 +101,8 @@ def apply(
     known = tuple(key)
     plan = _plans.get(known)
     if plan is None:
+        if len(_plans) >= _PLANS:  # a loss that selects by a mask has another shape on every step
+            _plans.clear()
         plan = _plans[known] = _plan(op, out, tensors, dtype)
     if not plan.size:
         return out

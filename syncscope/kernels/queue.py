@@ -59,8 +59,12 @@ def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
     with _lock:
         event = cl.enqueue_copy(_queue, target, source, dst_offset=at, is_blocking=False)
         _writes.append((event, source))
-        while _writes and _writes[0][0].command_execution_status == cl.command_execution_status.COMPLETE:
-            _writes.popleft()
+        _reap()
+
+
+def _reap() -> None:
+    while _writes and _writes[0][0].command_execution_status == cl.command_execution_status.COMPLETE:
+        _writes.popleft()
 
 
 def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str) -> None:
@@ -87,6 +91,8 @@ def finish() -> None:
     """Waits until the device has run everything queued."""
     if not in_bad_fork():
         _queue.finish()
+        with _lock:
+            _reap()
 
 
 def flush() -> None:
