@@ -287,7 +287,8 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
-    return f"{view.quote(site.operand)} is a bool tensor on the device: {view.quote(site.node)} waits to learn how many rows it keeps"
+    mask, taken = view.quote(site.operand), view.quote(site.node)
+    return f"{mask} is a bool tensor on the device: {taken} waits to learn how many rows it keeps"
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:

@@ -1,0 +1,140 @@
+"""Whole functions, made at random, before and after their fixes: names bound again, writes in between, loops, branches."""
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("hypothesis")
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rules.driver import fixed
+from rules.equivalence import arguments, assert_same, last_function, run
+
+from syncscope.model.finding import Safety
+
+HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
+SIGNATURE = """\
+def step(x: torch.Tensor, y: torch.Tensor, t: torch.LongTensor, device):
+    x, y, t = x.clone(), y.clone(), t.clone()
+"""
+STATEMENTS = (
+    "m = {f} > {c}",
+    "m = {f} > {g}",
+    "m = ~m",
+    "m = m & ({f} < 1)",
+    "m[0] = True",
+    "x = x.flatten()",
+    "x, y, t = x.flatten(), y.flatten(), t.flatten()",
+    "{f} = {g} + 1",
+    "{f} = {g}",
+    "{f} = {g}.clone()",
+    "{f} = {g}.view(-1)",
+    "{f}.zero_()",
+    "{f}[0] = {c}",
+    "i = ({f} > {c}).nonzero(as_tuple=True)",
+    "i = torch.nonzero({f} < {g}, as_tuple=True)",
+    "{f}[i] = {c}",
+    "{f}[torch.where({f} > {c})] = 0.5",
+    "{f}[m] = 0",
+    "{f}[m] = {g}[m] * 2 - {f}[m]",
+    "a = {f}[m]",
+    "a = {f}[m] + {g}[m]",
+    "out.append(({f}[m] > {g}[m]).any())",
+    "out.append((~({f}[m] > {g}[m])).all())",
+    "out.append(({f}[m] == {f}[m]).sum())",
+    "out.append({f}[m].sum())",
+    "out.append({f}[{f} > {c}].mean())",
+    "out.append(t[t > 0].sum())",
+    "out.append(len({f}.nonzero()))",
+    "out.append(torch.unique(t).numel())",
+    "lo = {f}.min().item()",
+    "hi = {f}.max().item()",
+    "v = {f}.mean().item()",
+    "v = {f}.sum()",
+    "line = f'{{v:.3f}}'",
+    "out.append(v)",
+    "out.append(line)",
+    "out += [lo, hi]",
+    "total += {f}.sum().item()",
+    "out.append(total)",
+    "{f} = {f} + torch.zeros(1).to(device)",
+    "{f} = {f} * torch.tensor(2.0, device=device)",
+    "out.append(max(v, 1.0))",
+    "i = None",
+)
+PRELUDE = (
+    "i = (x > 0).nonzero(as_tuple=True)",
+    "a = x",
+    "v = y.sum()",
+    "lo = hi = 0.0",
+    "lo, hi = x.min().item(), x.max().item()",
+    "line = ''",
+)
+BLOCKS = (
+    "for k in range(2):",
+    "if k % 2 == 0:",
+    "if {f}.sum() > {c}:",
+    "if m.any():",
+    "else:",
+    "for x in (x, y):",
+    "while total < 1 and k < 2:",
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> str:
+    """Statements of a function, in blocks up to two deep."""
+    lines = ["    " + line for line in PRELUDE if draw(st.booleans())]
+    depth, opened = 1, False
+    for _ in range(draw(st.integers(3, 12))):
+        if not opened and depth > 1 and draw(st.integers(0, 2)) == 0:
+            depth -= 1
+        names = {
+            "f": draw(st.sampled_from("xy")),
+            "g": draw(st.sampled_from("xy")),
+            "c": draw(st.sampled_from(("0", "0.5"))),
+        }
+        if depth < 3 and draw(st.integers(0, 5)) == 0:
+            block = draw(st.sampled_from(BLOCKS)).format(**names)
+            if block == "else:":
+                block = "if k:\n" + "    " * (depth + 1) + "y = y + 1\n" + "    " * depth + "else:"
+            if block.startswith("while"):
+                lines.append("    " * depth + "k += 1")
+            lines.append("    " * depth + block)
+            depth, opened = depth + 1, True
+            if block.startswith("while"):
+                lines.append("    " * depth + "k += 1")
+                opened = False
+        else:
+            lines.append("    " * depth + draw(st.sampled_from(STATEMENTS)).format(**names))
+            opened = False
+    if opened:
+        lines.append("    " * depth + "pass")
+    return "\n".join(lines)
+
+
+def program(body: str) -> str:
+    return f"{HEAD}{SIGNATURE}    m, out, total, k = x > 0, [], 0.0, 0\n{body}\n    return x, y, t, out, total\n"
+
+
+def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def same(data: st.DataObject) -> None:
+        written = program(data.draw(bodies()))
+        after = fixed(written, allowed=allowed)
+        if after == written:
+            return
+        values = data.draw(arguments(inputs))
+        assert_same(run(last_function(written), values), run(last_function(after), values), safety)
+
+    same()
+
+
+def test_safe_fixes_change_nothing() -> None:
+    examine({Safety.SAFE}, "x: float[...]; y: float[...]; t: label[...]; device: cpu", Safety.SAFE, 150)
+
+
+def test_unsafe_fixes_change_only_what_they_say() -> None:
+    inputs = "x: normal[n + 1, m + 1]; y: normal[n + 1, m + 1]; t: label[n + 1, m + 1]; device: cpu"
+    examine({Safety.SAFE, Safety.UNSAFE}, inputs, Safety.UNSAFE, 150)
