@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.kineto.scan import NOTHING, Args, Event, times
+from syncscope.kineto.values import LIMIT, exact_ns, integer, integers, nanoseconds, number, plain
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Kind, Lane, Table, Trace
 
@@ -39,8 +41,6 @@ DETAILS = (  # our names of the arguments that are kept as they are: first the r
     *("elements", "sync_kind", "wait_on_stream", "wait_on_record"),
 )
 WORDS = ("modules", "collective", "group", "group_size", "elements", "sync_kind", "wait_on_stream", "wait_on_record")
-EXACT = 2.0**43  # microseconds: up to here a double still tells nanoseconds apart
-LIMIT = 2**62
 FRAME = re.compile(r"(?P<path>.+?)\((?P<line>\d+)\): ")
 LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torchvision|lib/python3[.\d]*)/|^<")
 _COLUMNS = (
@@ -90,7 +90,6 @@ class Columns:
         """Take up a batch; `text` is the JSON list it was decoded from."""
         phases = [e.ph for e in events]
         whole = [e for e in events if e.ph == "X"]
-        exact: list[int] | None = None
         if len(whole) < len(events):
             for event in events:
                 if event.ph == "M":
@@ -99,51 +98,59 @@ class Columns:
                 self._pair(events)
         if not whole:
             return
-        start, rough = _nanoseconds([e.ts for e in whole])
-        duration, rough_too = _nanoseconds([e.dur for e in whole])
+        start, rough = nanoseconds([e.ts for e in whole])
+        duration, rough_too = nanoseconds([e.dur for e in whole])
         if rough or rough_too:
-            exact = [i for i, e in enumerate(events) if e.ph == "X"]
-            all_times = times(text)
-            start = np.array([_exact(all_times[i].ts) for i in exact], np.int64)
-            duration = np.array([_exact(all_times[i].dur or 0) for i in exact], np.int64)
+            with contextlib.suppress(msgspec.ValidationError):  # a time that is no number is lost by either way
+                exact = [t for t, phase in zip(times(text), phases, strict=True) if phase == "X"]
+                start = np.array([exact_ns(t.ts) for t in exact], np.int64)
+                duration = np.array([exact_ns(t.dur) for t in exact], np.int64)
         self._rows(whole, start, duration)
 
     def _rows(self, events: list[Event], start: Column, duration: Column) -> None:
         try:
-            kind = np.array([self._kinds[e.cat] for e in events], np.uint8)
-        except TypeError:  # a category that is a list or an object
-            kind = np.array([self._kinds[str(e.cat)] for e in events], np.uint8)
+            found = self._columns(events, start, duration)
+        except (TypeError, ValueError, OverflowError):  # something is not of the type it always is
+            found = self._columns([plain(event) for event in events], start, duration)
+        for column, part in found.items():
+            self._parts[column].append(part)
+
+    def _columns(self, events: list[Event], start: Column, duration: Column) -> dict[str, Column]:
+        kind = np.array([self._kinds[e.cat] for e in events], np.uint8)
         kept = (kind != DROPPED) & (start > -LIMIT) & (duration > -LIMIT)
+        left_out = int((~kept & (kind != DROPPED)).sum())
         if not kept.all():
-            self.lost += int((~kept & (kind != DROPPED)).sum())
             events = [e for e, k in zip(events, kept.tolist(), strict=True) if k]
             kind, start, duration = kind[kept], start[kept], duration[kept]
         args = [e.args or _NO_ARGS for e in events]
-        external = _integers([a.external for a in args])
+        external = integers([a.external for a in args])
         if (external < 0).any():
-            external = np.where(external < 0, _integers([a.external_2021 for a in args]), external)
-        add = {k: v.append for k, v in self._parts.items()}
-        add["kind"](kind)
-        add["start"](start)
-        add["duration"](duration)
-        add["external"](external)
-        add["correlation"](_integers([a.correlation for a in args]))
-        add["bytes"](_integers([a.bytes for a in args]))
-        add["name"](_codes(self._names, [e.name for e in events]))
-        add["lane"](self._lane_codes(kind, events, args))
-        own = "syncscope" in self._head
+            external = np.where(external < 0, integers([a.external_2021 for a in args]), external)
+        found = {
+            "start": start,
+            "duration": duration,
+            "external": external,
+            "correlation": integers([a.correlation for a in args]),
+            "bytes": integers([a.bytes for a in args]),
+            "name": _codes(self._names, [e.name for e in events]),
+            "lane": self._lane_codes(kind, events, args),
+        }
+        own = is_ours(self._head)
         if own:
-            kinds = _integers([a.kind for a in args])
-            kind[kinds >= 0] = kinds[kinds >= 0]
-            add["column"](_integers([a.column for a in args]).astype(np.int32))
-            add["flags"](_integers([a.flags for a in args]).astype(np.uint8))
+            kinds = integers([a.kind for a in args])
+            kind = np.where((kinds >= 0) & (kinds <= max(Kind)), kinds, kind).astype(np.uint8)
+            found["column"] = integers([a.column for a in args]).astype(np.int32)
+            found["flags"] = integers([a.flags for a in args]).astype(np.uint8)
         else:
-            add["column"](np.full(len(kind), -1, np.int32))
-            add["flags"](np.zeros(len(kind), np.uint8))
+            found["column"] = np.full(len(kind), -1, np.int32)
+            found["flags"] = np.zeros(len(kind), np.uint8)
+        found["kind"] = kind
         # Kineto has nothing to say of calls and frames beyond their columns: most events need not be looked at
         telling = range(len(kind)) if own else np.flatnonzero((kind != Kind.CALL) & (kind != Kind.PYTHON)).tolist()
-        self._placed(args, telling)
-        self._detailed(args, telling)
+        found["place"] = self._places_of(args, telling)
+        found["detail"] = self._details_of(args, telling)
+        self.lost += left_out
+        return found
 
     def _lane_codes(self, kind: Column, events: list[Event], args: list[Args]) -> Column:
         codes = _codes(self._lanes, [(e.pid, e.tid) for e in events])
@@ -155,29 +162,29 @@ class Columns:
         codes[on_device] = _codes(self._lanes, keys)
         return codes
 
-    def _placed(self, args: list[Args], rows: Iterable[int]) -> None:
+    def _places_of(self, args: list[Args], rows: Iterable[int]) -> Column:
         places, table = np.full(len(args), -1, np.int32), self._places
         for row in rows:
             a = args[row]
             if a.stack:
-                places[row] = _code(table, (1, a.stack))
+                places[row] = table[1, a.stack]
             elif a.place:
-                places[row] = _code(table, (0, a.place))
-        self._parts["place"].append(places)
+                places[row] = table[0, a.place]
+        return places
 
-    def _detailed(self, args: list[Args], rows: Iterable[int]) -> None:
+    def _details_of(self, args: list[Args], rows: Iterable[int]) -> Column:
         """Details by the text of their parts: each different one is turned into JSON once, at the end."""
         table = self._details
         codes = np.full(len(args), -1, np.int32)
         for row in rows:
             a = args[row]
             if a.collective or a.sync_kind or a.wait_on_stream is not None:
-                codes[row] = _code(table, (bytes(a.dims), bytes(a.types), *(getattr(a, k) for k in WORDS)))
+                codes[row] = table[bytes(a.dims), bytes(a.types), *(getattr(a, k) for k in WORDS)]
             elif a.dims is not NOTHING:
-                codes[row] = _code(table, (bytes(a.dims), bytes(a.types), a.modules))
+                codes[row] = table[bytes(a.dims), bytes(a.types), a.modules]
             elif a.detail is not NOTHING:
                 codes[row] = table[bytes(a.detail)]
-        self._parts["detail"].append(codes)
+        return codes
 
     def _label(self, event: Event) -> None:
         if event.args is not None and isinstance(event.name, str):
@@ -191,7 +198,7 @@ class Columns:
         for event in events:
             if event.ph not in ("B", "E"):
                 continue
-            start, _ = _nanoseconds([event.ts])
+            start, _ = nanoseconds([event.ts])
             stack = self._open.setdefault((str(event.pid), str(event.tid)), [])
             if event.ph == "B":
                 stack.append((event, int(start[0])))
@@ -217,15 +224,15 @@ class Columns:
             order = np.lexsort((-duration, start))
             for column in _COLUMNS:
                 columns[column] = columns[column][order]
-        own = head.get("syncscope")
         names = tuple(n if isinstance(n, str) else str(n) for n in self._names)
         details: list[Any] = [_detail(key) for key in self._details]
-        if isinstance(own, dict) and isinstance(own.get("lanes"), list):
-            lanes = _own_lanes(list(self._lanes), own["lanes"])
+        if is_ours(head):
+            lanes = _own_lanes(list(self._lanes), head["syncscope"]["lanes"])
             places: list[Place | None] = [_place(text) for _, text in self._places]
-            meta = own.get("meta") or {}
-            meta["notes"] = [*meta.get("notes", ()), *notes] if notes else meta.get("notes")
-            meta = {k: v for k, v in meta.items() if v is not None or k != "notes"}
+            meta = head["syncscope"].get("meta")
+            meta = dict(meta) if isinstance(meta, dict) else {}
+            if notes:
+                meta["notes"] = [*(meta.get("notes") or ()), *notes]
         else:
             lanes = [_lane(key, self._labels) for key in self._lanes]
             places = [_place(t) if how == 0 else innermost(t) for how, t in self._places]
@@ -261,67 +268,14 @@ def innermost(stack: str) -> Place | None:
     return next((f for f in frames if not LIBRARY.search(f.path)), frames[0] if frames else None)
 
 
-def _nanoseconds(values: list[Any]) -> tuple[Column, bool]:
-    """Microseconds as written -> ns, and whether doubles were too coarse for them; -LIMIT is unreadable."""
-    try:
-        numbers = np.array(values)
-    except (ValueError, OverflowError):
-        numbers = np.array([str(v) for v in values])
-    if numbers.dtype.kind in "iu" and len(values) and abs(numbers).max() < LIMIT // 1000:
-        return numbers.astype(np.int64) * 1000, False
-    try:
-        floats = numbers.astype(np.float64)
-    except (ValueError, TypeError):
-        floats = np.array([_float(v) for v in values])
-    good = np.abs(floats) < LIMIT / 1000
-    floats = np.where(good, floats, 0.0)
-    whole = np.floor(floats)
-    ns = whole.astype(np.int64) * 1000 + np.rint((floats - whole) * 1000).astype(np.int64)
-    return np.where(good, ns, -LIMIT), bool((np.abs(floats) >= EXACT).any())
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except (ValueError, TypeError):
-        return float("nan")
-
-
-def _exact(value: Any) -> int:
-    if value is None or (value != 0 and not abs(value) < LIMIT // 1000):
-        return -LIMIT
-    return int((value * 1000).to_integral_value()) if value else 0
-
-
-def _integers(values: list[Any]) -> Column:
-    """Integers, also where they are written as text; -1 is what cannot be read as one."""
-    try:
-        found = np.array(values, np.int64)
-    except (ValueError, TypeError, OverflowError):
-        return np.array([_integer(v) for v in values], np.int64)
-    return found
-
-
-def _integer(value: Any) -> int:
-    try:
-        number = int(value)
-    except (ValueError, TypeError, OverflowError):
-        return -1
-    return number if -(2**63) <= number < 2**63 else -1
-
-
-def _code(table: Table[Any], value: Any) -> int:
-    try:
-        return table[value]
-    except TypeError:  # a list or an object where a name was expected
-        return table[str(value)]
-
-
 def _codes(table: Table[Any], values: list[Any]) -> Column:
-    try:
-        return np.array([table[v] for v in values], np.int32)
-    except TypeError:
-        return np.array([_code(table, v) for v in values], np.int32)
+    return np.array([table[v] for v in values], np.int32)
+
+
+def is_ours(head: dict[str, Any]) -> bool:
+    """Whether a file says that this package wrote it."""
+    own = head.get("syncscope")
+    return isinstance(own, dict) and isinstance(own.get("lanes"), list)
 
 
 def _merged(codes: Column, values: list[Any]) -> tuple[Any, list[Any]]:
@@ -346,30 +300,24 @@ def _place(text: Any) -> Place | None:
 
 
 def _own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:
-    known = {(pid, tid): Lane(process, thread, device, label) for pid, tid, process, thread, device, label in table}
+    known = {}
+    for entry in table:
+        if isinstance(entry, list) and len(entry) == 6 and isinstance(entry[4], int):
+            pid, tid, process, thread, device, label = entry
+            known[pid, tid] = Lane(number(process, text=True), number(thread, text=True), device, str(label))
     return [known.get(tuple(key[:2])) or _lane(key, {}) for key in keys]
 
 
 def _lane(key: Any, labels: dict[tuple[Any, Any], str]) -> Lane:
-    if not isinstance(key, tuple):
-        return Lane(key, 0)
     pid, tid = key[0], key[1]
     label = labels.get((str(pid), str(tid)), "")
     if len(key) == 2:
-        return Lane(_number(pid), _number(tid), -1, label)
-    device = _integer(key[2])
+        return Lane(number(pid), number(tid), -1, label)
+    device = integer(key[2])
     if device < 0:
-        device = max(0, _integer(pid))
-    stream = _number(key[3] if key[3] is not None and key[3] != "" else tid)
-    return Lane(_number(pid), stream, device, label)
-
-
-def _number(text: Any) -> int | str:
-    """A number written as text, `stream 7` too, as the number."""
-    if isinstance(text, int):
-        return int(text)
-    found = re.fullmatch(r"(?:stream )?(-?\d{1,18})", str(text))
-    return int(found[1]) if found else str(text)
+        device = max(0, integer(pid))
+    stream = number(key[3] if key[3] is not None and key[3] != "" else tid)
+    return Lane(number(pid), stream, device, label)
 
 
 def _name_kinds(columns: dict[str, Column], names: tuple[str, ...], places: list[Place | None]) -> None:
@@ -393,7 +341,7 @@ def _by_name(names: tuple[str, ...], test: Callable[[str], bool]) -> NDArray[np.
 
 def _meta(head: dict[str, Any], start: Column, notes: list[str]) -> dict[str, Any]:
     """What the file says of the recording; its first event begins at 0 from now on."""
-    base = _integer(head.get("baseTimeNanoseconds", 0))
+    base = integer(head.get("baseTimeNanoseconds", 0))
     first = int(start.min()) if len(start) else 0
     start -= first
     meta: dict[str, Any] = {"origin_ns": max(base, 0) + first}
@@ -401,7 +349,8 @@ def _meta(head: dict[str, Any], start: Column, notes: list[str]) -> dict[str, An
         meta["devices"] = head["deviceProperties"]
     job = head.get("distributedInfo")
     if isinstance(job, dict):
-        meta |= {k: job[k] for k in ("rank", "world_size", "backend") if k in job}
+        meta |= {k: job[k] for k in ("rank", "world_size") if isinstance(job.get(k), int)}
+        meta |= {k: job[k] for k in ("backend",) if isinstance(job.get(k), str)}
     for key in ("record_shapes", "with_stack"):
         if head.get(key):
             meta[key] = True

@@ -78,7 +78,7 @@ class Times(msgspec.Struct, gc=False):
 
     ph: Any = None
     ts: Decimal | None = None
-    dur: Decimal | None = None
+    dur: Decimal | None = Decimal(0)
 
 
 _EVENTS = msgspec.json.Decoder(list[Event])
