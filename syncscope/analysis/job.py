@@ -356,7 +356,7 @@ def _verdict(
         return f"No prices: the joint replay ends {error:.1%} away from the recording.{told}"
     blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)
     because = f" Of {_ms(blocked)} blocked on all ranks, {_ms(symptom)} are waits for other ranks."
-    if saving < WORTH * step:
+    if saving <= WORTH * step:
         gain = f"without any, the job's {_ms(step)} would be {_ms(max(0.0, saving))} shorter"
         return f"No read is worth fixing: {gain}.{because}{told}"
     gain = f"takes {_ms(step - saving)} instead of {_ms(step)} ({saving / step:.1%} less)"

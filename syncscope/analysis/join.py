@@ -53,7 +53,8 @@ class Join:
         """The rule that knows a read: that of its finding, else the hazard that shows itself by such an op."""
         if finding is not None:
             return finding.rule
-        return next((name for name, seen_as in self._seen_as.items() if op in seen_as), "")
+        known = [(seen_as.index(op), name) for name, seen_as in self._seen_as.items() if op in seen_as]
+        return min(known)[1] if known else ""  # the first names are most the rule's own
 
     @property
     def unseen(self) -> tuple[Finding, ...]:
