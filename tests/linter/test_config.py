@@ -1,7 +1,13 @@
 """[tool.syncscope.lint]: the nearest table wins, every key is checked, the command line has the last word."""
 
+import re
+import tomllib
+from pathlib import Path
+
 import pytest
 from linter.conftest import MASKS, READS
+
+from syncscope.linter.config import KEYS, parsed
 
 
 def table(text: str) -> str:
@@ -77,3 +83,11 @@ def test_exclude_leaves_out_what_is_found_but_not_what_is_named(door):
         "train_old.py",
         "vendored/train.py",
     ]
+
+
+def test_the_docs_show_every_key_and_only_these():
+    text = (Path(__file__).parents[2] / "docs" / "lint.md").read_text()
+    shown = next(block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "tool.syncscope" in block)
+    table = tomllib.loads(shown)["tool"]["syncscope"]["lint"]
+    assert set(table) == set(KEYS)
+    assert parsed(table, "pyproject.toml", shown).min_confidence == "medium"
