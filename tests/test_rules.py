@@ -11,6 +11,7 @@ import pytest
 from rules.driver import findings, fixed
 
 from syncscope import rules
+from syncscope.analysis.join import Join
 from syncscope.errors import UserError
 from syncscope.model.finding import Safety
 from syncscope.rules import Example, Rule
@@ -99,6 +100,25 @@ def test_a_rule_explains_itself(name: str, rule: Rule) -> None:
 def test_each_op_belongs_to_one_rule() -> None:
     assert set(rules.claims(RULES)) == set(OPS)
     assert sum(len(rule.OPS) for rule in RULES.values()) == len(OPS)
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        ("item", "host-read"),
+        ("bool", "tensor-in-condition"),
+        ("nonzero", "nonzero"),
+        ("index", "boolean-mask-read"),
+        ("mask_read", "boolean-mask-read"),
+        ("index_put_", "boolean-mask-write"),
+        ("to", "host-copy"),
+        ("synchronize", "explicit-synchronize"),
+        ("format", "formatted-tensor"),
+    ],
+)
+def test_what_a_trace_shows_has_its_rule(op: str, name: str) -> None:
+    hazards = [rules.hazard(name, rule) for name, rule in RULES.items()]
+    assert Join((), hazards).rule(op, None) == name
 
 
 def test_rules_cost_little_to_import() -> None:

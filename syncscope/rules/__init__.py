@@ -179,9 +179,13 @@ def claims(rules: Mapping[str, Rule]) -> dict[str, str]:
 
 
 def hazard(name: str, rule: Rule) -> Hazard:
-    """What other rooms need to know of a rule."""
+    """What other rooms need to know of a rule; `seen_as` begins with the names that are most its own.
+
+    Our recorder names a read as the inference names a site, torch's profiler by its operator, with or without `aten::`.
+    """
     summary, _, prose = inspect.cleandoc(rule.__doc__ or "").partition("\n")
-    return Hazard(name, summary, prose.strip(), (*rule.OPS, *rule.SEEN_AS))  # our own recorder names reads by their op
+    short = (op.removeprefix("aten::") for op in rule.SEEN_AS)
+    return Hazard(name, summary, prose.strip(), tuple(dict.fromkeys((*rule.OPS, *short, *rule.SEEN_AS))))
 
 
 def sections(rule: Rule) -> dict[str, str]:

@@ -21,7 +21,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
 OPS = ("cpu",)
-SEEN_AS = ("aten::_to_copy", "aten::copy_")
+SEEN_AS = ("to", "aten::_to_copy", "aten::copy_")
 EXAMPLES = (
     Example(
         """

@@ -23,7 +23,7 @@ from syncscope.rules._conditions import checked_later, chosen, chosen_at_return,
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
 OPS = ("condition",)
-SEEN_AS = ("aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
+SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 EXAMPLES = (
     Example(
         """
