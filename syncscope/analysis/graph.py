@@ -102,6 +102,9 @@ class Graph:
     guessed: int = 0  # waits whose target was guessed from times
     ops: int = 0
     origin: int = 0  # time 0, ns of the trace
+    overlap: float = (
+        0.0  # the part of the host's calls in which two threads were in one, though they are put into one order
+    )
 
 
 class Layout:
@@ -174,6 +177,7 @@ class Layout:
             guessed=sum(w.guessed and bool(targets[w.row]) for w in self._held),
             ops=len(work.start),
             origin=host.origin,
+            overlap=host.overlap,
         )
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:
@@ -284,6 +288,8 @@ class _Host:
         self.gap = np.maximum(0.0, begin - reach)
         self.began = np.maximum(begin, reach)
         self.cost = np.maximum(0.0, end - self.began)
+        length = float((end - begin).sum())
+        self.overlap = float((np.minimum(reach, end) - begin).clip(0.0).sum()) / length if length else 0.0
 
 
 class _Work:

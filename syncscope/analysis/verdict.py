@@ -7,6 +7,7 @@ from syncscope.analysis.price import unpriced
 from syncscope.model.report import Line, Report
 
 GATE = 0.05  # a replay that is further off than this gives no prices
+OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved to be worth a change
 
 
@@ -62,6 +63,10 @@ def remarks(report: Report, graph: Graph) -> tuple[str, ...]:
         said.append(f"{graph.odd:,} of {graph.ops:,} device events began late for no recorded reason; kept as late")
     if graph.guessed:
         said.append(f"what {_count(graph.guessed, 'call')} waited for is inferred from times")
+    if graph.overlap > OVERLAP:
+        said.append(
+            f"{graph.overlap:.0%} of the time in launches and waits two threads were in one at once; they are replayed in turns"
+        )
     if any(read.function for read in report.reads):
         said.append("lines are those on which the enclosing functions begin: the profiler records no others")
     return tuple(said)

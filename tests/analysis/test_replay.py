@@ -145,3 +145,14 @@ def test_back_pressure_stops_the_host(monkeypatch):
     assert free.ends[0] >= 20 * 100_000
     ends, _ = replay_all(graph, np.ones((20, len(graph.reads)), bool))
     assert ends[0] == pytest.approx(free.end)
+
+
+def test_threads_that_overlap_are_told():
+    trace = timeline("""
+        host    a.<item     >...b
+        loader  .....c.d.........
+        gpu     .AAAAAAAAAA......BB
+        gpu2    ......C.D.......
+    """)
+    assert graph_of(trace).overlap > 0.1
+    assert graph_of(timeline("host a.b\ngpu .A.B")).overlap == 0
