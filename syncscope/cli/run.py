@@ -6,9 +6,9 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from syncscope.errors import UserError
 if TYPE_CHECKING:
     from syncscope.model.trace import Trace
 
+INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process that runs the program
 WIDEST = 140  # columns; wider lines are hard to follow
 
 
@@ -63,22 +64,19 @@ def command(
     target, rest = (module, arguments) if module else (arguments[0], arguments[1:])
     if not module and not os.path.isfile(target):
         raise UserError(f"{target}: no such script", "give the script as you give it to python")
-    folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
     schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
-
-    def program() -> int:
+    if INSIDE in os.environ:
+        folder = Path(os.environ.pop(INSIDE))
         return _record(target, rest, bool(module), folder, Path(output), device, schedule, quiet)
-
-    me = os.getpid()
+    folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
+    options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
+    options += [f"--output={output}", *(["--quiet"] if quiet else []), *(["-m", target] if module else ["--", target])]
     try:
-        if not hasattr(os, "fork"):
-            return program()
-        status = _supervised(program)
+        status = _supervised([*options, *rest], folder)
         if status < 0 or any(folder.iterdir()):
             _recover(folder, Path(output), quiet)
     finally:
-        if os.getpid() == me:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
     if status < 0:
         _die_as(-status)
     return status
@@ -94,33 +92,21 @@ def _writable(output: str) -> Path:
         raise UserError(f"{output} cannot be written: {error.strerror}", "choose another folder with -o") from None
 
 
-def _supervised(program: Callable[[], int]) -> int:
-    """Runs the program in a child, so that somebody is left when it is killed; its exit code, or minus its signal."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = program()
-        except UserError as error:
-            click.echo(f"error: {error}", err=True)
-            code = 2
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 1
-        sys.exit(code)  # through the interpreter's own end: the program may have registered with atexit
-    passed_on = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2]
-    before = {number: signal.signal(number, lambda n, _: os.kill(child, n)) for number in passed_on}
+def _supervised(arguments: list[str], folder: Path) -> int:
+    """Runs the program in a process of its own, so that somebody is left when it is killed; its exit code, or minus its
+    signal. A fresh interpreter, not a fork: who knows which threads and drivers a `sitecustomize` has begun in this one."""
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+    command = [sys.executable, *flags, "-m", "syncscope", "run", *arguments]
+    child = subprocess.Popen(command, env={**os.environ, INSIDE: str(folder)})
+    passed_on = [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT]
+    before = {number: signal.signal(number, lambda n, _: child.send_signal(n)) for number in passed_on}
     if sys.stdin is not None and sys.stdin.isatty():  # the terminal tells the child as well
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    else:
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, lambda n, _: os.kill(child, n))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        _, status = os.waitpid(child, 0)
+        return child.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return os.waitstatus_to_exitcode(status)
 
 
 def _die_as(number: int) -> None:
@@ -147,7 +133,6 @@ def _record(
     from syncscope.tracers.session import Session
 
     me = os.getpid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     session = Session(spool=folder, on_trace=lambda trace: _keep(trace, target, output, quiet), **schedule)
     line = contextlib.nullcontext() if quiet else live.Line(session)
     with retarget.to(device), session, line:

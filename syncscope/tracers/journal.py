@@ -1,6 +1,7 @@
 """What Python saw (reads, operators, steps), written as it comes beside the hook's spool, in the same 64-byte records.
 
-Memory stays flat and a killed process leaves what it knew: rows go to disk every few thousand, and once a second at a step.
+Memory stays flat and a killed process leaves what it knew: rows go to disk every few thousand, and once a second at a step or
+a read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from syncscope.tracers.columns import Builder
 READ, OP, STEP, ANNOTATION = 7, 8, 9, 10  # record types after the hook's own
 KINDS = {READ: Kind.READ, OP: Kind.OP, STEP: Kind.STEP, ANNOTATION: Kind.ANNOTATION}
 BATCH = 4096  # rows between two writes
-FLUSH = 1_000_000_000  # ns after which a step writes what there is
+FLUSH = 1_000_000_000  # ns after which a step or a read writes what there is
 
 
 class Journal:
@@ -45,7 +46,7 @@ class Journal:
     def read(self, record: reads.Record) -> None:
         """A line has read."""
         self._reads.append(record)
-        if len(self._reads) > BATCH:
+        if len(self._reads) > BATCH or record.end - self._flushed > FLUSH:
             self.flush()
 
     def operator(self, name: str, start: int, end: int, fallback: bool) -> None:

@@ -26,13 +26,13 @@ def run(target: str, arguments: Sequence[str], *, module: bool) -> int:
         UserError: there is no such script.
     """
     sys.argv = [target, *arguments]
+    if not sys.flags.safe_path:  # there stands where we come from
+        sys.path[0] = os.getcwd() if module else str(Path(target).resolve().parent)
     try:
         if module:
-            sys.path.insert(0, os.getcwd())
             runpy.run_module(target, run_name="__main__", alter_sys=True)
         else:
             code = compiled(target)
-            sys.path.insert(0, str(Path(target).resolve().parent))
             main: dict[str, Any] = sys.modules["__main__"].__dict__
             main.clear()
             main |= {"__name__": "__main__", "__file__": target, "__builtins__": builtins, "__spec__": None}

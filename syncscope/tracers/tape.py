@@ -192,7 +192,7 @@ def cut(trace: Trace, began: int, ended: int | None) -> Trace:
 def recover(folder: Path) -> Trace | None:
     """The trace of a process that died while it recorded into this folder; None where it left nothing.
 
-    The journal is written at least once a second at a step, the hook's spool with every call.
+    The journal is written once a second at a step or a read, the hook's spool with every call.
     """
     files = [path for pattern in ("*.spool", "*.rows") for path in sorted(folder.glob(pattern))]
     if not files:
