@@ -60,8 +60,8 @@ def parse(function: Function) -> tuple[cst.Module, dict[tuple[int, int], cst.Bas
         shift = start - len(head)
     try:
         wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
-    except cst.ParserSyntaxError as error:  # Python that is newer than libcst's grammar
-        raise Unfit(f"libcst cannot read the code around: {error.message}") from error
+    except (cst.ParserSyntaxError, cst.CSTValidationError) as error:  # newer than libcst's grammar, or `for* x in y`
+        raise Unfit(f"libcst cannot read the code around: {error}") from error
     spans = wrapper.resolve(ByteSpanPositionProvider)
     nodes = {
         (span.start + shift, span.start + span.length + shift): node
@@ -98,7 +98,7 @@ class Draft:
         statement = self.function.statement(origin)
         if origin.lineno == origin.end_lineno or statement is None:
             return node
-        return cast(cst.BaseExpression, node.visit(_WriteOut(self.indent(statement))))
+        return cast(cst.BaseExpression, node.visit(_WriteOut(self.function.indent(statement))))
 
     def indented(self, expr: ast.expr, indent: str) -> cst.BaseExpression:
         """The libcst node of an expression that moves to a block of another indentation."""
@@ -110,7 +110,7 @@ class Draft:
             return found
         try:
             return cst.parse_expression(f"({self.view.text(expr)})")
-        except cst.ParserSyntaxError as error:
+        except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
             raise Unfit(f"libcst cannot read {self.view.quote(expr)}") from error
 
     def code(self, template: str, **parts: Part) -> str:
@@ -173,7 +173,7 @@ class Draft:
             and statement.targets == [binds[0]]
             and statement not in gone
             and function.pure(statement.value)
-            and self.alone(statement)
+            and self.function.alone(statement)
         ):
             self.remove(statement)
             gone.append(statement)
@@ -187,7 +187,7 @@ class Draft:
             text = self._in_place_of(node, text)
         else:
             kept = [c for c in self.comments(node) if c not in text]
-            text = f"\n{self.indent(node)}".join([*kept, text.rstrip("\n")])
+            text = f"\n{self.function.indent(node)}".join([*kept, text.rstrip("\n")])
         self.edits.append(Edit(self.view.span(node), text))
 
     def _in_place_of(self, node: ast.expr, text: str) -> str:
@@ -208,29 +208,18 @@ class Draft:
             tight = True
         return f"({text})" if tight else text
 
-    def indent(self, statement: ast.stmt) -> str:
-        """The white space before a statement that begins its line."""
-        start = self.view.starts[statement.lineno - 1]
-        return self.view.code[start : start + statement.col_offset].decode()
-
-    def alone(self, statement: ast.stmt) -> bool:
-        """Whether nothing else stands on the lines of a statement but a comment."""
-        span = self.view.span(statement)
-        rest = self.view.code[span.end :].split(b"\n", 1)[0].strip()
-        return not self.indent(statement).strip() and (not rest or rest.startswith(b"#"))
-
     def insert_before(self, statement: ast.stmt, template: str, **parts: Part) -> None:
         """Put a statement before another."""
         start = self.view.starts[statement.lineno - 1]
         code = self.code(template, **parts).rstrip("\n")
-        self.edits.append(Edit(Span(start, start), f"{self.indent(statement)}{code}\n"))
+        self.edits.append(Edit(Span(start, start), f"{self.function.indent(statement)}{code}\n"))
 
     def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
         """Put a statement after another."""
         end = self._line_end(statement)
         newline = "" if self.view.code[:end].endswith(b"\n") else "\n"
         code = self.code(template, **parts).rstrip("\n")
-        self.edits.append(Edit(Span(end, end), f"{newline}{self.indent(statement)}{code}\n"))
+        self.edits.append(Edit(Span(end, end), f"{newline}{self.function.indent(statement)}{code}\n"))
 
     def remove(self, statement: ast.stmt) -> None:
         """Take a statement out, with its lines; comments in them stay, on lines of their own."""
@@ -238,7 +227,7 @@ class Draft:
             self.edits.append(Edit(self.view.span(statement), "pass"))
         else:
             start, end = self.view.starts[statement.lineno - 1], self._line_end(statement)
-            indent = self.indent(statement)
+            indent = self.function.indent(statement)
             kept = "".join(f"{indent}{c}\n" for c in self.comments(statement, end))
             self.edits.append(Edit(Span(start, end), kept))
 
@@ -258,7 +247,7 @@ class Draft:
     def head_to_assignment(self, statement: ast.If, name: str, template: str, **parts: Part) -> bool:
         """Turn `if test: one statement` into `name = test`; False where it is not laid out on lines of its own."""
         body = statement.body[0]
-        if body.lineno <= (statement.test.end_lineno or 0) or not self.alone(body):
+        if body.lineno <= (statement.test.end_lineno or 0) or not self.function.alone(body):
             return False
         span, line = self.view.span(statement), self.view.starts[body.lineno - 1]
         tested = self.view.span(statement.test).end

@@ -152,3 +152,26 @@ def test_an_empty_file_and_a_file_of_nothing_but_torch_are_clean(door):
 def test_masks_behind_a_form_feed_are_placed_right(door):
     door.write("x.py", "\f\n" + MASKS + "\f\n" + MASKS.replace("loss(", "again("))
     assert [line for _, line, _ in door("lint").lines] == [7, 16]
+
+
+FOUND = {  # by tests/fuzz_lint.py
+    "libcst wants a space that Python does not": """\
+import torch
+
+def train(x: torch.Tensor, steps):
+    seen = 0.0
+    for* step in range(steps):
+        loss = (x * step).sum()
+        value = loss.item()
+        if step % 3 == 0:
+            seen = value
+    return seen
+""",
+}
+
+
+@pytest.mark.parametrize("code", FOUND.values(), ids=FOUND)
+def test_what_fuzzing_found_stays_mended(code):
+    import fuzz_lint
+
+    assert fuzz_lint.check(code.encode()) != "broken"
