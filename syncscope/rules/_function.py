@@ -100,6 +100,17 @@ class Function:
                 return block
         return []
 
+    def indent(self, statement: ast.stmt) -> str:
+        """The white space before a statement that begins its line."""
+        start = self.view.starts[statement.lineno - 1]
+        return self.view.code[start : start + statement.col_offset].decode()
+
+    def alone(self, statement: ast.stmt) -> bool:
+        """Whether nothing else stands on the lines of a statement but a comment."""
+        span = self.view.span(statement)
+        rest = self.view.code[span.end :].split(b"\n", 1)[0].strip()
+        return not self.indent(statement).strip() and (not rest or rest.startswith(b"#"))
+
     def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
         """The innermost loop whose body this node runs in."""
         child = node

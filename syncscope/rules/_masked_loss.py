@@ -175,8 +175,10 @@ def cross_entropy(site: Site, function: Function) -> Fix | None:
         return None
     if not function.pure(x.mask) or undone([x.mask, x.base, t.base], function, _later(function, x, t), loss.call):
         return None
-    draft = function.draft()
     ignored = compared(t, function)
+    if ignored is None and not same_rank(site, function, t.mask, t.base):
+        return None  # a mask of whole rows of targets: the loss may have further dimensions
+    draft = function.draft()
     if ignored is not None:
         target, index = draft.node(t.base), draft.node(ignored)
         definition = function.definition(t.mask)

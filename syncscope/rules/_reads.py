@@ -128,9 +128,9 @@ def only_where_logged(site: Site, function: Function) -> Fix | None:
         or any(function.fact(n).is_tensor for n in ast.walk(place.test) if isinstance(n, ast.expr))
     ):
         return None
-    draft = function.draft()
-    if not draft.alone(statement) or not draft.alone(place.body[0]):
+    if not function.alone(statement) or not function.alone(place.body[0]):
         return None
+    draft = function.draft()
     draft.remove(statement)
     draft.insert_before(place.body[0], f"{', '.join(bound)} = {{value}}", value=statement.value)
     title = f"read {' and '.join(bound)} only where used"
@@ -268,9 +268,9 @@ def merged(site: Site, function: Function) -> Fix | None:
     one = of_one_tensor(tensors, function, dtypes == {Dtype.FLOAT})
     if any(f.ndim != 0 for f in facts) or not may_mix(dtypes):
         return None
-    draft = function.draft()
-    if not all(draft.alone(s) for s in run):
+    if not all(function.alone(s) for s in run):
         return None
+    draft = function.draft()
     parts = {f"t{i}": t for i, t in enumerate(tensors)}
     stack = ", ".join(f"{{{key}}}" for key in parts)
     draft.replace(run[0], f"{', '.join(n.id for n in names)} = torch.stack(({stack})).tolist()", **parts)
@@ -308,9 +308,9 @@ def merged_in_statement(site: Site, function: Function) -> Fix | None:
         while wish in names:
             wish += "_2"
         names.append(function.fresh(wish))
-    draft = function.draft()
-    if draft.indent(statement).strip():
+    if function.indent(statement).strip():
         return None
+    draft = function.draft()
     parts = {f"t{i}": t for i, t in enumerate(tensors)}
     stack = ", ".join(f"{{{key}}}" for key in parts)
     draft.insert_before(statement, f"{', '.join(names)} = torch.stack(({stack})).tolist()", **parts)
@@ -428,10 +428,10 @@ def logged_rarely(site: Site, function: Function) -> Fix | None:
     step = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
     if word not in LOGGING or function.dotted(loop.iter.func) != "enumerate" or not isinstance(step, ast.Name):
         return None
-    draft = function.draft()
-    if statement is None or not draft.alone(statement) or guarded(function, statement, loop):
+    if statement is None or not function.alone(statement) or guarded(function, statement, loop):
         return None
-    indent = draft.indent(statement)
+    draft = function.draft()
+    indent = function.indent(statement)
     deeper = indent + ("\t" if "\t" in indent else "    ")
     draft.replace(statement, f"if {step.id} % 50 == 0:\n{deeper}{{call}}", call=draft.indented(call, deeper))
     return draft.fix("write it down every 50 passes", Safety.SUGGEST, "it is written down on some passes only")

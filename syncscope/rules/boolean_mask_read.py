@@ -80,8 +80,8 @@ EXAMPLES = (
         import torch
         import torch.nn.functional as F
 
-        def loss(logits: torch.Tensor, target: torch.LongTensor, score: torch.Tensor):
-            good = score > 0.5
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            good = (target > 0) & (target < 3)
             return F.cross_entropy(
                 logits[good],  # !
                 target[good],  # !
@@ -92,8 +92,8 @@ EXAMPLES = (
         import torch
         import torch.nn.functional as F
 
-        def loss(logits: torch.Tensor, target: torch.LongTensor, score: torch.Tensor):
-            good = score > 0.5
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            good = (target > 0) & (target < 3)
             return F.cross_entropy(
                 logits.flatten(0, -2),
                 torch.where(good, target, -100).flatten(),
@@ -102,7 +102,7 @@ EXAMPLES = (
             )
         """,
         Safety.UNSAFE,
-        "logits: finite[n, 4]; target: label[n] < 4; score: float[n]",
+        "logits: finite[n, 4]; target: label[n] < 4",
     ),
     Example(
         """

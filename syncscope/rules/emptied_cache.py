@@ -54,8 +54,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.parent(site.node)
     if not isinstance(statement, ast.Expr):
         return None
-    draft = function.draft()
-    if not draft.alone(statement):
+    if not function.alone(statement):
         return None
+    draft = function.draft()
     draft.remove(statement)
     return draft.fix("take it out", Safety.UNSAFE, "memory that PyTorch holds is not given back to the driver")

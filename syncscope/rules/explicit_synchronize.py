@@ -65,9 +65,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if any(isinstance(n, ast.Call) and function.dotted(n.func) in CLOCKS for n in ast.walk(function.scope)):
         return None
-    draft = function.draft()
-    if not draft.alone(statement):
+    if not function.alone(statement):
         return None
+    draft = function.draft()
     draft.remove(statement)
     return draft.fix(
         "take it out", Safety.SUGGEST, "a clock that is read afterwards then measures the launch, not the work"

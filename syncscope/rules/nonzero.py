@@ -202,10 +202,10 @@ def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None
         not function.quiet(definition, assign) or undone(function, op.base, definition, assign)
     ):
         return None
+    if definition is not None and not function.alone(definition):
+        return None
     draft = function.draft()
     if definition is not None:
-        if not draft.alone(definition):
-            return None
         draft.remove(definition)
     base, value = subscript.value, function.constant(assign.value)
     fits = same_shape(function, op.base, base)

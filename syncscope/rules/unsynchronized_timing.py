@@ -70,9 +70,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     if statement is None or not isinstance(site.node, ast.expr) or not simple(function, statement, site.node):
         return None
-    draft = function.draft()
-    if draft.indent(statement).strip():
+    if function.indent(statement).strip():
         return None
+    draft = function.draft()
     draft.insert_before(statement, "torch.cuda.synchronize()")
     return draft.fix(
         "wait for the device before", Safety.SUGGEST, "the host waits there; other devices have their own call"
