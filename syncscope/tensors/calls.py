@@ -137,7 +137,10 @@ def apply(frame: Frame, node: ast.Call, target: Fact, args: list[Fact], keywords
             return external(frame, node, ref, args, keywords)
         return UNKNOWN
     if isinstance(ref, Function):
-        return call_function(ref, frame, args, keywords)
+        result = call_function(ref, frame, args, keywords)
+        if "synchronize" in ref.name:  # whatever it holds: people name so what waits for the device
+            frame.work = False
+        return result
     if isinstance(ref, Bound):
         return call_function(ref.function, frame, args, keywords, ref.owner)
     if isinstance(ref, Class):

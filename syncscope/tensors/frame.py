@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors.facts import HOST, SEQUENCE, TENSOR, tensor
+from syncscope.tensors.facts import DEVICE, HOST, SEQUENCE, TENSOR, tensor
 from syncscope.tensors.project import Class, Function, Module
 
 EXPRESSIONS: dict[type, Callable[[Frame, Any], Fact]] = {}  # filled by expressions.py
@@ -42,6 +42,7 @@ class Frame:
         "inlined",
         "module",
         "nested",
+        "on_host",
         "outer",
         "returns",
         "seen",
@@ -68,6 +69,7 @@ class Frame:
         self.inlined = 0
         self.table = EXPRESSIONS
         self.seen: dict[int, Fact] | None = None
+        self.on_host = False  # the data pipeline, whose tensors live on the host
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
         self.heat: tuple[bool, str] | None = None  # what the surrounding block says
         self.returns: list[Fact] = []
@@ -96,7 +98,7 @@ class Frame:
 
     def emit(self, op: str, node: ast.AST, operand: ast.expr | None, fact: Fact, sure: int = 3) -> None:
         """The host waits here, unless the operand lives on the host."""
-        if self.waits is None or fact.device is HOST:
+        if self.waits is None or fact.device is HOST or (self.on_host and fact.device is not DEVICE):
             return
         self.waits[(id(node), op)] = Wait(
             op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat

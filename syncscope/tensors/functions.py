@@ -88,7 +88,7 @@ def parameters(function: Function, frame: Frame) -> None:
     module = function.module
     positional = [*arguments.posonlyargs, *arguments.args]
     cls = function.cls
-    host = heat.on_host(function)
+    host = frame.on_host = heat.on_host(function)
     building = cls is not None and function.name == "__init__" and instance(cls).kind is MODULE
     first = 0
     forward = False
@@ -176,6 +176,7 @@ def run(function: Function, depth: int = 0) -> Fact:
             finish(frame)
         function.result = conclude(function, frame)
         function.sites = frame.waits
+        function.inner = frame.nested
     return function.result
 
 
@@ -224,8 +225,6 @@ def finish(frame: Frame) -> None:
     """Run the functions that were defined inside, now that the names around them are known."""
     for inner in frame.nested:
         run(inner, frame.depth)
-        if frame.waits is not None and isinstance(inner.sites, dict):
-            frame.waits.update(inner.sites)
 
 
 def promised(function: Function) -> Fact:

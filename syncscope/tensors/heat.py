@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from syncscope.tensors.project import Function
 
+_LOOP = "in the training loop"
 _HOT = {
     "forward": "in `forward`",
     "__call__": "in `__call__`",
     "training_step": "in the training step",
     "train_step": "in the training step",
-    "train_one_epoch": "in the training loop",
-    "train_epoch": "in the training loop",
-    "train": "in the training loop",
-    "training_loop": "in the training loop",
-    "fit": "in the training loop",
+    "train_one_epoch": _LOOP,
+    "train_epoch": _LOOP,
+    "train": _LOOP,
+    "training_loop": _LOOP,
+    "fit": _LOOP,
     "step": "in `step`",
     "compute_loss": "in the loss",
     "get_loss": "in the loss",
@@ -32,10 +34,25 @@ _EVALUATION = re.compile(
 )
 _DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 _NO_GRAD = {"no_grad", "inference_mode"}
+TRAINING = (True, _LOOP)  # known by the backward pass in it: outranks what the function is called
+
+
+def trains(node: ast.For | ast.AsyncFor | ast.While, source: bytes) -> bool:
+    """Whether a loop holds a backward pass: it is a training loop, whatever its function is called."""
+    return b"backward(" in source and any(
+        isinstance(each, ast.Call) and getattr(each.func, "attr", "") in ("backward", "manual_backward")
+        for each in ast.walk(node)
+    )
+
+
+@lru_cache(maxsize=64)
+def _has_training_loop(node: ast.AST, source: bytes) -> bool:
+    loops = (each for each in ast.walk(node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While)))
+    return any(trains(loop, source) for loop in loops)
 
 
 def of_function(function: Function | None) -> tuple[bool, str]:
-    """Hot or cold by the function alone."""
+    """Hot or cold by the function alone, for what stands outside its loops."""
     if function is None:
         return False, "at the top level of the file, once"
     name = function.name
@@ -45,6 +62,8 @@ def of_function(function: Function | None) -> tuple[bool, str]:
         if (target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")) in _NO_GRAD:
             return False, "under no_grad: not in the training step"
     if name in _HOT:
+        if _HOT[name] is _LOOP and _has_training_loop(node, function.module.source):
+            return False, f"in `{name}`, outside its training loop"
         return True, _HOT[name]
     if _COLD.match(name):
         return False, f"in `{name}`: set-up"

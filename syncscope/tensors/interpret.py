@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Fact, Site
 from syncscope.model.source import Place, Span
@@ -12,7 +13,7 @@ from syncscope.tensors.frame import Frame, Wait, recording
 from syncscope.tensors.functions import execute, finish, parameters, run, used
 from syncscope.tensors.project import Function, Module, Project
 
-_FILLED = (expressions.EXPRESSIONS, statements.STATEMENTS)  # importing them fills the tables of frame.py
+_FILLED = (expressions, statements)  # importing them fills the tables of frame.py
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _ROUNDS = 3  # times that a function is looked at again because its callers turned out to pass tensors
 
@@ -31,7 +32,11 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     if tree is None:
         try:
             tree = ast.parse(source, path)
-        except ValueError as error:  # a null byte
+        except SyntaxError as error:
+            if error.filename is None:  # a null byte
+                raise SyntaxError(str(error), (path, 1, 1, None)) from None
+            raise
+        except ValueError as error:  # a null byte, in older Pythons
             raise SyntaxError(str(error), (path, 1, 1, None)) from None
         except (RecursionError, MemoryError):
             raise SyntaxError("nested too deeply to be read", (path, 1, 1, None)) from None
@@ -52,31 +57,32 @@ def _sites(module: Module) -> list[Site]:
     frame.used = {}
     execute(frame, module.tree.body)
     finish(frame)
+    module.top = frame.nested
     looked: dict[Function, int] = {}
     for function in module.functions:  # grows while it is gone through
         looked[function] = looked.get(function, 0) + 1
         if looked[function] <= _ROUNDS:
             function.result = None
             run(function)
-    functions = [(function, wait) for function in _all(frame.nested) for wait in _waits(function)]
-    found = [(None, wait) for wait in (frame.waits or {}).values()]
-    seen = {(id(wait.node), wait.op) for _, wait in functions}
-    rows = [(None, wait) for _, wait in found if (id(wait.node), wait.op) not in seen]
+    found: dict[tuple[int, str], tuple[Function | None, Wait]] = {
+        key: (None, wait) for key, wait in (frame.waits or {}).items()
+    }
+    for function in _all(frame.nested):
+        for key, wait in function.sites.items() if isinstance(function.sites, dict) else ():
+            found[key] = (function, wait)
     module.project.settle()
-    if not rows and not functions:
+    if not found:
         return []
     offsets = _Offsets(module)
-    made = [_site(module, offsets, function, wait) for function, wait in (*rows, *functions)]
+    made = [_site(module, offsets, function, wait) for function, wait in found.values()]
     made.sort(key=lambda site: (site.span.start, site.span.end, site.op))
     return made
 
 
-def _all(functions: list[Function]) -> list[Function]:
-    return list(dict.fromkeys(functions))
-
-
-def _waits(function: Function) -> list[Wait]:
-    return list(function.sites.values()) if isinstance(function.sites, dict) else []
+def _all(functions: list[Function]) -> Iterator[Function]:
+    for function in functions:
+        yield function
+        yield from _all(function.inner)
 
 
 class _Offsets:
@@ -113,9 +119,8 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
-    inside = _innermost(function, node) if function is not None else None
-    hot, why = heat.of_function(inside or function)
-    if wait.heat is not None and (not wait.heat[0] or hot or function is None):
+    hot, why = heat.of_function(function)
+    if wait.heat is not None and (wait.heat is heat.TRAINING or not wait.heat[0] or hot or function is None):
         hot, why = wait.heat
     return Site(
         wait.op,
@@ -127,14 +132,9 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
         wait.sure,
         hot,
         why,
-        (inside or function).node if function is not None else None,
+        function.node if function is not None else None,
         _FactsOf(module, function),
     )
-
-
-def _innermost(function: Function, node: ast.AST) -> Function:
-    """The nested function that holds a node."""
-    return function
 
 
 class _FactsOf:
@@ -163,3 +163,23 @@ def _facts(module: Module, function: Function | None) -> dict[int, Fact]:
         parameters(function, frame)
         execute(frame, function.node.body)
     return frame.seen
+
+
+def facts(
+    source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None
+) -> dict[ast.AST, Fact]:
+    """What is known of every expression of a file, where it stands.
+
+    Raises:
+        SyntaxError: as `sites` does.
+    """
+    tree = tree or ast.parse(source, path)
+    project = project or Project(alone=True)
+    sites(source, path, project, tree)
+    module = project.last
+    if module is None or module.tree is not tree:
+        return {}
+    known = dict(_facts(module, None))
+    for function in _all(module.top):
+        known.update(_facts(module, function))
+    return {node: known[id(node)] for node in ast.walk(tree) if id(node) in known}

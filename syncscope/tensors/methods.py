@@ -301,7 +301,7 @@ def _m_dynamic(
 ) -> Fact:
     frame.emit(word, node, receiver, owner)
     if word == "nonzero":
-        return nonzero_result(node, owner)
+        return nonzero_result(node, owner, owner.sure)
     if word in ("unique", "unique_consecutive"):
         return unique_result(node, owner, owner.sure)
     dtype = INT if word in ("argwhere", "bincount") else owner.dtype

@@ -22,6 +22,7 @@ class Function:
         "calls",
         "closure",
         "cls",
+        "inner",
         "module",
         "name",
         "node",
@@ -42,12 +43,14 @@ class Function:
         self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
         self.calls: dict[tuple[object, ...], Fact] = {}  # results for particular arguments
         self.sites: object = None
+        self.inner: list[Function] = []
         self._decorators: frozenset[str] | None = None
         module.defined.append(self)
 
     def release(self) -> None:
         """Break the circles that it is part of."""
         self.closure = self.sites = self.result = None
+        self.inner.clear()
         self.passed.clear()
         self.calls.clear()
 
@@ -121,6 +124,7 @@ class Module:
         "source",
         "symbols",
         "text",
+        "top",
         "tree",
     )
 
@@ -136,7 +140,8 @@ class Module:
         self.symbols: dict[str, ast.AST] = {}
         self.facts: dict[str, Fact] = {}
         self.asked: set[str] = set()  # names being resolved: a cycle ends here
-        self.functions: list[Function] = []
+        self.functions: list[Function] = []  # to be looked at again
+        self.top: list[Function] = []  # in order, methods included
         self.defined: list[Function | Class] = []
         self.linted = linted  # its waits are wanted, and what its callers pass counts
         self.package = project.package_of(path)

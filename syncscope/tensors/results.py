@@ -225,12 +225,12 @@ def subject(args: list[Fact], keywords: Keywords, sure: int, node: ast.AST) -> F
     return tensor(sure=sure, why=node)
 
 
-def nonzero_result(node: ast.Call, held: Fact) -> Fact:
+def nonzero_result(node: ast.Call, held: Fact, sure: int) -> Fact:
     """Positions: one tensor, or one per dimension with `as_tuple=True`."""
     if flag(node, "as_tuple"):
-        each = tensor(INT, held.device, max(held.sure, 2), node, held, DYNAMIC, 1)
+        each = tensor(INT, held.device, sure, node, held, DYNAMIC, 1)
         return Fact(SEQUENCE, sure=3, elements=(each,) * held.ndim) if held.ndim else items(each)
-    return tensor(INT, held.device, max(held.sure, 2), node, held, DYNAMIC, 2)
+    return tensor(INT, held.device, sure, node, held, DYNAMIC, 2)
 
 
 def unique_result(node: ast.Call, held: Fact, sure: int) -> Fact:

@@ -398,6 +398,9 @@ def _not_a(frame: Frame, name: str, of: set[str]) -> Fact:
 def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
+    before = frame.heat
+    if heat.trains(node, frame.module.source):
+        frame.heat = heat.TRAINING
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -414,6 +417,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
         frame.dead = False
         merge(frame, frame.env, False, after, False)
     frame.env.update(otherwise)
+    frame.heat = before
     if node.orelse:
         execute(frame, node.orelse)
     endless = isinstance(node.test, ast.Constant) and node.test.value
@@ -426,7 +430,9 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
     before = frame.heat
-    if loader and (before is None or before[0]):
+    if heat.trains(node, frame.module.source):
+        frame.heat = heat.TRAINING
+    elif loader and (before is None or before[0]):
         cold = heat.of_function(frame.function)
         if cold[0] or frame.function is None:
             frame.heat = (True, "in a loop over a loader")

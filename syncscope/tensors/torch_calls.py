@@ -386,7 +386,7 @@ def _dynamic(op: str, dtype: Dtype | None = None, ndim: int | None = None) -> Sp
 def _nonzero(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
     held = subject(args, keywords, 3, node)
     frame.emit("nonzero", node, operand_of(node), held, 3)
-    return nonzero_result(node, held)
+    return nonzero_result(node, held, 3)
 
 
 def _where(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
