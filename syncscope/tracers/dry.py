@@ -2,7 +2,7 @@
 
 A tensor counts if it is a parameter, needs a gradient, was marked, or was computed from one that counts. Batches of a
 DataLoader and of `syncscope.steps` are marked, and what is sent to a device by `.to(device)`. What `.cpu()`, `.numpy()` or
-`.item()` gave back is the host's.
+`.item()` gave back is the host's. torch.compile is off: compiled code has no lines.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def mode() -> Iterator[None]:
 
     stack.callback(reads.when_imported("torch", begin))
     stack.callback(reads.when_imported("torch.utils.data.dataloader", _batches))
+    stack.callback(reads.when_imported("torch._dynamo.config", _eager))
     try:
         with stack:
             reads.rescan()
@@ -89,6 +90,12 @@ def _any_counts(values: Any) -> bool:
         elif isinstance(value, (list, tuple)) and _any_counts(value):
             return True
     return False
+
+
+def _eager(config: Any) -> None:
+    """What torch.compile made runs as it was written: compiled code has no lines, and its tensors cannot be followed."""
+    before, config.disable = config.disable, True
+    reads.undo(functools.partial(setattr, config, "disable", before))
 
 
 def _batches(dataloader: Any) -> None:

@@ -12,7 +12,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Trace
-from syncscope.tracers import imports, native, reads, steps, torch_reads
+from syncscope.tracers import dry, imports, native, reads, steps, torch_reads
 from syncscope.tracers.icd import patches
 from syncscope.tracers.tape import Window
 
@@ -200,7 +200,7 @@ class Session:
 def steps_of(loader: Iterable[T]) -> Iterator[T]:
     """The batches of a loader, each of them a step of the recording."""
     for batch in loader:
-        yield batch
+        yield dry.mark(batch)
         session = current()
         if session is not None:
             session.step()

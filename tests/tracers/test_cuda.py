@@ -1,5 +1,6 @@
 """The way through torch.profiler: recordings of the CPU, and traces recorded on GPUs put onto our clock."""
 
+import functools
 import json
 import time
 from pathlib import Path
@@ -59,6 +60,31 @@ def test_a_profiler_of_the_program_gets_its_way(tmp_path: Path) -> None:
     builder = Builder()
     ours.add(builder, 0)
     assert "aten::mul" in builder.trace().names
+
+
+def test_a_whole_recording_through_torch_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, but for the device: operators of torch.profiler around the lines of our own recorder, step by step."""
+    from syncscope.tracers.guard import listening
+    from syncscope.tracers.session import Session
+
+    monkeypatch.setattr(cuda, "wanted", lambda: True)
+    monkeypatch.setattr(cuda, "Profiled", functools.partial(cuda.Profiled, host_only=True))
+    x = torch.ones(8, requires_grad=True)
+    with listening(dry=True), Session(wait=1, active=2) as session:
+        for _ in range(3):
+            (x * 2).sum().item()
+            session.step()
+    trace = session.trace
+    reads = [e for e in trace if e.kind == Kind.READ]
+    inside = [e for e in trace if e.name == "aten::item"]
+    steps = [e for e in trace if e.kind == Kind.STEP]
+    assert len(reads) == len(inside) == len(steps) == 2
+    slack = trace.meta["clocks"]["torch.profiler"]["uncertainty_ns"] + 20_000
+    for step, read, item in zip(steps, reads, inside, strict=True):
+        assert step.start <= read.start <= read.end <= step.end
+        assert read.start - slack <= item.start <= item.end <= read.end + slack
+        assert read.lane.thread == item.lane.thread
+        assert read.place is not None
 
 
 @pytest.mark.parametrize(
