@@ -237,6 +237,23 @@ class Function:
         found = self.definition(use)
         return found.value if found is not None else use
 
+    def carried(self, expr: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
+        """Where a value is used: the expression itself, or the only use of the name it is assigned to, and that assignment.
+
+        Only where what the value is computed from stays as it is until then, and the assignment can be taken out.
+        """
+        assign = self.parent(expr)
+        if not isinstance(assign, ast.Assign) or assign.value is not expr or len(assign.targets) != 1:
+            return expr, None
+        name = assign.targets[0]
+        reads = self.reads(name.id) if isinstance(name, ast.Name) else []
+        if len(reads) != 1 or self.definition(reads[0]) is not assign or isinstance(self.scope, ast.Module):
+            return expr, None
+        made_of = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
+        if not self.pure(expr) or not self.alone(assign) or any(self.disturbed(n, assign, reads[0]) for n in made_of):
+            return expr, None
+        return reads[0], assign
+
     def disturbed(self, name: str, start: ast.AST, end: ast.AST) -> bool:
         """Whether a tensor may be rebound or written between two nodes, in the order of the text.
 

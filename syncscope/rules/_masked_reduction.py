@@ -41,10 +41,11 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> F
     if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)) or not same_rank(site, function, mask, base):
         return None
     inner = whole(site, function, taken, mask)
-    outer = function.parent(inner)
+    used, definition = function.carried(inner)
+    outer = function.parent(used)
     call = function.parent(outer) if isinstance(outer, ast.Attribute) else outer
     op = function.op(call)
-    if op is None or op.base is not inner or op.args or op.keywords:
+    if op is None or op.base is not used or op.args or op.keywords:
         return counted(function, taken, mask)
     dtype = site.fact_of(inner).dtype
     found = next((value for (name, dtypes), value in TEMPLATES.items() if name == op.name and dtype in dtypes), None)
@@ -57,10 +58,14 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> F
     bases: dict[ast.expr, Part] = {
         n: n.value for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
     }
+    if definition is not None:
+        draft.remove(definition)
     draft.replace(call, template, m=mask, x=base if inner is taken else draft.swapped(inner, bases))
     selected = [b for b in bases.values() if isinstance(b, ast.expr)] if inner is not taken else [base]
     fits = all(same_shape(function, mask, b) for b in selected)
-    if not changes and fits and all(isinstance(n, EXACT) for n in ast.walk(inner) if inner is not taken):
+    statement = function.statement(call)
+    calm = definition is None or (statement is not None and function.quiet(definition, statement))
+    if not changes and fits and calm and all(isinstance(n, EXACT) for n in ast.walk(inner) if inner is not taken):
         return draft.fix("reduce all, with the mask inside", Safety.SAFE)
     changes = changes or "a mask that does not fit, or a division by zero that is left out, is reported in other words"
     if inner is not taken and dtype in (Dtype.FLOAT, Dtype.UNKNOWN):
@@ -82,10 +87,13 @@ def whole(site: Site, function: Function, taken: ast.expr, mask: ast.expr) -> as
 
 def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
     """`len(x[m])` is the number of true elements of m."""
-    count = length(function, taken) or number_of_elements(function, taken)
+    used, definition = function.carried(taken)
+    count = length(function, used) or number_of_elements(function, used)
     if count is None:
         return None
     draft = function.draft()
+    if definition is not None:
+        draft.remove(definition)
     draft.replace(count, "{m}.sum()", m=mask)
     return draft.fix(
         "count the mask",

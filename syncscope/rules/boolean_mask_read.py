@@ -126,6 +126,27 @@ EXAMPLES = (
         """
         import torch
 
+        def loss(error: torch.Tensor):
+            error = error.square()
+            large = error[error > 1]  # !
+            rest = error.mean()
+            return rest + large.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            error = error.square()
+            rest = error.mean()
+            return rest + torch.where(error > 1, error, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             d = x.abs()
             good = ~torch.isnan(d)

@@ -261,12 +261,15 @@ def counted(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | Non
         if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Load):
             return None
         rows = parent
+    rows, definition = function.carried(rows)
     ndim = site.fact_of(op.base).ndim
     factor = 1 if as_tuple(site, op) else ndim
     count = length(function, rows) or (number_of_elements(function, rows) if factor else None)
     if count is None or ndim == 0 or (as_tuple(site, op) and ndim is None):
         return None
     draft = function.draft()
+    if definition is not None:
+        draft.remove(definition)
     if number_of_elements(function, rows) is count and factor != 1:
         draft.replace(count, f"{{m}}.count_nonzero() * {factor}", m=op.base)
     else:

@@ -72,6 +72,26 @@ EXAMPLES = (
         import torch
 
         def loss(x: torch.Tensor):
+            values = torch.unique(x)  # !
+            half = x / 2
+            return half.sum() / len(values)
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            half = x / 2
+            ordered = x.flatten().sort().values
+            return half.sum() / ((ordered[1:] != ordered[:-1]).count_nonzero() + 1)
+        """,
+        Safety.UNSAFE,
+        "x: float[n + 1, h + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
             values, counts = torch.unique(x, return_counts=True)  # !
             return values[counts.argmax()]
         """
@@ -89,12 +109,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     op = function.op(site.node)
     if op is None or op.args or op.keywords.keys() - {"sorted"} or not isinstance(site.node, ast.Call):
         return None
-    count = number_of_elements(function, site.node) or length(function, site.node)
-    statement = function.statement(site.node)
+    used, definition = function.carried(site.node)
+    count = number_of_elements(function, used) or length(function, used)
+    statement = function.statement(used)
     if count is None or statement is None:
         return None
     fact = site.fact_of(op.base)
     draft = function.draft()
+    if definition is not None:
+        draft.remove(definition)
     values = "{x}.flatten().sort().values" if site.op == "unique" else "{x}.flatten()"
     if fact.dtype in (Dtype.INT, Dtype.BOOL):
         draft.replace(count, f"{values}.diff().count_nonzero() + 1", x=op.base)
