@@ -190,10 +190,12 @@ def check_source(source: Source, config: Config) -> Checked:
 
 def asked(source: Source, found: Sequence[Site], view: View, config: Config) -> Iterable[tuple[Site, Finding]]:
     """Each site of a rule that is on, and what the rule says of it."""
+    if not found:  # then the rules need not even be imported
+        return
     rules, owner = ruleset(config.rules), owners(config.rules)
     off = config.ignored_in(source.path)
     seen: set[tuple[str, Span]] = set()
-    names = dotted(view.tree) if found else {}
+    names = dotted(view.tree)
     for site in found:
         name = owner.get(site.op)
         if name is None or (name, site.span) in seen or name in off:
