@@ -87,10 +87,7 @@ def apply(
                 arguments.append(x.storage_offset())
             else:
                 if x.dim():
-                    raise RuntimeError(
-                        f"Expected all tensors to be on the same device, but found at least two devices, "
-                        f"{storage.device()} and {x.device}!"
-                    )
+                    raise storage.elsewhere(x)
                 key.append((x.dtype, "number"))
                 values.append((len(arguments), x.item()))
                 arguments.append(None)

@@ -44,7 +44,8 @@ def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
     """The kernel `name` of a source, its arguments typed by its own signature; `types` are macros that stand for C types."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
-        program = cl.Program(context, _PRELUDE + source).build(["-w"])
+        # Drivers keep what they compiled; pyopencl's own cache would ask PoCL for a binary, which compiles everything twice.
+        program = cl.Program(context, _PRELUDE + source).build(["-w"], cache_dir=False)
     kernel = cl.Kernel(program, name)
     signature = re.search(rf"__kernel\s+void\s+{name}\s*\(([^)]*)\)", source)
     assert signature, name

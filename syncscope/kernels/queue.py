@@ -28,12 +28,15 @@ _queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILI
 _lock = threading.RLock()  # a kernel object holds its arguments: setting and enqueuing must not be torn apart
 # Dropping the event of an unfinished write would wait for it: they rest here, with the host memory they read from.
 _writes: deque[tuple[cl.Event, np.ndarray[Any, Any]]] = deque()
-_home = os.getpid()
+_forked: list[bool] = []
 
 
 def in_bad_fork() -> bool:
     """Whether this is a child process that inherited the queue; OpenCL does not survive a fork."""
-    return os.getpid() != _home
+    return bool(_forked)
+
+
+os.register_at_fork(after_in_child=lambda: _forked.append(True))
 
 
 def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:

@@ -68,8 +68,22 @@ def empty(shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None
 
 
 def buffer(tensor: torch.Tensor) -> Any:
-    """The cl.Buffer under a tensor; its first element is `tensor.storage_offset()` elements in."""
-    return tensor.untyped_storage().lease.buffer
+    """The cl.Buffer under a tensor; its first element is `tensor.storage_offset()` elements in.
+
+    Raises:
+        RuntimeError: the tensor is on another device.
+    """
+    try:
+        return tensor.untyped_storage().lease.buffer
+    except AttributeError:
+        raise elsewhere(tensor) from None
+
+
+def elsewhere(tensor: torch.Tensor) -> RuntimeError:
+    """The error for a tensor of another device among ours, in PyTorch's words."""
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {_device[0]} and {tensor.device}!"
+    )
 
 
 def resize(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:

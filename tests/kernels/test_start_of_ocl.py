@@ -72,6 +72,19 @@ def test_a_second_device_does_not_exist(use):
         use()
 
 
+def test_tensors_of_two_devices_do_not_mix():
+    here, there = torch.ones(2, 2), torch.ones(2, 2, device="ocl")
+    for mix in (
+        lambda: here @ there,
+        lambda: there @ here,
+        lambda: there + here,
+        lambda: torch.cat([there, here]).sort(),
+    ):
+        with pytest.raises(RuntimeError, match="same device"):
+            mix()
+    assert (there[torch.tensor([1])] + torch.tensor(2.0)).tolist() == [[3, 3]]  # these may
+
+
 def fake(kind, version, name="chip"):
     return SimpleNamespace(type=kind, platform=SimpleNamespace(version=version, name="some platform"), name=name)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from syncscope.kernels import storage
 from syncscope.kernels.operators import op
 
 
@@ -16,6 +17,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor) -> Tensor:
     for x in tensors:
         if x.dim() == 1 and not x.numel() and out.dim() != 1:
             continue  # an old habit of PyTorch: an empty list joins anything
+        if x.device != out.device:
+            raise storage.elsewhere(x)
         out.narrow(dim, at, x.shape[dim]).copy_(x)
         at += x.shape[dim]
     return out
