@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from typing import Any, TextIO, cast
 
 from syncscope.tracers import opencl, reads
 from syncscope.tracers.session import Session
 
 EVERY = 0.5  # s
+ERASE = "\r\x1b[K"
 
 
 class Line:
@@ -20,10 +22,14 @@ class Line:
         self._reads = 0
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._stdout: TextIO | None = None
+        self._shown = False
 
     def __enter__(self) -> Line:
         if sys.stderr.isatty():
             reads.sinks.append(self._count)
+            if sys.stdout.isatty():
+                self._stdout, sys.stdout = sys.stdout, cast(TextIO, _Clearing(sys.stdout, self))
             self._thread = threading.Thread(target=self._run, name="syncscope live line", daemon=True)
             self._thread.start()
         return self
@@ -33,8 +39,9 @@ class Line:
             self._over.set()
             self._thread.join()
             reads.sinks.remove(self._count)
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            self.clear()
+            if self._stdout is not None:
+                sys.stdout = self._stdout
 
     def _count(self, record: reads.Record) -> None:
         self._reads += 1
@@ -43,9 +50,31 @@ class Line:
         then = (time.monotonic_ns(), self._session.count, 0, 0)
         while not self._over.wait(EVERY):
             now = (time.monotonic_ns(), self._session.count, self._reads, opencl.counts()[6])
-            sys.stderr.write("\r\x1b[K" + text(then, now))
+            sys.stderr.write(ERASE + text(then, now))
             sys.stderr.flush()
+            self._shown = True
             then = now
+
+    def clear(self) -> None:
+        """Makes room for what the program prints."""
+        if self._shown:
+            self._shown = False
+            sys.stderr.write(ERASE)
+            sys.stderr.flush()
+
+
+class _Clearing:
+    """The program's standard output, which takes the line away before it writes."""
+
+    def __init__(self, stream: TextIO, line: Line) -> None:
+        self._stream, self._line = stream, line
+
+    def write(self, text: str) -> int:
+        self._line.clear()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def text(then: tuple[int, int, int, int], now: tuple[int, int, int, int]) -> str:
