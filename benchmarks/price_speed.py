@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from syncscope import kineto
-from syncscope.analysis.graph import Layout
+from syncscope.analysis.layout import Layout
 from syncscope.analysis.price import PERMUTATIONS, prices
 from syncscope.analysis.reads import reads
 from syncscope.analysis.steps import steps

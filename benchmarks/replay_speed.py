@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from syncscope import kineto
-from syncscope.analysis.graph import Layout
+from syncscope.analysis.layout import Layout
 from syncscope.analysis.reads import reads
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import steps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from syncscope.analysis.graph import Layout
 from syncscope.analysis.join import same_end
+from syncscope.analysis.layout import Layout
 from syncscope.analysis.price import window_of
 from syncscope.analysis.reads import reads
 from syncscope.analysis.replay import fidelity, replay

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscope.analysis.graph import Graph, Layout
+from syncscope.analysis.graph import Graph
+from syncscope.analysis.layout import Layout
 from syncscope.analysis.reads import reads
 from syncscope.analysis.replay import fidelity, replay
 from syncscope.analysis.steps import steps

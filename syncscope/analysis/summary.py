@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from syncscope.analysis.graph import Graph, Layout
+from syncscope.analysis.graph import Graph
 from syncscope.analysis.join import Join
+from syncscope.analysis.layout import Layout
 from syncscope.analysis.price import alone_and_last, unpriced, window_of
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.reads import reads

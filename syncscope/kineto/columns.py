@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.kineto import tables
 from syncscope.kineto.scan import NOTHING, Args, Event, times
-from syncscope.kineto.values import LIMIT, exact_ns, integer, integers, nanoseconds, number, plain
+from syncscope.kineto.values import LIMIT, exact_ns, integers, nanoseconds, plain
 from syncscope.model.source import Place
-from syncscope.model.trace import DEVICE, Kind, Lane, Table, Trace
+from syncscope.model.trace import DEVICE, Kind, Table, Trace
 
 DROPPED = 255
 CATEGORIES = {
@@ -36,13 +36,7 @@ CATEGORIES = {
     "trace": DROPPED,  # the whole recording as one event
 }
 WORK = {name for name, kind in CATEGORIES.items() if kind in DEVICE} | {"Kernel", "Memcpy", "Memset"}
-DETAILS = (  # our names of the arguments that are kept as they are: first the raw ones, then WORDS
-    *("Input Dims", "Input type", "module", "collective", "process_group", "group_size"),
-    *("elements", "sync_kind", "wait_on_stream", "wait_on_record"),
-)
 WORDS = ("modules", "collective", "group", "group_size", "elements", "sync_kind", "wait_on_stream", "wait_on_record")
-FRAME = re.compile(r"(?P<path>.+?)\((?P<line>\d+)\): ")
-LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torchvision|lib/python3[.\d]*)/|^<")
 _COLUMNS = (
     "kind",
     "name",
@@ -135,7 +129,7 @@ class Columns:
             "name": _codes(self._names, [e.name for e in events]),
             "lane": self._lane_codes(kind, events, args),
         }
-        own = is_ours(self._head)
+        own = tables.is_ours(self._head)
         if own:
             kinds = integers([a.kind for a in args])
             kind = np.where((kinds >= 0) & (kinds <= max(Kind)), kinds, kind).astype(np.uint8)
@@ -225,22 +219,22 @@ class Columns:
             for column in _COLUMNS:
                 columns[column] = columns[column][order]
         names = tuple(n if isinstance(n, str) else str(n) for n in self._names)
-        details: list[Any] = [_detail(key) for key in self._details]
-        if is_ours(head):
-            lanes = _own_lanes(list(self._lanes), head["syncscope"]["lanes"])
-            places: list[Place | None] = [_place(text) for _, text in self._places]
+        details: list[Any] = [tables.detail(key) for key in self._details]
+        if tables.is_ours(head):
+            lanes = tables.own_lanes(list(self._lanes), head["syncscope"]["lanes"])
+            places: list[Place | None] = [tables.place(text) for _, text in self._places]
             meta = head["syncscope"].get("meta")
             meta = dict(meta) if isinstance(meta, dict) else {}
             if notes:
                 meta["notes"] = [*(meta.get("notes") or ()), *notes]
         else:
-            lanes = [_lane(key, self._labels) for key in self._lanes]
-            places = [_place(t) if how == 0 else innermost(t) for how, t in self._places]
-            _name_kinds(columns, names, places)
-            meta = _meta(head, columns["start"], notes)
-        columns["lane"], lanes = _merged(columns["lane"], lanes)
-        columns["detail"], details = _merged(columns["detail"], details)
-        columns["place"], known = _merged(columns["place"], places)
+            lanes = [tables.lane(key, self._labels) for key in self._lanes]
+            places = [tables.place(t) if how == 0 else tables.innermost(t) for how, t in self._places]
+            tables.name_kinds(columns, names, places)
+            meta = tables.meta_of(head, columns["start"], notes)
+        columns["lane"], lanes = tables.merged(columns["lane"], lanes)
+        columns["detail"], details = tables.merged(columns["detail"], details)
+        columns["place"], known = tables.merged(columns["place"], places)
         return Trace(
             kind=columns["kind"].astype(np.uint8, copy=False),
             name=columns["name"].astype(np.int32, copy=False),
@@ -262,98 +256,5 @@ class Columns:
         )
 
 
-def innermost(stack: str) -> Place | None:
-    """The user's line in Kineto's `Call stack` (innermost frame first): the first frame outside of torch and packages."""
-    frames = [Place(m["path"], int(m["line"])) for part in stack.split(";") if (m := FRAME.match(part.strip()))]
-    return next((f for f in frames if not LIBRARY.search(f.path)), frames[0] if frames else None)
-
-
 def _codes(table: Table[Any], values: list[Any]) -> Column:
     return np.array([table[v] for v in values], np.int32)
-
-
-def is_ours(head: dict[str, Any]) -> bool:
-    """Whether a file says that this package wrote it."""
-    own = head.get("syncscope")
-    return isinstance(own, dict) and isinstance(own.get("lanes"), list)
-
-
-def _merged(codes: Column, values: list[Any]) -> tuple[Any, list[Any]]:
-    """Codes into a table in which no value stands twice; None is no value."""
-    table = Table[Any]()
-    new = np.array([-1 if v is None else table[v] for v in values] + [-1], np.int32)
-    return new[codes], list(table)  # code -1 picks the last
-
-
-def _detail(key: Any) -> str | None:
-    """The JSON object of raw parts; our own text as it was written."""
-    if isinstance(key, bytes):
-        return str(msgspec.json.decode(key)) if key[:1] == b'"' else key.decode()
-    parts = [msgspec.json.decode(raw) if raw else None for raw in key[:2]] + list(key[2:])
-    found = {k: v for k, v in zip(DETAILS, parts, strict=False) if v not in ("", None)}
-    return msgspec.json.encode(found).decode() if found else None
-
-
-def _place(text: Any) -> Place | None:
-    path, _, line = str(text).rpartition(":")
-    return Place(path, int(line)) if line.removeprefix("-").isdigit() else None
-
-
-def _own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:
-    known = {}
-    for entry in table:
-        if isinstance(entry, list) and len(entry) == 6 and isinstance(entry[4], int):
-            pid, tid, process, thread, device, label = entry
-            known[pid, tid] = Lane(number(process, text=True), number(thread, text=True), device, str(label))
-    return [known.get(tuple(key[:2])) or _lane(key, {}) for key in keys]
-
-
-def _lane(key: Any, labels: dict[tuple[Any, Any], str]) -> Lane:
-    pid, tid = key[0], key[1]
-    label = labels.get((str(pid), str(tid)), "")
-    if len(key) == 2:
-        return Lane(number(pid), number(tid), -1, label)
-    device = integer(key[2])
-    if device < 0:
-        device = max(0, integer(pid))
-    stream = number(key[3] if key[3] is not None and key[3] != "" else tid)
-    return Lane(number(pid), stream, device, label)
-
-
-def _name_kinds(columns: dict[str, Column], names: tuple[str, ...], places: list[Place | None]) -> None:
-    """What only the name tells: steps, and where a Python function begins."""
-    kind, name, place = columns["kind"], columns["name"], columns["place"]
-    is_step = _by_name(names, lambda n: n.startswith("ProfilerStep#"))
-    kind[is_step[name] & ((kind == Kind.OP) | (kind == Kind.ANNOTATION))] = Kind.STEP
-    rows = np.flatnonzero((kind == Kind.PYTHON) & (place < 0))
-    of_name = np.full(len(names), -1, np.int32)
-    for code in np.unique(name[rows]).tolist():
-        found = FRAME.match(names[code])
-        if found:
-            of_name[code] = len(places)
-            places.append(Place(found["path"], int(found["line"])))
-    place[rows] = of_name[name[rows]]
-
-
-def _by_name(names: tuple[str, ...], test: Callable[[str], bool]) -> NDArray[np.bool_]:
-    return np.array([test(n) for n in names], bool)
-
-
-def _meta(head: dict[str, Any], start: Column, notes: list[str]) -> dict[str, Any]:
-    """What the file says of the recording; its first event begins at 0 from now on."""
-    base = integer(head.get("baseTimeNanoseconds", 0))
-    first = int(start.min()) if len(start) else 0
-    start -= first
-    meta: dict[str, Any] = {"origin_ns": max(base, 0) + first}
-    if isinstance(head.get("deviceProperties"), list):
-        meta["devices"] = head["deviceProperties"]
-    job = head.get("distributedInfo")
-    if isinstance(job, dict):
-        meta |= {k: job[k] for k in ("rank", "world_size") if isinstance(job.get(k), int)}
-        meta |= {k: job[k] for k in ("backend",) if isinstance(job.get(k), str)}
-    for key in ("record_shapes", "with_stack"):
-        if head.get(key):
-            meta[key] = True
-    if notes:
-        meta["notes"] = notes
-    return meta

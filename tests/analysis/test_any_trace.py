@@ -36,7 +36,7 @@ EVENTS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(st.lists(EVENTS, max_size=30))
 def test_any_events_are_summarised(events):
     trace = Trace.of(events)

@@ -4,7 +4,7 @@ import pytest
 from drawn import COLUMN, Device, timeline
 from hypothesis import given, settings
 
-from syncscope.analysis.graph import Layout
+from syncscope.analysis.layout import Layout
 from syncscope.analysis.reads import reads
 from syncscope.analysis.replay import fidelity, replay, replay_all
 from syncscope.analysis.steps import steps
@@ -100,7 +100,7 @@ STEP = st.lists(
 PROGRAMS = st.lists(STEP, min_size=1, max_size=4).filter(lambda p: any(x[0] == "launch" for s in p for x in s))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=120)
 @given(PROGRAMS)
 def test_what_never_changes_is_reproduced(program):
     trace, end = Device().run(program)
@@ -109,7 +109,7 @@ def test_what_never_changes_is_reproduced(program):
     assert replay(graph).end == pytest.approx(end)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=120)
 @given(PROGRAMS)
 def test_on_one_queue_the_loop_without_reads_is_predicted(program):
     program = [
@@ -137,7 +137,7 @@ def test_side_by_side_is_one_by_one(program, random):
 
 
 def test_back_pressure_stops_the_host(monkeypatch):
-    monkeypatch.setattr("syncscope.analysis.graph.DEPTH", 4)
+    monkeypatch.setattr("syncscope.analysis.layout.DEPTH", 4)
     program = [[("launch", 0, 100_000), ("read", 1, 0)] * 20]
     graph = graph_of(Device().run(program)[0])
     assert graph.depth == 4

@@ -1,0 +1,185 @@
+"""All ranks of a job together: who waits for whom, and what a line costs the job.
+
+A collective ends for all when the last rank has come and the data is over the wire, so a fast rank waits for a slow one,
+and the price of a read on a rank that waits anyway is nothing. The ranks are replayed side by side and meet at every
+collective; clocks are aligned at the ends of the collectives, which are the same moment everywhere.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.rank import Rank
+from syncscope.analysis.replay import Meeting, Times, walk
+
+CAUSES = ("waits in reads", "launches", "host work", "device work", "a late start")
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """One collective of the job, ns of the job's clock: who came last, how long after the first, and why.
+
+    `imposed` is the sum of what the others waited for it. `cause` is what the last one spent most of its extra time on.
+    """
+
+    key: str
+    late: int  # number of the rank
+    skew: float
+    imposed: float
+    cause: str
+    transfer: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankLine:
+    """A rank's part in the job. Times are ns: `symptom` is what its reads waited because other ranks were late."""
+
+    number: int
+    name: str
+    length: float
+    blocked: float
+    symptom: float
+    late: int
+    imposed: float
+    cause: str
+    saved_alone: float | None  # what the job gains if only this rank made no read
+    offset: float  # of its clock
+
+
+class Together:
+    """Ranks with their collectives matched and their clocks aligned."""
+
+    def __init__(self, ranks: Sequence[Rank]) -> None:
+        self.ranks = ranks
+        self.notes: tuple[str, ...] = ()
+        self._who: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for r, rank in enumerate(ranks):
+            for c, collective in enumerate(rank.collectives):
+                self._who[collective.key].append((r, c))
+        common = [key for key, who in self._who.items() if len(who) == len(ranks)]
+        self.offsets = self._aligned(common)
+        first = min(rank.origin + offset for rank, offset in zip(ranks, self.offsets, strict=True))
+        self.begins = [float(rank.origin + offset - first) for rank, offset in zip(ranks, self.offsets, strict=True)]
+        self._transfer = {
+            key: min(ranks[r].collectives[c].end - ranks[r].collectives[c].start for r, c in who)
+            for key, who in self._who.items()
+        }
+        partial = sum(len(who) < len(ranks) for who in self._who.values())
+        said = [f"{partial:,} collectives of some ranks only; they wait for those that have them"] if partial else []
+        if not self._who:
+            said.append("no collective was found: the ranks are taken as independent")
+        self.notes = tuple(said)
+
+    def _aligned(self, common: list[str]) -> list[int]:
+        """What to add to each rank's clock: the ends of common collectives are one moment."""
+        base = self.ranks[0].origin  # taken off first: a double cannot hold nanoseconds since 1970
+        ends = [{c.key: rank.origin - base + c.end for c in rank.collectives} for rank in self.ranks]
+        if not common:
+            return [0] * len(self.ranks)
+        return [int(statistics.median(ends[0][key] - own[key] for key in common)) for own in ends]
+
+    def replay(self, freed: Sequence[NDArray[np.bool_]]) -> tuple[Times, Times]:
+        """The job's end in each scenario, and the ends of its steps; `freed[r][s, i]` takes read i of rank r out."""
+        runs = [walk(rank.graph, out, begin) for rank, out, begin in zip(self.ranks, freed, self.begins, strict=True)]
+        ready: list[tuple[int, Times | None]] = [(r, None) for r in range(len(runs))]
+        here: dict[str, list[tuple[int, Meeting]]] = defaultdict(list)
+        over: dict[int, tuple[Times, Times]] = {}
+        while ready or here:
+            if not ready:  # ranks that come in different orders: those who are there go on
+                key = min(here, key=lambda k: float(here[k][0][1].arrival[0]))
+                ready += self._released(key, here.pop(key))
+                continue
+            r, end = ready.pop()
+            try:
+                meeting = runs[r].send(end)
+            except StopIteration as stop:
+                over[r] = stop.value
+                continue
+            key = self.ranks[r].collectives[meeting.collective].key
+            here[key].append((r, meeting))
+            if len(here[key]) == len(self._who[key]):
+                ready += self._released(key, here.pop(key))
+        steps = min(ends.shape[1] for _, ends in over.values())
+        end = np.max([o[0] for o in over.values()], axis=0)
+        return end, np.max([o[1][:, :steps] for o in over.values()], axis=0)
+
+    def _released(self, key: str, there: list[tuple[int, Meeting]]) -> list[tuple[int, Times]]:
+        end = np.max([meeting.arrival for _, meeting in there], axis=0) + self._transfer[key]
+        return [(r, end) for r, _ in there]
+
+    @property
+    def measured(self) -> float:
+        """When the last rank had ended in the recording, ns of the job's clock."""
+        return max(begin + rank.graph.end for begin, rank in zip(self.begins, self.ranks, strict=True))
+
+    def meets(self) -> tuple[Meet, ...]:
+        """The collectives of more than one rank in the order of their ends."""
+        found = []
+        for key, who in self._who.items():
+            if len(who) < 2:
+                continue
+            arrivals = [self.begins[r] + self.ranks[r].collectives[c].start for r, c in who]
+            last = int(np.argmax(arrivals))
+            imposed = sum(arrivals[last] - a for a in arrivals)
+            late = self.ranks[who[last][0]].number
+            skew = arrivals[last] - min(arrivals)
+            found.append((arrivals[last], Meet(key, late, skew, imposed, self._cause(who, last), self._transfer[key])))
+        return tuple(meet for _, meet in sorted(found, key=lambda pair: pair[0]))
+
+    def _cause(self, who: list[tuple[int, int]], last: int) -> str:
+        """What the last rank spent more time on than the middle one, since the collective before."""
+        spent = []
+        for r, c in who:
+            one = self.ranks[r].collectives[c]
+            spent.append([one.blocked, one.launching, one.hosting, one.queued, self.begins[r] if c == 0 else 0.0])
+        table = np.array(spent)
+        extra = table[last] - np.median(np.delete(table, last, axis=0), axis=0)
+        return CAUSES[int(np.argmax(extra))]
+
+    def rows(self, meets: tuple[Meet, ...], alone: Sequence[float | None]) -> tuple[RankLine, ...]:
+        """What each rank did to the others, and what they did to it."""
+        late: dict[int, list[Meet]] = defaultdict(list)
+        for meet in meets:
+            late[meet.late].append(meet)
+        arrivals = {
+            key: max(self.begins[r] + self.ranks[r].collectives[c].start for r, c in who)
+            for key, who in self._who.items()
+        }
+        found = []
+        for r, rank in enumerate(self.ranks):
+            own = late[rank.number]
+            causes: Counter[str] = Counter()
+            for meet in own:
+                causes[meet.cause] += int(meet.imposed)
+            found.append(
+                RankLine(
+                    number=rank.number,
+                    name=rank.name,
+                    length=rank.graph.end,
+                    blocked=float(sum(read.blocked for read in rank.graph.reads)),
+                    symptom=self._symptom(r, arrivals),
+                    late=len(own),
+                    imposed=sum(meet.imposed for meet in own),
+                    cause=causes.most_common(1)[0][0] if causes else "",
+                    saved_alone=alone[r],
+                    offset=float(self.offsets[r]),
+                )
+            )
+        return tuple(found)
+
+    def _symptom(self, r: int, arrivals: dict[str, float]) -> float:
+        """How long the reads of a rank were blocked while one of its collectives waited for another rank."""
+        rank, begin = self.ranks[r], self.begins[r]
+        waits = [(c.start, max(c.start, arrivals[c.key] - begin)) for c in rank.collectives]
+        zero = rank.graph.origin
+        total = 0.0
+        for read in rank.graph.reads:
+            since, until = read.start - zero, read.start - zero + read.blocked
+            total += sum(max(0.0, min(until, end) - max(since, start)) for start, end in waits)
+        return total

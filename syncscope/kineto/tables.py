@@ -1,0 +1,118 @@
+"""What the codes of a file's columns stand for: lanes, places, details and the facts beside the events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.kineto.values import Column, integer, number
+from syncscope.model.source import Place
+from syncscope.model.trace import Kind, Lane, Table
+
+DETAILS = (  # our names of the arguments that are kept as they are: first the raw ones, then WORDS
+    *("Input Dims", "Input type", "module", "collective", "process_group", "group_size"),
+    *("elements", "sync_kind", "wait_on_stream", "wait_on_record"),
+)
+FRAME = re.compile(r"(?P<path>.+?)\((?P<line>\d+)\): ")
+LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torchvision|lib/python3[.\d]*)/|^<")
+
+
+def innermost(stack: str) -> Place | None:
+    """The user's line in Kineto's `Call stack` (innermost frame first): the first frame outside of torch and packages."""
+    frames = [Place(m["path"], int(m["line"])) for part in stack.split(";") if (m := FRAME.match(part.strip()))]
+    return next((f for f in frames if not LIBRARY.search(f.path)), frames[0] if frames else None)
+
+
+def is_ours(head: dict[str, Any]) -> bool:
+    """Whether a file says that this package wrote it."""
+    own = head.get("syncscope")
+    return isinstance(own, dict) and isinstance(own.get("lanes"), list)
+
+
+def merged(codes: Column, values: list[Any]) -> tuple[Any, list[Any]]:
+    """Codes into a table in which no value stands twice; None is no value."""
+    table = Table[Any]()
+    new = np.array([-1 if v is None else table[v] for v in values] + [-1], np.int32)
+    return new[codes], list(table)  # code -1 picks the last
+
+
+def detail(key: Any) -> str | None:
+    """The JSON object of raw parts; our own text as it was written."""
+    if isinstance(key, bytes):
+        return str(msgspec.json.decode(key)) if key[:1] == b'"' else key.decode()
+    parts = [msgspec.json.decode(raw) if raw else None for raw in key[:2]] + list(key[2:])
+    found = {k: v for k, v in zip(DETAILS, parts, strict=False) if v not in ("", None)}
+    return msgspec.json.encode(found).decode() if found else None
+
+
+def place(text: Any) -> Place | None:
+    """The place in `train.py:42`."""
+    path, _, line = str(text).rpartition(":")
+    return Place(path, int(line)) if line.removeprefix("-").isdigit() else None
+
+
+def own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:
+    """The lanes of a file of our own: those of its table."""
+    known = {}
+    for entry in table:
+        if isinstance(entry, list) and len(entry) == 6 and isinstance(entry[4], int):
+            pid, tid, process, thread, device, label = entry
+            known[pid, tid] = Lane(number(process, text=True), number(thread, text=True), device, str(label))
+    return [known.get(tuple(key[:2])) or lane(key, {}) for key in keys]
+
+
+def lane(key: Any, labels: dict[tuple[Any, Any], str]) -> Lane:
+    """The lane of (pid, tid), or of work: (pid, tid, device, stream)."""
+    pid, tid = key[0], key[1]
+    label = labels.get((str(pid), str(tid)), "")
+    if len(key) == 2:
+        return Lane(number(pid), number(tid), -1, label)
+    device = integer(key[2])
+    if device < 0:
+        device = max(0, integer(pid))
+    stream = number(key[3] if key[3] is not None and key[3] != "" else tid)
+    return Lane(number(pid), stream, device, label)
+
+
+def name_kinds(columns: dict[str, Column], names: tuple[str, ...], places: list[Place | None]) -> None:
+    """What only the name tells: steps, and where a Python function begins."""
+    kind, name, place = columns["kind"], columns["name"], columns["place"]
+    is_step = _by_name(names, lambda n: n.startswith("ProfilerStep#"))
+    kind[is_step[name] & ((kind == Kind.OP) | (kind == Kind.ANNOTATION))] = Kind.STEP
+    rows = np.flatnonzero((kind == Kind.PYTHON) & (place < 0))
+    of_name = np.full(len(names), -1, np.int32)
+    for code in np.unique(name[rows]).tolist():
+        found = FRAME.match(names[code])
+        if found:
+            of_name[code] = len(places)
+            places.append(Place(found["path"], int(found["line"])))
+    place[rows] = of_name[name[rows]]
+
+
+def _by_name(names: tuple[str, ...], test: Callable[[str], bool]) -> NDArray[np.bool_]:
+    return np.array([test(n) for n in names], bool)
+
+
+def meta_of(head: dict[str, Any], start: Column, notes: list[str]) -> dict[str, Any]:
+    """What the file says of the recording; its first event begins at 0 from now on."""
+    base = integer(head.get("baseTimeNanoseconds", 0))
+    first = int(start.min()) if len(start) else 0
+    start -= first
+    meta: dict[str, Any] = {"origin_ns": max(base, 0) + first}
+    if isinstance(head.get("deviceProperties"), list):
+        meta["devices"] = head["deviceProperties"]
+    job = head.get("distributedInfo")
+    if isinstance(job, dict):
+        meta |= {k: job[k] for k in ("rank", "world_size") if isinstance(job.get(k), int)}
+        meta |= {k: job[k] for k in ("backend",) if isinstance(job.get(k), str)}
+    for key in ("record_shapes", "with_stack"):
+        if head.get(key):
+            meta[key] = True
+    if notes:
+        meta["notes"] = notes
+    return meta
