@@ -27,7 +27,7 @@ $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet "$(TORCH)"
-	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --editable ".[trace,opencl,tensorboard,dev]"
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --editable ".[trace,opencl,tensorboard,fleet,dev]"
 	touch $@
 
 clean:
