@@ -5,8 +5,7 @@ Knows nothing of profiling or linting; could be lifted out and published alone.
 
 from __future__ import annotations
 
-from syncscope.kernels.register import register
-from syncscope.kernels.selftest import require
+from syncscope.kernels import register, selftest
 
-require()
-register()
+selftest.require()
+register.register()
