@@ -25,7 +25,7 @@ from syncscope.kernels.programs import CL
 SWITCH = "SYNCSCOPE_OCL_SELFTEST"  # "off" trusts the compiler; "child" is set for the process that looks at it
 _TOLERANCE = 1e-4  # relative to the largest value; honest float32 stays below 1e-5 here
 _PATIENCE = 600  # seconds; a cold PoCL on a busy machine takes about ten
-_CHILD = (sys.executable, "-m", "syncscope.kernels.selftest")
+_CHILD = (sys.executable, "-c", "import sys; from syncscope.kernels.selftest import main; sys.exit(main())")
 
 
 def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> None:
@@ -127,7 +127,3 @@ def main() -> int:
     if wrong:
         print("; ".join(wrong))
     return int(bool(wrong))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
