@@ -416,10 +416,7 @@ def truth_of(frame: Frame, node: ast.expr) -> Fact:
                 frame.env = {**frame.env, **more}
         frame.env, frame.guarded = env, guarded
         return TRUTH
-    fact = evaluate(frame, node)
-    if fact.kind is TENSOR:
-        frame.emit("condition", node, node, fact)
-    return fact
+    return condition(frame, node)
 
 
 def conditional(frame: Frame, node: ast.IfExp) -> Fact:

@@ -130,8 +130,8 @@ def condition(frame: Frame, node: ast.expr) -> Fact:
     if node.__class__ is ast.BoolOp:
         return ASKED[ast.BoolOp](frame, node)
     fact = frame.table[node.__class__](frame, node)
-    if fact.kind is TENSOR:
-        frame.emit("condition", node, node, fact)
+    if fact.kind is TENSOR and (fact.sure > 1 or node.__class__ not in (ast.Name, ast.Attribute)):
+        frame.emit("condition", node, node, fact)  # a name that is only guessed to be a tensor is more often a flag
     return fact
 
 

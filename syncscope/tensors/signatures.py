@@ -214,6 +214,18 @@ LINALG_CHECKED = _words(
     torch.linalg.tensorinv torch.linalg.tensorsolve torch.linalg.cond torch.pinverse"""
 )
 
+# Without a kernel on the OpenCL backends: what is LAPACK or FFT on the CPU, and these. Asked for with `--backend ocl`.
+_OCL_NATIVE = _words("norm vector_norm matrix_norm matmul multi_dot cross vecdot diagonal")
+OCL_FALLBACK = frozenset(
+    name
+    for name in table().functions
+    if name.startswith(("torch.linalg.", "torch.fft.")) and name.rpartition(".")[2] not in _OCL_NATIVE
+) | _words(
+    """torch.cholesky torch.inverse torch.pinverse torch.svd torch.qr torch.geqrf torch.ormqr torch.histc torch.histogram
+    torch.searchsorted torch.bucketize torch.multinomial torch.cdist torch.median torch.kthvalue torch.mode
+    torch.nn.functional.grid_sample torch.nn.functional.max_unpool2d torch.nn.functional.ctc_loss"""
+)
+
 # Attributes that only a torch tensor has: seeing one says what the value is.
 TORCH_ONLY = _words(
     """unsqueeze unsqueeze_ detach detach_ masked_fill masked_fill_ masked_select masked_scatter index_select

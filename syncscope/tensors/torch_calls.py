@@ -59,6 +59,7 @@ from syncscope.tensors.signatures import (
     FACTORIES,
     LIKE,
     LINALG_CHECKED,
+    OCL_FALLBACK,
     PAIRED,
     table,
 )
@@ -128,6 +129,8 @@ def operation(
         device = SOMEWHERE  # of Python numbers alone a tensor on the host is made
     if word in LIKE:
         device = where_made(frame, node, keywords, first.device if first.kind is TENSOR else SOMEWHERE)
+    if dotted in OCL_FALLBACK and device is not HOST:
+        frame.emit("ocl_fallback", node, nodes[0] if nodes else None, held or tensor(device=device, sure=2, why=node))
     if dotted in LINALG_CHECKED:
         frame.emit(
             "linalg_check", node, nodes[0] if nodes else None, held or tensor(device=device, sure=2, why=node), 2
