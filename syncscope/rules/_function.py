@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -174,10 +174,10 @@ class Function:
                 found.add(n.rest)
         return found
 
-    def fresh(self, wish: str) -> str:
-        """A name that nothing in the file has yet."""
+    def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
+        """A name that nothing in the file has yet, and that is none of `taken`."""
         name, number = wish, 1
-        while name.encode() in self.view.code:
+        while name in taken or name.encode() in self.view.code:
             number += 1
             name = f"{wish}_{number}"
         return name

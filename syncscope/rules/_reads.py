@@ -304,10 +304,9 @@ def merged_in_statement(site: Site, function: Function) -> Fix | None:
         return None
     names: list[str] = []
     for tensor in tensors:
-        wish = f"{tensor.id}_value" if isinstance(tensor, ast.Name) else "value"
-        while wish in names:
-            wish += "_2"
-        names.append(function.fresh(wish))
+        op = function.op(tensor)
+        wish = tensor.id if isinstance(tensor, ast.Name) else op.name if op is not None else ""
+        names.append(function.fresh(f"{wish}_value" if wish else "value", names))
     if function.indent(statement).strip():
         return None
     draft = function.draft()

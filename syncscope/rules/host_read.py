@@ -253,6 +253,23 @@ EXAMPLES = (
         """
         import torch
 
+        def watch(x: torch.Tensor, y: torch.Tensor, value: int):
+            print(x.mean().item(), y.mean().item(), y.mean().item())  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor, y: torch.Tensor, value: int):
+            mean_value, mean_value_2, mean_value_3 = torch.stack((x.mean(), y.mean(), y.mean())).tolist()
+            print(mean_value, mean_value_2, mean_value_3)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; y: finite[n]; value: count",
+    ),
+    Example(
+        """
+        import torch
+
         def losses(x: torch.Tensor):
             parts = {"error": x.square().mean(), "size": x.abs().mean()}
             every = [part.item() for part in parts.values()]  # !

@@ -61,6 +61,7 @@ STATEMENTS = (
     "out.append(v)",
     "out.append(line)",
     "out += [lo, hi]",
+    "out += [{f}.min().item(), {g}.sum().item(), {g}.max().item()]",
     "total += {f}.sum().item()",
     "out.append(total)",
     "{f} = {f} + torch.zeros(1).to(device)",
