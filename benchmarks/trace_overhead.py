@@ -200,8 +200,8 @@ def main() -> None:
     compare(console, "200 small operators on the CPU", small_operators("cpu"), {**ours, **peers()}, 200, REPEATS)
     dry = {"syncscope.watch(dry=True)": lambda: syncscope.watch(dry=True)}
     compare(console, "the same, every tensor followed", small_operators("cpu"), dry, 40, REPEATS)
-    compare(console, "200 small operators on ocl", small_operators("ocl"), {**ours, **peers()}, 5, REPEATS)
-    compare(console, "the segmentation sample on ocl", segmentation(), ours, 2, 9)
+    compare(console, "200 small operators on ocl", small_operators("ocl"), {**ours, **peers()}, 25, REPEATS)
+    compare(console, "the segmentation sample on ocl", segmentation(), ours, 3, 9)
 
 
 if __name__ == "__main__":

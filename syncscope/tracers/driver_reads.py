@@ -45,16 +45,17 @@ def _kernels(queue: Any) -> None:
             guard(op, seen)
         reads.tell(op, frame, seen, start, end, size, operator if fallback else "")
 
-    def operated(operator: str, start: int, end: int, fallback: bool) -> None:
-        """What waited without a read: the destructor of an event that pyopencl keeps host memory alive with, say."""
-        if reads.unexplained():
-            frame = sys._getframe(1)
-            name = operator.removeprefix("fallback of ").partition("::")[2] or operator
-            reads.tell(name, frame, reads.here(frame), start, end, -1, operator if fallback else "")
+    queue.readers.append(wait)
+    reads.undo(functools.partial(queue.readers.remove, wait))
 
-    for listeners, listener in ((queue.readers, wait), (queue.watchers, operated)):
-        listeners.append(listener)
-        reads.undo(functools.partial(listeners.remove, listener))
+
+def explain(operator: str, start: int, end: int, fallback: bool) -> None:
+    """After an operator that waited in the driver without a read: the destructor of an event that pyopencl keeps host memory
+    alive with, say."""
+    if reads.unexplained():
+        frame = sys._getframe(1)
+        name = operator.removeprefix("fallback of ").partition("::")[2] or operator
+        reads.tell(name, frame, reads.here(frame), start, end, -1, operator if fallback else "")
 
 
 _PYOPENCL = {

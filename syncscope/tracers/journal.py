@@ -25,7 +25,7 @@ from syncscope.tracers.columns import Builder
 
 READ, OP, STEP, ANNOTATION = 7, 8, 9, 10  # record types after the hook's own
 KINDS = {READ: Kind.READ, OP: Kind.OP, STEP: Kind.STEP, ANNOTATION: Kind.ANNOTATION}
-BATCH = 4096  # rows between two writes
+BATCH = 32768  # rows between two writes
 FLUSH = 1_000_000_000  # ns after which a step or a read writes what there is
 
 
@@ -49,9 +49,9 @@ class Journal:
         if len(self._reads) > BATCH or record.end - self._flushed > FLUSH:
             self.flush()
 
-    def operator(self, name: str, start: int, end: int, fallback: bool) -> None:
+    def operator(self, name: str, start: int, end: int, fallback: bool, thread: int) -> None:
         """An operator of our own device has run on this thread."""
-        self._ops.append((OP, name, start, end, fallback, reads.local.thread))
+        self._ops.append((OP, name, start, end, fallback, thread))
         if len(self._ops) > BATCH:
             self.flush()
 
@@ -71,16 +71,16 @@ class Journal:
             self._flushed = time.monotonic_ns()
             before = len(self._names)
             rows = [self._step_row(*row) for row in _drain(self._steps)]
-            rows += [self._op_row(*row) for row in _drain(self._ops)]
             rows += [self._read_row(row) for row in _drain(self._reads)]
+            ops = self._op_rows(_drain(self._ops))
             new = list(self._names)[before:]
             text = [r for number, name in enumerate(new, before + 1) for r in spool.name_records(number, name.encode())]
-            data = b"".join(text) + np.array(rows, spool.RECORD).tobytes()
+            data = b"".join(text) + np.array(rows, spool.RECORD).tobytes() + ops.tobytes()
             try:
                 while data:
                     data = data[os.write(self._handle, data) :]
             except OSError:
-                self.lost += len(rows)
+                self.lost += len(rows) + len(ops)
 
     def close(self) -> None:
         """Writes the rest."""
@@ -95,9 +95,15 @@ class Journal:
     def _step_row(self, number: int, start: int, end: int, thread: int, window: int) -> tuple[int, ...]:
         return (STEP, 0, 0, 0, thread, 0, self._number(f"ProfilerStep#{number}"), 0, -1, start, end, 0, window)
 
-    def _op_row(self, kind: int, name: str, start: int, end: int, fallback: bool, thread: int) -> tuple[int, ...]:
-        flags = Flag.FALLBACK if fallback else Flag.NONE
-        return (kind, 0, flags, 0, thread, 0, self._number(name), 0, -1, start, end, 0, 0)
+    def _op_rows(self, ops: list[tuple[int, str, int, int, bool, int]]) -> NDArray[Any]:
+        """By columns: there are hundreds of operators in a step, and a row at a time would cost more than recording them."""
+        rows = np.zeros(len(ops), spool.RECORD)
+        if ops:
+            kinds, names, starts, ends, fallbacks, threads = zip(*ops, strict=True)
+            rows["type"], rows["name"] = kinds, [self._number(name) for name in names]
+            rows["t0"], rows["t1"], rows["tid"], rows["size"] = starts, ends, threads, -1
+            rows["flags"] = np.where(fallbacks, Flag.FALLBACK, Flag.NONE)
+        return rows
 
     def _read_row(self, r: reads.Record) -> tuple[int, ...]:
         key = (r.seen, r.operator, r.module)

@@ -21,7 +21,7 @@ import numpy as np
 
 from syncscope.errors import UserError
 from syncscope.model.trace import DEVICE, Kind, Lane, Trace
-from syncscope.tracers import cuda, opencl, reads, spool
+from syncscope.tracers import cuda, driver_reads, opencl, reads, spool
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.journal import Journal, add_rows
 
@@ -60,7 +60,14 @@ class Tape:
         module = sys.modules.get("syncscope.kernels.queue")
         if module is not None and self._queue is None:
             self._queue = module
-            module.watchers.append(self.journal.operator)
+            module.watchers.append(self._operated)
+
+    def _operated(self, name: str, start: int, end: int, fallback: bool) -> None:
+        """Called after each operator on its thread, hundreds of times in a step."""
+        local = reads.local
+        self.journal.operator(name, start, end, fallback, local.thread)
+        if local.waits.value != local.seen:
+            driver_reads.explain(name, start, end, fallback)
 
     @property
     def files(self) -> list[Path]:
@@ -96,7 +103,7 @@ class Tape:
         reads.regions.remove(self.journal.annotation)
         reads.modules_wanted -= 1
         if self._queue is not None:
-            self._queue.watchers.remove(self.journal.operator)
+            self._queue.watchers.remove(self._operated)
         if self.profiled is not None:
             self.profiled.stop()
         self.opencl.stop()
