@@ -254,14 +254,14 @@ EXAMPLES = (
         import torch
 
         def watch(x: torch.Tensor, y: torch.Tensor, value: int):
-            print(x.mean().item(), y.mean().item(), y.mean().item())  # !
+            return x.mean().item(), y.mean().item(), y.mean().item() + value  # !
         """,
         """
         import torch
 
         def watch(x: torch.Tensor, y: torch.Tensor, value: int):
             mean_value, mean_value_2, mean_value_3 = torch.stack((x.mean(), y.mean(), y.mean())).tolist()
-            print(mean_value, mean_value_2, mean_value_3)
+            return mean_value, mean_value_2, mean_value_3 + value
         """,
         Safety.UNSAFE,
         "x: finite[n]; y: finite[n]; value: count",

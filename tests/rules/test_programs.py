@@ -139,9 +139,9 @@ def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) ->
 
 
 def test_safe_fixes_change_nothing() -> None:
-    examine({Safety.SAFE}, "x: float[...]; y: float[...]; t: label[...]; device: cpu", Safety.SAFE, 150)
+    examine({Safety.SAFE}, "x: float[...]; y: float[...]; t: label[...]; device: cpu", Safety.SAFE, 60)
 
 
 def test_unsafe_fixes_change_only_what_they_say() -> None:
     inputs = "x: normal[n + 1, m + 1]; y: normal[n + 1, m + 1]; t: label[n + 1, m + 1]; device: cpu"
-    examine({Safety.SAFE, Safety.UNSAFE}, inputs, Safety.UNSAFE, 150)
+    examine({Safety.SAFE, Safety.UNSAFE}, inputs, Safety.UNSAFE, 60)
