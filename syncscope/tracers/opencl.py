@@ -246,7 +246,9 @@ def _add_first_uses(
         rows = rows[np.argsort(start[rows], kind="stable")]
         free = np.maximum.accumulate(np.concatenate([[0], end[rows][:-1]]))
         begin = np.maximum(free, submit[rows])
-        late = np.flatnonzero((start[rows] - begin > FIRST_USE) & (launch["name"][rows] > 0))
+        first = np.zeros(len(rows), bool)  # of a kernel in this recording: later ones start late for other reasons
+        first[np.unique(launch["name"][rows], return_index=True)[1]] = True
+        late = np.flatnonzero(first & (start[rows] - begin > FIRST_USE) & (launch["name"][rows] > 0))
         if not len(late):
             continue
         text = [f"first use of {names[int(launch['name'][rows[i]])]}" for i in late]
