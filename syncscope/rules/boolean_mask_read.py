@@ -126,6 +126,29 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            y = x.sigmoid()
+            good = x > 0
+            return x[good] + y[good]  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            y = x.sigmoid()
+            good = x > 0
+            good_index = good.nonzero(as_tuple=True)
+            return x[good_index] + y[good_index]
+        """,
+        Safety.SAFE,
+        "x: float[...]",
+    ),
+    Example(
+        """
+        import torch
+
         def loss(error: torch.Tensor):
             error = error.square()
             large = error[error > 1]  # !
