@@ -66,6 +66,7 @@ _PYOPENCL = {
     "_enqueue_read_image": "read_image",
     "_enqueue_write_image": "write_image",
     "_enqueue_svm_memcpy": "svm_memcpy",
+    "_enqueue_svm_map": "map",
     "enqueue_map_buffer": "map",
     "enqueue_map_image": "map",
     "wait_for_events": "synchronize",
