@@ -282,15 +282,19 @@ class Draft:
         return Edit(Span(at, at), f"{newline}{IMPORTS[name]}\n")
 
     def called(self, name: str) -> str:
-        """What the file calls a module that templates call `name`."""
-        for word, meaning in self.view.imported.items():
-            if meaning == MODULES[name]:
-                return word
-        for word, meaning in self.view.imported.items():
-            if MODULES[name].startswith(meaning + ".") and meaning != "torch.nn":
-                return word + MODULES[name].removeprefix(meaning)
-        self.needed[name] = None
-        return name
+        """What the file calls a module that templates call `name`.
+
+        Raises:
+            Unfit: the function uses that name for something else.
+        """
+        words = self.view.at_hand
+        found = next((word for word, meaning in words.items() if meaning == MODULES[name]), None)
+        if found is None:
+            self.needed[name] = None
+            found = name
+        if self.function.binds(found) or found in self.function.parameters:
+            raise Unfit(f"{found} is something else here")
+        return found
 
 
 def spaced(args: list[cst.Arg], new: cst.Arg, before: cst.BaseParenthesizableWhitespace) -> tuple[cst.Arg, cst.Arg]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from syncscope.model.fact import Site
@@ -39,18 +39,23 @@ class View:
 
     @cached_property
     def imported(self) -> dict[str, str]:
-        """What the names stand for that imports bind in this file: `F` is `torch.nn.functional`."""
-        found = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    found[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                for alias in node.names:
-                    found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        return found
+        """What the names stand for that imports bind anywhere in this file: `F` is `torch.nn.functional`."""
+        return meanings(ast.walk(self.tree))
+
+    @cached_property
+    def at_hand(self) -> dict[str, str]:
+        """As `imported`, of the imports that hold in every function: those of the module that are made when it runs."""
+        found: list[ast.AST] = []
+        todo: list[ast.AST] = [self.tree]
+        while todo:
+            node = todo.pop()
+            found.append(node)
+            typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            if isinstance(node, (ast.Module, ast.If, ast.Try, ast.With)) and not typing_only:
+                todo += [
+                    child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler))
+                ]
+        return meanings(found)
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.ExceptHandler) -> Span:
         """The bytes of a node, without parentheses around it."""
@@ -76,3 +81,17 @@ class View:
         """The function around a site, or the module where there is none."""
         scope = site.function if site.function is not None else self.tree
         return self._functions.setdefault(id(scope), Function(self, scope))
+
+
+def meanings(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """The names that the imports among some nodes bind, and what they stand for."""
+    found = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                package = alias.name.partition(".")[0]
+                found[alias.asname or package] = alias.name if alias.asname else package
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found

@@ -95,6 +95,19 @@ def test_modules_are_called_as_the_file_calls_them(head: str, called: str) -> No
     assert f"return {called}(y, x, 0).sum()" in fixed(code)
 
 
+def test_a_module_that_another_function_imports_is_not_at_hand() -> None:
+    code = (
+        "from torch import Tensor\n\n\ndef g():\n    import torch\n\n    return torch.rand(3)\n\n\n"
+        "def f(x: Tensor):\n    good = x > 1\n    return x[good].sum()\n"
+    )
+    assert fixed(code).startswith("from torch import Tensor\nimport torch\n")
+
+
+def test_no_fix_where_torch_is_something_else() -> None:
+    code = "import torch\n\n\ndef f(torch, x: 'torch.Tensor'):\n    good = x > 1\n    return x[good].sum()\n"
+    assert fixed(code) == code
+
+
 def test_code_of_a_module() -> None:
     code = "import torch\n\nx = torch.rand(3).cuda()\nlow = x.min().item()\nhigh = x.max().item()\nprint(low, high)\n"
     assert fixed(code, "host-read") == (
