@@ -107,9 +107,10 @@ def logging_reads(torch: Any, device: Any) -> Step:
 
     def run(reads: bool) -> None:
         nonlocal count
-        loss = step()
+        loss = step().detach()
+        mean = loss.mean()
         if reads and count % 3 == 0:
-            float(loss.detach()), loss.mean().item()
+            float(loss), mean.item()
         work(12)
         count += 1
 
@@ -141,8 +142,9 @@ def two_optimizers(torch: Any, device: Any) -> Step:
         errg = criterion(netd(fake), ones)
         errg.backward()
         optg.step()
+        mean = score.mean()
         if reads:
-            errg.item(), score.mean().item()
+            errg.item(), mean.item()
         work(4)
 
     return run
@@ -234,7 +236,11 @@ def main() -> None:
         for reads in (True, False):
             for _ in range(3):
                 run(reads)
-        rounds = [foretold(recorded(run, True), recorded(run, False)) for _ in range(given.rounds)]
+        rounds = []
+        for number in range(given.rounds):  # in turns, and who is first in turns too
+            order = (True, False) if number % 2 else (False, True)
+            traces = {reads: recorded(run, reads) for reads in order}
+            rounds.append(foretold(traces[True], traces[False]))
         step, predicted, measured, blocked, busy, busy_without = (
             statistics.median(column) for column in zip(*rounds, strict=True)
         )

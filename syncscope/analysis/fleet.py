@@ -238,7 +238,7 @@ def _entries(rows: list[dict[str, Any]]) -> list[Entry]:
             found.append(Run(n[0], folded, int(n[1]), int(n[2]), n[3]))
         elif row["kind"] == ENTRIES[Hold]:
             targets = tuple(int(t) for t in moves[0])
-            found.append(Hold(n[0], targets, n[1], int(n[2]), int(n[3]), int(n[4])))
+            found.append(Hold(n[0], targets, n[1], n[2], int(n[3]), int(n[4]), int(n[5])))
         else:
             numbers = [int(x) for x in n[7:]]
             found.append(Launch(n[0], n[1], int(n[2]), n[3], n[4], int(n[5]), n[6], *numbers))

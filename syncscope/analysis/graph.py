@@ -55,6 +55,7 @@ class Hold(NamedTuple):
     host_gap: float
     targets: tuple[int, ...]
     returns: float  # ns from the end of the work to the return of the call
+    freed: float  # ns that the call takes if it waits for nothing
     read: int
     mark: int
     launched: int  # whether anything is launched after it: 0 or 1
@@ -142,10 +143,10 @@ class Fold:
             self._host = self.flush(keep_host=True)
         return len(self.stream)
 
-    def hold(self, targets: tuple[int, ...], returns: float, read: int = -1, mark: int = -1) -> None:
+    def hold(self, targets: tuple[int, ...], returns: float, freed: float, read: int = -1, mark: int = -1) -> None:
         """The host waits, or a step ends."""
         host_gap = self.flush(keep_host=True)
-        self.stream.append(Hold(host_gap, targets, returns, read, mark, int(self._count < self._ops)))
+        self.stream.append(Hold(host_gap, targets, returns, freed, read, mark, int(self._count < self._ops)))
 
     def flush(self, keep_host: bool = False) -> float:
         """End the run that is being folded; what the host did after its last launch is returned, if asked, not stored."""

@@ -30,6 +30,8 @@ from syncscope.model.trace import Kind, Trace
 BACK_TO_BACK = 4_000  # ns: a kernel that starts sooner after its predecessor was waiting for it
 HAND_OVER = 10_000  # ns: a kernel that starts sooner after one of another queue may have waited for that one
 ODD_LATENCY = 20_000  # ns beyond three times the usual: a launch takes no longer by itself
+VALUES = ("item", "bool", "float", "int", "tolist")  # reads that do nothing but fetch a value
+CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
 DEPTH = 1024  # CUDA's queues take at least so many launches before a launch blocks
 
 
@@ -70,6 +72,7 @@ class Layout:
         columns = (work.latency, work.queue, work.gap, work.duration, work.source, work.lag)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
+        spared = self._spared()
         marks = []
         reach = np.maximum.accumulate(ends) if len(ends) else ends
         for item, row in enumerate(host.row.tolist()):
@@ -82,9 +85,10 @@ class Layout:
                 number = read_of.get(row, -1)
                 if number >= 0:
                     holds[number].append(fold.position())
-                fold.hold(found, float(max(-SLACK, over[item] - after)), number)
+                back = float(max(-SLACK, over[item] - after))
+                fold.hold(found, back, spared.get(row, min(max(back, 0.0), CALL)), number)
             elif row < 0:
-                fold.hold((), 0.0, mark=-1 - row)
+                fold.hold((), 0.0, 0.0, mark=-1 - row)
                 marks.append(max(began[item], float(reach[first[item + 1] - 1]) if first[item + 1] else 0.0))
             elif launches[item]:
                 fold.advance(cost[item])
@@ -105,6 +109,19 @@ class Layout:
             origin=host.origin,
             overlap=host.overlap,
         )
+
+    def _spared(self) -> dict[int, float]:
+        """What the calls of reads that only fetch a value take if the value is not asked for, ns: less than nothing.
+
+        Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
+        gives back what the expression took besides.
+        """
+        found = {}
+        for read in self.reads:
+            if read.op in VALUES:
+                found.update(dict.fromkeys(read.calls, 0.0))
+                found[read.calls[-1]] = -float(read.besides)
+        return found
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:
         """The work (by number) that each wait waited for: of what was launched by then, what ended before it returned."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER, Graph, Hold, Run
 
-CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
 Times = NDArray[np.float64]
 FEW = 16  # scenarios up to which one after the other is faster
 WIDTH = 512  # scenarios replayed side by side
@@ -56,10 +55,10 @@ def replay(
                     done[number] = time
             host += advance
         elif isinstance(entry, Hold):
-            host_gap, targets, returns, read, mark, _ = entry
+            host_gap, targets, returns, freely, read, mark, _ = entry
             host += host_gap
             if read in taken_out and read >= 0:
-                host += min(returns, CALL) if returns > 0 else 0.0
+                host += freely
                 continue
             if moved is not None and position in moved:
                 targets = moved[position]
@@ -150,9 +149,7 @@ def walk(
             for target in entry.targets:
                 held = np.maximum(held, done[target])
             held = held + entry.returns
-            host = (
-                np.where(out[entry.read], host + min(max(entry.returns, 0.0), CALL), held) if entry.read >= 0 else held
-            )
+            host = np.where(out[entry.read], host + entry.freed, held) if entry.read >= 0 else held
             if entry.mark >= 0:
                 ends.append(np.maximum(host, queues.max(axis=0)))
             continue

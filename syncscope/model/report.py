@@ -46,6 +46,7 @@ class Read:
     fallback: bool = False
     calls: tuple[int, ...] = ()  # rows of the trace
     function: str = ""
+    besides: int = 0  # what the expression or operator took on the host besides its waiting calls
     saved_alone: float | None = None  # ns, in all, if only this one read were not made
     saved_last: float | None = None  # ns, in all, if all other reads were gone already
 
