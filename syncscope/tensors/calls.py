@@ -38,11 +38,11 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate, holds_tensor
-from syncscope.tensors.functions import attribute, forward, set_attribute
+from syncscope.tensors.functions import attribute, forward, on_host, set_attribute
 from syncscope.tensors.functions import call as call_function
 from syncscope.tensors.methods import tensor_method
 from syncscope.tensors.project import Class, Function, Module
-from syncscope.tensors.results import flag
+from syncscope.tensors.results import flag, where_made
 from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
 from syncscope.tensors.signatures import (
     ARRAY_LIKE,
@@ -138,6 +138,8 @@ def apply(frame: Frame, node: ast.Call, target: Fact, args: list[Fact], keywords
         return UNKNOWN
     if isinstance(ref, Function):
         result = call_function(ref, frame, args, keywords)
+        if "device" in keywords and where_made(frame, node, keywords, SOMEWHERE) is HOST:
+            result = on_host(result)
         if "synchronize" in ref.name:  # whatever it holds: people name so what waits for the device
             frame.work = False
         return result

@@ -337,7 +337,10 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
         inner.used = used(function)
         parameters(function, inner)
         for name, fact in given.items():
-            if fact.kind is not Fact().kind:
+            known = inner.env.get(name)
+            if known is not None and known.kind is TENSOR and fact.kind is TENSOR and known.sure > fact.sure:
+                inner.env[name] = fact.but(sure=known.sure)  # what its uses say still holds
+            elif fact.kind is not Fact().kind:
                 inner.env[name] = fact
         execute(inner, node.body)
         result = conclude(function, inner)

@@ -47,7 +47,7 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
         return base
     mask, at, result = index(frame, node, base)
     if mask is not None and kind is not ARRAY:
-        sure = min(mask.sure, base.sure) if kind is TENSOR else min(mask.sure, 2)
+        sure = min(mask.sure, max(base.sure, 2)) if kind is TENSOR else min(mask.sure, 2)
         frame.emit("mask_read", node, at, mask, min(sure, 1) if kind is MODULE or kind is OTHER else sure)
     return result
 

@@ -219,7 +219,7 @@ def subject(args: list[Fact], keywords: Keywords, sure: int, node: ast.AST) -> F
     first = args[0] if args else keywords.get("input", keywords.get("condition", UNKNOWN))
     held = holds_tensor(first)
     if held is not None:
-        return held
+        return held if held.sure >= sure else held.but(sure=sure)  # torch takes nothing else here
     if first.kind is ARRAY or first.kind is SCALAR:
         return Fact(first.kind, device=HOST, sure=3)
     return tensor(sure=sure, why=node)

@@ -379,7 +379,34 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
                 now = frame.env.get(name, UNKNOWN)
                 if now.kind is TENSOR and now.sure < 3:
                     return {name: Fact(OTHER, sure=3, ref="other")}, {}
-    return {}, {}
+    return _placed(frame, test) if isinstance(test, (ast.Compare, ast.Attribute)) else ({}, {})
+
+
+def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
+    """What `x.is_cuda` and `x.device.type == "cpu"` say of where x lives."""
+    node: ast.expr = test
+    host_when = False  # that it is not on the host says nothing new
+    if isinstance(test, ast.Compare):
+        kind = test.comparators[0]
+        node = test.left
+        if isinstance(node, ast.Attribute) and node.attr == "type":
+            node = node.value
+        if len(test.ops) != 1 or not (isinstance(node, ast.Attribute) and node.attr == "device"):
+            return {}, {}
+        word = kind.value if isinstance(kind, ast.Constant) else ""
+        if word == "cpu" and isinstance(test.ops[0], ast.Eq):
+            host_when = True
+        elif not (word == "cpu" and isinstance(test.ops[0], ast.NotEq)):
+            return {}, {}
+    elif not (isinstance(test, ast.Attribute) and test.attr == "is_cuda"):
+        return {}, {}
+    assert isinstance(node, ast.Attribute)
+    name = dotted(node.value)
+    fact = frame.env.get(name)
+    if fact is None or fact.kind is not TENSOR:
+        return {}, {}
+    placed = {name: fact.but(device=HOST)}
+    return (placed, {}) if host_when else ({}, placed)
 
 
 def proved(frame: Frame, name: str, test: ast.expr) -> Fact:

@@ -199,7 +199,7 @@ def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords:
     device = where_made(frame, node, keywords, HOST)
     if word in ("tensor", "as_tensor", "asarray"):
         held = holds_tensor(first)
-        if (not given and word != "tensor" and first.kind is TENSOR) or (not given and first.kind is TENSOR):
+        if not given and first.kind is TENSOR and first.sure >= 2:
             device = first.device
         elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
             device = SOMEWHERE
