@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["kernels.counts"]
+
 # Two workers with two threads each would wait for one another in every small operator.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
