@@ -51,6 +51,38 @@ EXAMPLES = (
         """
         import torch
         from torch.utils.data import DataLoader
+        from tqdm import tqdm
+
+        def train(model, data):
+            loader = DataLoader(
+                data,
+                batch_size=64,
+            )
+            bar = tqdm(loader)
+            for step, (x, y) in enumerate(bar):
+                model(x.cuda()).mean().backward()  # !
+        """,
+        """
+        import torch
+        from torch.utils.data import DataLoader
+        from tqdm import tqdm
+
+        def train(model, data):
+            loader = DataLoader(
+                data,
+                batch_size=64,
+                pin_memory=True,
+            )
+            bar = tqdm(loader)
+            for step, (x, y) in enumerate(bar):
+                model(x.cuda(non_blocking=True)).mean().backward()
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+        from torch.utils.data import DataLoader
 
         def train(model, data, device):
             loader = DataLoader(data, batch_size=64, pin_memory=True)
@@ -92,13 +124,20 @@ def loader_around(node: ast.AST, function: Function) -> ast.Call | None:
     """The call that made the loader over which a loop around this node runs, if it stands in this function."""
     loop = function.loop(node)
     while loop is not None:
-        source = loop.iter if isinstance(loop, (ast.For, ast.AsyncFor)) else None
-        while (
-            isinstance(source, ast.Call) and source.args and function.dotted(source.func) in ("enumerate", "tqdm.tqdm")
-        ):
-            source = source.args[0]
-        made = function.value(source) if source is not None else None
+        made = made_of(loop.iter, function) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
         if isinstance(made, ast.Call) and (function.dotted(made.func) or "").endswith(".DataLoader"):
             return made
         loop = function.loop(loop)
     return None
+
+
+def made_of(source: ast.expr, function: Function) -> ast.expr:
+    """What a loop runs over, without the names, counters and progress bars around it."""
+    for _ in range(8):
+        source = function.value(source)
+        if not isinstance(source, ast.Call) or not source.args:
+            break
+        if (function.dotted(source.func) or "").rpartition(".")[2] not in ("enumerate", "tqdm", "track"):
+            break
+        source = source.args[0]
+    return source
