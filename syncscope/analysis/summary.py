@@ -50,11 +50,13 @@ def summarize(
         _line(key, [found[i] for i in rows if not steady or found[i].step in numbers], max(1, len(steady)), join)
         for key, rows in members.items()
     ]
+    aside = sum(len(rows) for rows, line in zip(members.values(), lines, strict=True) if not line.count)
+    counted = [(rows, line) for rows, line in zip(members.values(), lines, strict=True) if line.count]
     report = Report(
         findings=tuple(findings),
         steps=found_steps,
         reads=found,
-        lines=tuple(lines),
+        lines=tuple(line for _, line in counted),
         device_busy=busy_share(trace, launched, found_steps),
         fidelity=fidelity(graph, replay(graph)) if len(launched.row) else None,
         notes=tuple(trace.meta.get("notes") or ()),
@@ -63,10 +65,10 @@ def summarize(
         steady=len(steady),
         unseen=join.unseen,
     )
-    report = replace(report, notes=(*report.notes, *remarks(report, graph)))
+    report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and report.fidelity is not None and report.fidelity <= GATE:
         each = overhead(trace)
-        report = _priced(report, graph, list(members.values()), layout.graph(each) if each else None)
+        report = _priced(report, graph, [rows for rows, _ in counted], layout.graph(each) if each else None)
     report = replace(report, verdict=verdict(report))
     return _sorted(report)
 

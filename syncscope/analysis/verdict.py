@@ -44,9 +44,14 @@ def verdict(report: Report) -> str:
     )
 
 
-def remarks(report: Report, graph: Graph) -> tuple[str, ...]:
-    """What a reader must know to trust the numbers: the window, what was inferred, what could not be priced."""
+def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
+    """What a reader must know to trust the numbers: the window, what was inferred, what could not be priced.
+
+    `aside` is the number of reads on lines that do not read in the counted steps.
+    """
     said = []
+    if aside:
+        said.append(f"{_count(aside, 'read')} before, after or between the counted steps left out")
     if report.steps and len(report.steps) < 4:
         said.append(
             f"{len(report.steps)} step{'s' * (len(report.steps) > 1)} recorded: prices are over all of it; "

@@ -107,6 +107,17 @@ def test_the_report_meets_the_findings_and_says_what_to_do():
     assert report.plan == (0,)
 
 
+def test_a_line_that_reads_only_at_the_start_is_no_line_of_the_loop():
+    program = loop([57])
+    program[0] = [("read", 3, 0), *program[0]]
+    place = Place("train.py", 3)
+    found = Finding("host-read", place, 1, 3, 9, Span(0, 1), "a read", 3, True)
+    report = summarize(Device().run(program)[0], [found])
+    assert [line.place.line for line in report.lines] == [57]
+    assert "1 read before, after or between the counted steps left out" in report.notes
+    assert report.unseen == ()
+
+
 def test_nothing_worth_fixing_is_said():
     trace, _ = Device().run([[("launch", 0, 10 * US), ("read", 1, 0), ("work", 9_000 * US)]] * 6)
     report = summarize(trace)
