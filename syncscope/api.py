@@ -35,7 +35,7 @@ def trace(
     Steps that nobody marks are found at `optimizer.step()`. The trace is written also where the block raises.
 
     Raises:
-        UserError: another recording runs in this process, the numbers make no sense, or the folder cannot be written.
+        UserError: the numbers make no sense, or a folder cannot be written.
     """
     from syncscope.tracers.recording import Recording
 

@@ -41,7 +41,7 @@ class Session:
     without `active`, everything up to the end. `on_trace` is called with each finished trace.
 
     Raises:
-        UserError: a number of steps makes no sense, or another session is recording.
+        UserError: a number of steps makes no sense, this session is recording already, or there is no room to record into.
     """
 
     def __init__(

@@ -96,7 +96,10 @@ def _torch(torch: Any) -> None:
             reads.replace(torch.Tensor, name, reads.watched(op, original, waits))
     for name, (op, waits) in FUNCTIONS.items():
         reads.replace(torch, name, reads.watched(op, getattr(torch, name), waits))
+    global uploads_wait
+    uploads_wait = bool(torch.version.cuda or torch.version.hip)
     reads.replace(torch.Tensor, "to", _to(torch.Tensor.to))
+    reads.replace(torch.Tensor, "cuda", _cuda(torch.Tensor.cuda))
     reads.replace(
         torch.nn.functional, "one_hot", reads.watched("one_hot", torch.nn.functional.one_hot, _no_output_size)
     )
@@ -113,11 +116,39 @@ def _to(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.is_cpu or reads.local.inside or not _goes_to_cpu(args, kwargs):
+        if self.is_cpu:
+            return original(self, *args, **kwargs) if not uploads_wait else _uploaded(original, self, args, kwargs)
+        if reads.local.inside or not _goes_to_cpu(args, kwargs):
             return original(self, *args, **kwargs)
         return reads.noted("cpu", sys._getframe(1), original, (self, *args), kwargs)
 
     return to
+
+
+# CUDA copies from ordinary memory with the host waiting; our own device copies while the host goes on.
+uploads_wait = False
+
+
+def _uploaded(original: Callable[..., Any], tensor: Any, args: Any, kwargs: Any) -> Any:
+    """A copy to the device, noted where the host waits for it: from memory that is not pinned, or without non_blocking."""
+    if reads.local.inside:
+        return original(tensor, *args, **kwargs)
+    start = monotonic_ns()
+    result = original(tensor, *args, **kwargs)
+    if not result.is_cpu and not (kwargs.get("non_blocking") and tensor.is_pinned()):
+        frame, end = sys._getframe(2), monotonic_ns()
+        reads.tell("to_device", frame, reads.here(frame), start, end, int(tensor.nbytes))
+    return result
+
+
+def _cuda(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self.is_cpu or not uploads_wait:
+            return original(self, *args, **kwargs)
+        return _uploaded(original, self, args, kwargs)
+
+    return cuda
 
 
 def _goes_to_cpu(args: Any, kwargs: Any) -> bool:

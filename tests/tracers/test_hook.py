@@ -2,7 +2,9 @@
 
 import ctypes
 import mmap
+import shutil
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,6 +160,27 @@ def test_a_protected_page_is_opened_for_one_store() -> None:
     icd.poke(address + 8, 42)
     assert ctypes.c_uint64.from_address(address + 8).value == 42
     assert next(perm for low, high, perm, _ in icd.maps() if low <= address < high).startswith("r-")
+
+
+def test_two_vendors_in_one_process(fake: Any, tmp_path: Path) -> None:
+    second = ctypes.CDLL(shutil.copy(fake.library._name, tmp_path / "second.so"))
+    second.setup.restype = ctypes.c_void_p
+    table = second.setup(0)
+    ctypes.c_uint64.in_dll(second, "clock_offset").value = 7 * 10**15
+    session = Session()
+    with session:
+        patches.hook(fake.table, "fake")
+        patches.hook(table, "second")
+        fake.enqueue(10)
+        second.enqueue(20)
+    trace = session.trace
+    work = trace.take(trace.kind == Kind.KERNEL)
+    assert sorted(np.unique([trace.lanes[n].device for n in work.lane], return_counts=True)[1].tolist()) == [10, 20]
+    assert len(trace.meta["devices"]) == 2
+    offsets = sorted(clock["offset_ns"] for clock in trace.meta["clocks"].values())
+    assert offsets[1] - offsets[0] > 6 * 10**15
+    assert abs(int(work.start.max()) - int(work.start.min())) < 10**9
+    assert second.setup(0) == table  # nothing calls into what is about to be unloaded
 
 
 def test_threads_lose_nothing(fake: Any) -> None:

@@ -13,6 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from syncscope.model.trace import Event, Flag, Kind  # noqa: E402
+from syncscope.tracers import torch_reads  # noqa: E402
 from syncscope.tracers.guard import listening  # noqa: E402
 from syncscope.tracers.session import Session  # noqa: E402
 
@@ -219,6 +220,18 @@ def test_what_came_back_to_the_host_no_longer_counts_in_dry_mode() -> None:
     with listening(dry=True):
         found = reads_of(lambda: [v for _ in range(3) for v in x.detach().cpu().tolist()])
     assert [e.name for e in found] == ["cpu"] * 3
+
+
+def test_uploads_that_wait(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CUDA's do; our own device copies while the host goes on, so that it has none."""
+    x = torch.ones(4)
+    assert reads_of(lambda: x.to(device)) == []
+    with listening(dry=False):
+        monkeypatch.setattr(torch_reads, "uploads_wait", True)
+        found = reads_of(lambda: (x.to(torch.float64), x.to("cpu"), x.to(device), x.to(device, non_blocking=True)))
+    assert [e.name for e in found] == ["to_device"] * 2
+    assert {e.bytes for e in found} == {16}
+    assert expression(found[0]).startswith("x.to(device), x.to(device, non_blocking=True)")
 
 
 def test_everything_is_given_back() -> None:
