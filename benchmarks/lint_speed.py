@@ -21,7 +21,7 @@ from typing import NamedTuple
 BUILD = Path(__file__).parents[1] / "build" / "lint_speed"
 PACKAGES = ("transformers==5.23.0", "timm==1.0.31", "kornia==0.9.0", "monai==1.6.1")
 TORCHFIX = "torchfix==0.7.0"
-SAMPLE = 30_000  # lines that TorchFix lints, neighbours in one package: it needs about a CPU second for 900 of them
+SAMPLE = 60_000  # lines that TorchFix lints, neighbours in one package: it needs about a CPU second for 900 of them
 LINT = (sys.executable, "-m", "syncscope", "lint", "--isolated", "--exit-zero", "--statistics")
 PARSE = """
 import ast, sys

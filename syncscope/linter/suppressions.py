@@ -73,26 +73,39 @@ def tokens(code: bytes) -> Iterable[tokenize.TokenInfo]:
         return
 
 
-def statements(tree: ast.Module) -> list[tuple[int, int]]:
-    """First and last line of each simple statement, and of the head of each compound one."""
+@dataclass(frozen=True, slots=True, order=True)
+class Reach:
+    """The lines of a simple statement, or of the head of a compound one; between `end` and `last` its colon may stand."""
+
+    first: int
+    end: int
+    last: int
+
+
+def statements(tree: ast.Module) -> list[Reach]:
+    """Where each statement is, in order."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
-            body = getattr(node, "body", None)
-            last = node.end_lineno or node.lineno
-            if isinstance(body, list) and body:
-                last = max(node.lineno, min(last, body[0].lineno - 1))
-            found.append((node.lineno, last))
+            end = last = node.end_lineno or node.lineno
+            body = getattr(node, "body", getattr(node, "cases", None))
+            if body:
+                inner = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
+                last = max(node.lineno, min(last, inner.lineno - 1))
+                parts = [c for c in ast.walk(node) if isinstance(c, ast.expr) and c.lineno <= last]
+                end = max([node.lineno, *(c.end_lineno or 0 for c in parts if (c.end_lineno or 0) <= last)])
+            found.append(Reach(node.lineno, end, last))
     return sorted(found)
 
 
-def target(reach: Sequence[tuple[int, int]], line: int, alone: bool) -> tuple[int, int]:
-    """The lines that a comment on this line speaks of."""
-    inside = [r for r in reach if r[0] <= line <= r[1]]
+def target(reach: Sequence[Reach], line: int, alone: bool) -> tuple[int, int]:
+    """The lines that a comment on this line speaks of; `alone` if there is nothing else on the line."""
+    inside = [r for r in reach if r.first <= line <= (r.end if alone else r.last)]
     if inside:
-        return max(inside)
+        nearest = max(inside)
+        return nearest.first, nearest.last
     if alone:
-        return next((r for r in reach if r[0] > line), (line, line))
+        return next(((r.first, r.last) for r in reach if r.first > line), (line, line))
     return line, line
 
 
@@ -127,7 +140,8 @@ def additions(source: Source, by_line: Mapping[int, Sequence[str]], reason: str)
     reach = statements(ast.parse(source.code))
     wanted: dict[int, set[str]] = {}
     for line, rules in by_line.items():
-        wanted.setdefault(target(reach, line, alone=False)[1], set()).update(rules)
+        ends = [r.end for r in reach if r.first <= line <= r.end]
+        wanted.setdefault(ends[-1] if ends else line, set()).update(rules)
     edits = []
     for line, missing in sorted(wanted.items()):
         start = source.starts[line - 1]

@@ -57,6 +57,31 @@ def test_a_comment_speaks_of_the_whole_statement(door):
     assert door("lint").lines == []
 
 
+def test_a_comment_above_the_first_statement_of_a_block_speaks_of_that_statement(door):
+    code = """\
+    import torch
+
+    def f(x: torch.Tensor):
+        # syncscope: allow[host-read]
+        if x.cuda().sum().item() > (
+            3
+        ):
+            # syncscope: allow[host-read] more
+
+            return x.cuda().item()
+    """
+    door.write("x.py", code)
+    assert door("lint", "--all").lines == []
+
+
+def test_an_allow_is_written_to_the_head_and_not_to_a_comment_below_it(door):
+    code = "import torch\n\n\ndef f(x: torch.Tensor):\n    while x.cuda().item():\n        # go on\n        x = x - 1\n"
+    path = door.write("x.py", code)
+    door("lint", "--all", "--add-allow")
+    assert "    while x.cuda().item():  # syncscope: allow[host-read" in path.read_text()
+    assert door("lint", "--all").lines == []
+
+
 def test_a_comment_at_the_head_of_a_loop_does_not_speak_of_its_body(door):
     door.write("train.py", READS.replace("in loader:", "in loader:  # syncscope: allow[host-read]"))
     assert door("lint").lines == [("train.py", 5, "unused-allow"), ("train.py", 11, "host-read")]
