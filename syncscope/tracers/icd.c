@@ -82,6 +82,9 @@ static Pending pending[PENDING];
 static _Atomic uint32_t head, tail;
 static uint64_t next_corr;
 static uint32_t names, queues, devices;
+#define CLOCKS 64
+static P clocks[CLOCKS]; /* devices whose timer is read again at the end */
+static int nclocks;
 
 static uint64_t monotonic(void) {
   struct timespec t;
@@ -220,6 +223,8 @@ static uint32_t device_number(Table *t, P device) {
   V(t, GetDeviceInfo, Info)(device, 0x101F, 8, &mem, 0);
   I (*timer)(P, P, P) = V(t, GetDeviceAndHostTimer, I(*)(P, P, P));
   int timed = timer && timer(device, &d, &h) == 0;
+  P parent = 0;
+  V(t, GetDeviceInfo, Info)(device, 0x1042, sizeof parent, &parent, 0);
   text[255] = 0;
   pthread_mutex_lock(&leaf);
   n = map_get(device_numbers, device);
@@ -229,6 +234,7 @@ static uint32_t device_number(Table *t, P device) {
     r.name = put_name(text, strlen(text));
     put(&r);
     map_put(device_numbers, device, n);
+    if (timed && !parent && nclocks < CLOCKS) clocks[nclocks++] = device; /* a sub-device may be gone by the end */
   }
   pthread_mutex_unlock(&leaf);
   return n;
@@ -641,7 +647,7 @@ int start(int file, uint64_t offset, int cycles) {
   memset(kernel_names, 0, sizeof kernel_names);
   memset(queue_numbers, 0, sizeof queue_numbers);
   memset(device_numbers, 0, sizeof device_numbers);
-  names = queues = devices = 0;
+  names = queues = devices = nclocks = 0;
   pthread_mutex_unlock(&leaf);
   on = 1;
   return 0;
@@ -673,10 +679,7 @@ uint64_t stop(uint64_t patience) {
     if (p->event) { V(p->t, ReleaseEvent, One)(p->event); p->event = 0; left++; }
   }
   deep = 0;
-  for (uint32_t i = 0; i < MAP; i++) {
-    P d = device_numbers[i].key;
-    if (d && d != DEAD) read_clock(table(d), d, device_numbers[i].value);
-  }
+  for (int i = 0; i < nclocks; i++) read_clock(table(clocks[i]), clocks[i], map_get(device_numbers, clocks[i]));
   pthread_mutex_lock(&leaf);
   if (hot) munmap(hot, HOT);
   hot = 0;

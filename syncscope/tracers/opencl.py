@@ -144,9 +144,8 @@ def add_records(
     device_of = np.zeros(int(queues["queue"].max(initial=0)) + 1, np.int64)
     device_of[queues["queue"]] = queues["name"]
     calls = calls[np.argsort(calls["corr"])]
-    launch = (
-        calls[np.searchsorted(calls["corr"], stamps["corr"]).clip(0, max(0, len(calls) - 1))] if len(calls) else calls
-    )
+    stamps = stamps[np.isin(stamps["corr"], calls["corr"])]  # a full disk may have kept the one and lost the other
+    launch = calls[np.searchsorted(calls["corr"], stamps["corr"])]
     devices = []
     device_clocks = {}
     for row in of_type[spool.DEVICE]:

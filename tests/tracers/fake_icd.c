@@ -35,6 +35,7 @@ static I answer(const void *value, Z size, Z room, P out, Z *needed) {
 }
 static I device_info(P d, U what, Z room, P out, Z *needed) {
   L memory = 1 << 30;
+  if (what == 0x1042) memory = 0; /* no parent: not a sub-device */
   return what == 0x102B ? answer("fake", 5, room, out, needed) : answer(&memory, 8, room, out, needed);
 }
 static I queue_info(P q, U what, Z room, P out, Z *needed) {
