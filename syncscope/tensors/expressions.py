@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact, Shape
+from syncscope.tensors import heat
 from syncscope.tensors.calls import call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -394,12 +395,6 @@ def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
     return join(result, fact) if result is not None else fact
 
 
-def asks_dtype(node: ast.expr) -> bool:
-    """`x.dtype == torch.float16`: what follows it in an `and` runs in one precision only."""
-    left = node.left if isinstance(node, ast.Compare) else None
-    return isinstance(left, ast.Attribute) and left.attr == "dtype" and isinstance(node.ops[0], (ast.Eq, ast.In))  # type: ignore[attr-defined]  # a Compare
-
-
 def truth_of(frame: Frame, node: ast.expr) -> Fact:
     """The truth of `a and b`: the last operand is asked as well."""
     if isinstance(node, ast.BoolOp):
@@ -409,7 +404,7 @@ def truth_of(frame: Frame, node: ast.expr) -> Fact:
         guarded = frame.guarded
         for value in node.values:
             truth_of(frame, value)
-            frame.guarded = frame.guarded or asks_dtype(value)
+            frame.guarded = frame.guarded or heat.special(value)
             when, otherwise = learnt(frame, value)
             more = when if node.op.__class__ is ast.And else otherwise
             if more:
@@ -433,7 +428,10 @@ def conditional(frame: Frame, node: ast.IfExp) -> Fact:
     waits = frame.waits
     if truth is False:
         frame.waits = None
+    guarded = frame.guarded
+    frame.guarded = guarded or heat.special(node.test)
     body = evaluate(frame, node.body)
+    frame.guarded = guarded
     frame.waits = None if truth is True else waits
     frame.env = {**env, **otherwise} if otherwise else env
     other = evaluate(frame, node.orelse)

@@ -120,6 +120,7 @@ def parameters(function: Function, frame: Frame) -> None:
                     passed.ndim,
                     3,
                     known.said,
+                    ref=known.ref,
                     source=passed,
                 )
         elif known is UNKNOWN or known.kind is TENSOR:

@@ -113,6 +113,19 @@ def of_test(node: ast.expr) -> tuple[bool, str] | None:
     return None
 
 
+def special(test: ast.expr) -> bool:
+    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
+        return False
+    kind, left = test.comparators[0], test.left
+    if isinstance(left, ast.Attribute) and left.attr == "dtype":
+        return True
+    if isinstance(left, ast.Call) and isinstance(left.func, ast.Attribute) and left.func.attr == "numel":
+        return isinstance(kind, ast.Constant) and kind.value == 1
+    named = isinstance(kind, ast.Constant) and kind.value in ("mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
+    return named and "device" in ast.unparse(left)
+
+
 _RARE = {"debug", "DEBUG", "verbose", "VERBOSE"}
 _LOADER = re.compile(
     r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE

@@ -259,6 +259,8 @@ def branch(frame: Frame, node: ast.If) -> None:
     left.update(when)
     frame.env = left
     before = frame.heat
+    guarded = frame.guarded
+    frame.guarded = guarded or heat.special(test)
     rare = heat.of_test(test)
     if rare is not None:
         frame.heat = rare
@@ -267,6 +269,7 @@ def branch(frame: Frame, node: ast.If) -> None:
     else:
         frame.dead = True
     frame.heat = before
+    frame.guarded = guarded
     left, left_dead = frame.env, frame.dead
     frame.dead = False
     right = dict(start)
@@ -367,6 +370,8 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
         name = dotted(test.args[0])
         if not name:
             return {}, {}
+        if word == "isscalar":
+            return {name: NUMBER}, {}
         if word in ("is_tensor", "is_torch_tensor"):
             return {name: proved(frame, name, test)}, {name: _not_a(frame, name, {"tensor"})}
         if word == "isinstance" and len(test.args) == 2:
