@@ -1,13 +1,13 @@
 // Running sums along rows, in three steps: the sum of each chunk, the running sum of those, and the chunks once more from there.
-// A row of `length` elements is cut into `chunks` of `chunk`; element (row, k) of the input is at `at + row * row_step + k * step`.
+// A row of `length` elements is cut into `chunks` of `chunk`.
 
-__kernel void scan_chunk_sums(__global const T *in, long at, long row_step, long step, __global S *sums, uint rows, uint length,
+__kernel void scan_chunk_sums(__global const T *in, long at, __global S *sums, uint rows, uint length,
                               uint chunk, uint chunks) {
     const uint i = get_global_id(0);
     if (i >= rows * chunks) return;
     const uint row = i / chunks, begin = (i % chunks) * chunk, end = min(begin + chunk, length);
     S sum = 0;
-    for (uint k = begin; k < end; k++) sum += ENTER(in[at + row * row_step + k * step]);
+    for (uint k = begin; k < end; k++) sum += ENTER(in[at + (long)row * length + k]);
     sums[i] = sum;
 }
 
@@ -25,15 +25,15 @@ __kernel void scan_sums(__global S *sums, __global S *totals, uint rows, uint ch
 }
 
 // `sums` holds what comes before each chunk. Inclusive: out[k] is the sum up to and with k.
-__kernel void scan_chunks(__global const T *in, long at, long row_step, long step, __global const S *sums, __global O *out,
-                          long out_at, long out_row_step, long out_step, uint rows, uint length, uint chunk, uint chunks) {
+__kernel void scan_chunks(__global const T *in, long at, __global const S *sums, __global O *out,
+                          long out_at, uint rows, uint length, uint chunk, uint chunks) {
     const uint i = get_global_id(0);
     if (i >= rows * chunks) return;
     const uint row = i / chunks, begin = (i % chunks) * chunk, end = min(begin + chunk, length);
     S sum = sums[i];
     for (uint k = begin; k < end; k++) {
-        sum += ENTER(in[at + row * row_step + k * step]);
-        out[out_at + row * out_row_step + k * out_step] = (O)sum;
+        sum += ENTER(in[at + (long)row * length + k]);
+        out[out_at + (long)row * length + k] = (O)sum;
     }
 }
 

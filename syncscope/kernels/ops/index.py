@@ -14,7 +14,7 @@ from syncscope.kernels.device import atomics64
 from syncscope.kernels.elementwise import assign_where
 from syncscope.kernels.operators import NotNative, into_out, native, op
 from syncscope.kernels.ops.copying import as_words, dense
-from syncscope.kernels.ops.scan import Running, nonzero_as
+from syncscope.kernels.ops.scan import Running, coordinates
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 
 _GROUP = (64,)
@@ -65,7 +65,7 @@ def _masks_to_indices(self: Tensor, indices: Sequence[Any], operator: str) -> li
                     f"The shape of the mask {list(index.shape)} at index {d} does not match the shape of the indexed tensor "
                     f"{list(self.shape)} at index {len(result) + d}"
                 )
-        result.extend(nonzero_as(index.to(self.device), operator, flat=False).unbind(1))
+        result.extend(coordinates(index.to(self.device), operator).unbind(1))
     return result
 
 
@@ -85,7 +85,7 @@ def _around(self: Tensor, at: int, dims: int) -> tuple[int, int, int]:
 
 
 def _mask_count(mask: Tensor) -> Running:
-    return Running(mask.view(-1), 0, torch.int64, "x != 0").run()
+    return Running(mask.view(-1), torch.int64, "x != 0")
 
 
 def _select(self: Tensor, at: int, mask: Tensor, operator: str) -> Tensor:

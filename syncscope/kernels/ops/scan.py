@@ -25,53 +25,34 @@ def _chunk(rows: int, length: int) -> int:
 
 
 class Running:
-    """The sums before each chunk of each row, and each row's total, still on the device."""
+    """What comes before each chunk of each row, and each row's total, on the device; the rows are the last dimension."""
 
-    def __init__(self, x: Tensor, dim: int, state: torch.dtype, enter: str) -> None:
-        """`x` row-major in all dimensions; `enter` is how an element counts: `x`, or `x != 0`."""
-        length = x.shape[dim] if x.dim() else 1
-        inner = 1
-        for n in x.shape[dim + 1 :]:
-            inner *= n
-        self.x, self.length, self.inner = x, length, inner
-        self.rows = x.numel() // max(length, 1)
-        self.chunk = _chunk(self.rows, length)
-        self.chunks = -(-length // self.chunk)
-        self.macros = {"T": C_TYPE[x.dtype], "S": C_TYPE[state], "ENTER(x)": f"({enter})"}
+    def __init__(self, x: Tensor, state: torch.dtype, enter: str) -> None:
+        """Enqueues the first two steps; `x` is row-major, `enter` is how an element counts: `x`, or `x != 0`."""
+        self.x, self.length = x, x.shape[-1]
+        self.rows = x.numel() // max(self.length, 1)
+        self.chunk = _chunk(self.rows, self.length)
+        self.chunks = -(-self.length // self.chunk)
         self.sums = storage.empty([self.rows * self.chunks], state)
         self.totals = storage.empty([self.rows], state)
-
-    def run(self) -> Running:
-        """Enqueues the first two steps. Rows of an inner dimension are taken plane by plane."""
-        at = self.x.storage_offset()
+        self._macros = {"T": C_TYPE[x.dtype], "S": C_TYPE[state], "ENTER(x)": f"({enter})"}
         queue.launch(
-            kernel("scan", "scan_chunk_sums", O="long", **self.macros), _size(self.rows * self.chunks), _GROUP,
-            storage.buffer(self.x), at, self.length, 1, storage.buffer(self.sums),
-            self.rows, self.length, self.chunk, self.chunks,
+            kernel("scan", "scan_chunk_sums", O="long", **self._macros), _size(self.rows * self.chunks), _GROUP,
+            storage.buffer(x), x.storage_offset(), storage.buffer(self.sums), self.rows, self.length, self.chunk, self.chunks,
         )  # fmt: skip
         queue.launch(
-            kernel("scan", "scan_sums", O="long", **self.macros), _size(self.rows), _GROUP,
+            kernel("scan", "scan_sums", O="long", **self._macros), _size(self.rows), _GROUP,
             storage.buffer(self.sums), storage.buffer(self.totals), self.rows, self.chunks,
         )  # fmt: skip
-        return self
 
     def write(self, out: Tensor) -> Tensor:
         """Enqueues the third step, into a row-major tensor of the same shape."""
         queue.launch(
-            kernel("scan", "scan_chunks", O=C_TYPE[out.dtype], **self.macros), _size(self.rows * self.chunks), _GROUP,
-            storage.buffer(self.x), self.x.storage_offset(), self.length, 1, storage.buffer(self.sums),
-            storage.buffer(out), out.storage_offset(), self.length, 1,
-            self.rows, self.length, self.chunk, self.chunks,
+            kernel("scan", "scan_chunks", O=C_TYPE[out.dtype], **self._macros), _size(self.rows * self.chunks), _GROUP,
+            storage.buffer(self.x), self.x.storage_offset(), storage.buffer(self.sums),
+            storage.buffer(out), out.storage_offset(), self.rows, self.length, self.chunk, self.chunks,
         )  # fmt: skip
         return out
-
-
-def running_sum(x: Tensor, state: torch.dtype, out: torch.dtype, enter: str = "x") -> Tensor:
-    """The inclusive running sum along the last dimension of a row-major tensor; no wait."""
-    result = storage.empty(x.shape, out)
-    if not x.numel():
-        return result
-    return Running(x, x.dim() - 1, state, enter).run().write(result)
 
 
 @op("cumsum.out")
@@ -83,41 +64,30 @@ def cumsum(self: Tensor, dim: int, *, dtype: torch.dtype | None = None, out: Ten
         return out
     state = out.dtype if out.dtype.is_floating_point else torch.int64
     if not self.dim():
-        out.copy_(self)
-        return out
+        return out.copy_(self)
     moved = dense(self.movedim(dim, -1))
-    summed = running_sum(moved, state, out.dtype).movedim(-1, dim)
-    out.copy_(summed)
-    return out
+    summed = Running(moved, state, "x").write(storage.empty(moved.shape, out.dtype))
+    return out.copy_(summed.movedim(-1, dim))
 
 
-def flat_nonzero(self: Tensor, operator: str) -> tuple[Tensor, Tensor, int]:
-    """The tensor row-major, the running counts of its chunks, and how many elements are not zero: the host waits once."""
-    whole = dense(self)
-    if whole.dtype in (torch.float16, torch.bfloat16):
-        whole = whole.float()
-    if not supported(whole.dtype):
-        raise NotNative
-    flat = Running(whole.view(-1), 0, torch.int64, "x != 0").run()
-    return whole, flat.sums, int(storage.download(flat.totals, operator).item())
-
-
-def nonzero_as(self: Tensor, operator: str, flat: bool) -> Tensor:
-    """Coordinates of what is not zero, (count, dimensions), or places in row-major order, (count, 1): the host waits once."""
-    if self.dim() > 8:
+def coordinates(self: Tensor, operator: str) -> Tensor:
+    """Where a tensor is not zero, (count, dimensions), in row-major order: the host waits once, for the count."""
+    shape = list(self.shape)
+    if len(shape) > 8:
         raise NotNative
     if not self.numel():
-        return storage.empty([0, 1 if flat else self.dim()], torch.int64)
-    whole, sums, count = flat_nonzero(self, operator)
-    shape = [whole.numel()] if flat else list(whole.shape)
+        return storage.empty([0, len(shape)], torch.int64)
+    whole = dense(self.float() if self.dtype in (torch.float16, torch.bfloat16) else self)
+    if not supported(whole.dtype):
+        raise NotNative
+    found = Running(whole.view(-1), torch.int64, "x != 0")
+    count = int(storage.download(found.totals, operator).item())
     out = storage.empty([count, len(shape)], torch.int64)
-    if count and shape:
-        length = whole.numel()
+    if out.numel():
         queue.launch(
             kernel("scan", "nonzero_scatter", T=C_TYPE[whole.dtype], S="long", O="long", **{"ENTER(x)": "(x)"}),
-            _size(sums.numel()), _GROUP, storage.buffer(whole), whole.storage_offset(), storage.buffer(sums),
-            storage.buffer(out), count, len(shape), *shape, *[1] * (8 - len(shape)),
-            length, _chunk(1, length), sums.numel(),
+            _size(found.chunks), _GROUP, storage.buffer(whole), whole.storage_offset(), storage.buffer(found.sums),
+            storage.buffer(out), count, len(shape), *shape, *[1] * (8 - len(shape)), found.length, found.chunk, found.chunks,
         )  # fmt: skip
     return out
 
@@ -125,7 +95,7 @@ def nonzero_as(self: Tensor, operator: str, flat: bool) -> Tensor:
 @op("nonzero")
 def nonzero(self: Tensor) -> Tensor:
     """Coordinates of what is not zero, (count, dimensions): the host waits for the count."""
-    return nonzero_as(self, "aten::nonzero", flat=False)
+    return coordinates(self, "aten::nonzero")
 
 
 @op("nonzero.out")

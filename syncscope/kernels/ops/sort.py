@@ -1,4 +1,4 @@
-"""Sorting, always stable, and the operators that stand on it: unique, topk, kthvalue by way of argsort."""
+"""Sorting, always stable, and what stands on it: topk and unique."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _distinct(
     dtype = keys.dtype
     at = keys.storage_offset()
     queue.launch(_kernel("unique_flags", dtype), items, (64,), storage.buffer(keys), at, storage.buffer(flags), length)
-    running = Running(flags, 0, torch.int64, "x").run()
+    running = Running(flags, torch.int64, "x")
     ranks = running.write(storage.empty([length], torch.int64))
     found = int(storage.download(running.totals, operator).item())
     out, starts = storage.empty([found], dtype), storage.empty([found], torch.int64)
