@@ -100,6 +100,7 @@ def store(rank: Rank, folder: Path) -> None:
         "origin": rank.origin,
         "error": rank.error,
         "name": rank.name,
+        "world": rank.world,
         "graph": {k: getattr(graph, k) for k in ("queues", "holds", "end", "ends", "depth", "ops", "origin")},
         "steps": [asdict(step) for step in graph.steps],
     }
@@ -139,6 +140,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
         origin=rest["origin"],
         error=rest["error"],
         name=rest["name"],
+        world=rest["world"],
         collectives=collectives,
         graph=Graph(
             stream=_entries(tables["graph"].to_pylist()),

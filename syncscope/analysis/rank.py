@@ -48,6 +48,7 @@ class Rank:
     collectives: tuple[Collective, ...]
     error: float | None
     name: str = ""
+    world: int = 0  # how many ranks the job had, 0 where the recording does not say
 
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
@@ -66,6 +67,7 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
         collectives=_spans(trace, launched, found, rows, keys, graph.origin),
         error=fidelity(graph, replay(graph)) if len(launched.row) else None,
         name=name,
+        world=int(trace.meta.get("world_size", 0)),
     )
 
 

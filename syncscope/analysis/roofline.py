@@ -14,8 +14,10 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from syncscope.analysis.nesting import Nesting
+from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import Launches, launches
 from syncscope.model.trace import Kind, Trace
 
@@ -59,9 +61,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """The operators by device time, and the whole recording; `known` is the share of device time that has bytes or flops."""
+    """The operators by device time, each step, and the whole recording.
+
+    The `time` of a step is its length, so its shares are of what the device could have done in it. `known` is the share of
+    device time that has bytes or flops.
+    """
 
     rows: tuple[Row, ...]
+    steps: tuple[Row, ...]
     total: Row
     known: float
 
@@ -80,7 +87,21 @@ def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
     total = _judged(
         "all", "", len(launched.row), time, sum(r.flops for r in rows), sum(r.bytes for r in rows), ceilings
     )
-    return Roofline(tuple(rows), total, known / time if time else 0.0)
+    return Roofline(tuple(rows), _steps(trace, launched, ops, ceilings), total, known / time if time else 0.0)
+
+
+def _steps(trace: Trace, launched: Launches, ops: list[int], ceilings: Ceilings) -> tuple[Row, ...]:
+    """What the operators that began in each step did, over the length of the step."""
+    unique = sorted({op for op in ops if op >= 0})
+    starts = trace.start[unique] if unique else trace.start[:0]
+    work = {op: _work(trace.names[trace.name[op]], _detail(trace, op)) for op in unique}
+    found = []
+    for step in steps(trace, launched):
+        first, last = starts.searchsorted([step.start, step.end]).tolist()
+        inside = unique[first:last]
+        flops, moved = sum(work[op][0] for op in inside), sum(work[op][1] for op in inside)
+        found.append(_judged(f"step {step.index}", "", len(inside), step.end - step.start, flops, moved, ceilings))
+    return tuple(found)
 
 
 def _operators(trace: Trace, launched: Launches) -> list[int]:
@@ -102,27 +123,40 @@ def _operators(trace: Trace, launched: Launches) -> list[int]:
 
 def _group(trace: Trace, row: int, op: int) -> tuple[str, str]:
     if trace.kind[row] != Kind.KERNEL or op < 0:
-        return trace.names[trace.name[row]], trace.details[trace.detail[row]] if trace.detail[row] >= 0 else ""
-    detail = trace.details[trace.detail[op]] if trace.detail[op] >= 0 else ""
-    return trace.names[trace.name[op]], detail
+        return trace.names[trace.name[row]], _detail(trace, row)
+    return trace.names[trace.name[op]], _detail(trace, op)
+
+
+def _detail(trace: Trace, row: int) -> str:
+    return trace.details[trace.detail[row]] if trace.detail[row] >= 0 else ""
 
 
 def _row(trace: Trace, name: str, detail: str, members: list[int], ceilings: Ceilings) -> Row:
     time = int(trace.duration[members].sum())
     calls = len(set(trace.external[members].tolist())) if trace.external[members[0]] >= 0 else len(members)
-    known = json.loads(detail) if detail else {}
-    shapes = [d if isinstance(d, list) else [] for d in known.get("Input Dims", [])]
-    types = [str(t) for t in known.get("Input type", [])]
     if trace.kind[members[0]] != Kind.KERNEL:  # a copy or fill: a copy within the device reads and writes
         moved = float(trace.bytes[members].clip(0).sum())
         within = "DtoD" in name or trace.kind[members[0]] == Kind.FILL
         return _judged(name, "", len(members), time, 0.0, moved * ("DtoD" in name) + moved if within else 0.0, ceilings)
-    if "flops" in known or "bytes" in known:
-        flops, moved = float(known.get("flops", 0)), float(known.get("bytes", 0))
-    else:
-        flops, moved = operations(name, shapes), traffic(name, shapes, types)
-    text = " ".join("x".join(map(str, s)) for s in shapes if s and all(isinstance(n, int) for n in s))
+    flops, moved = _work(name, detail)
+    shapes = [d for d in _known(detail).get("Input Dims", []) if isinstance(d, list)]
+    text = " ".join("x".join(map(str, s)) for s in shapes if s and _plain(s))
     return _judged(name, text, calls, time, flops * calls, moved * calls, ceilings)
+
+
+def _known(detail: str) -> dict[str, Any]:
+    known = json.loads(detail) if detail else {}
+    return known if isinstance(known, dict) else {}
+
+
+def _work(name: str, detail: str) -> tuple[float, float]:
+    """Operations and bytes of one call: as recorded, else by its shapes."""
+    known = _known(detail)
+    if "flops" in known or "bytes" in known:
+        return float(known.get("flops", 0)), float(known.get("bytes", 0))
+    shapes = [d if isinstance(d, list) else [] for d in known.get("Input Dims", [])]
+    types = [str(t) for t in known.get("Input type", [])]
+    return operations(name, shapes), traffic(name, shapes, types)
 
 
 def _judged(name: str, shapes: str, count: int, time: int, flops: float, moved: float, ceilings: Ceilings) -> Row:

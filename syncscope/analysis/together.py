@@ -72,6 +72,9 @@ class Together:
         }
         partial = sum(len(who) < len(ranks) for who in self._who.values())
         said = [f"{partial:,} collectives of some ranks only; they wait for those that have them"] if partial else []
+        world = max((rank.world for rank in ranks), default=0)
+        if world > len(ranks):
+            said.append(f"{len(ranks)} of {world:,} ranks are here: what the others did is not seen")
         if not self._who:
             said.append("no collective was found: the ranks are taken as independent")
         self.notes = tuple(said)

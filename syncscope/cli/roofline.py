@@ -99,7 +99,7 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
     for name in ("calls", "ms", "of memory", "of arithmetic"):
         table.add_column(name, justify="right")
     table.add_column("bound by")
-    for row in (*found.rows[:SHOWN], found.total):
+    for row in (*found.rows[:SHOWN], *found.steps[:SHOWN], found.total):
         shares = [f"{share:.1%}" if share else "" for share in (row.bandwidth_share, row.flops_share)]
         table.add_row(row.op, row.shapes, str(row.count), f"{row.time / 1e6:.2f}", *shares, row.bound)
     console.print(table)

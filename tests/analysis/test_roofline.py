@@ -49,6 +49,14 @@ def test_the_nearer_ceiling_bounds():
     assert row.reached == pytest.approx(0.8)  # 80 MB in 1 ms
 
 
+def test_a_step_is_held_against_what_its_length_allows():
+    trace = recording("aten::mm", [[1000, 1000], [1000, 1000]], ["float"] * 2, 4_000_000)
+    step = Event(Kind.STEP, "ProfilerStep#3", Lane(1, 1), 0, 8_000_000)
+    (row,) = roofline(Trace.of([*trace, step]), Ceilings(100 * GB, 1 * TFLOPS)).steps
+    assert row.op == "step 3"
+    assert row.flops_share == pytest.approx(0.25)
+
+
 def test_unknown_work_is_said_to_be_unknown():
     found = roofline(recording("aten::cudnn_convolution", [], [], 1000), Ceilings(GB, TFLOPS))
     assert found.rows[0].bound == ""
