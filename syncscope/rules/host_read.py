@@ -22,19 +22,9 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._reads import (
-    accumulated,
-    checked_later,
-    clamped,
-    collected,
-    logged_rarely,
-    merged,
-    merged_in_statement,
-    metered,
-    only_where_logged,
-    stacked,
-    stacked_values,
-)
+from syncscope.rules._reads import checked_later, clamped
+from syncscope.rules._reads_later import accumulated, collected, logged_rarely, metered, only_where_logged
+from syncscope.rules._reads_together import merged, merged_in_statement, stacked, stacked_values
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING

@@ -1,0 +1,176 @@
+"""Reads side by side: one wait for all of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules._function import Function
+from syncscope.rules._reads import tensor_read
+from syncscope.rules.unique import simple
+
+KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
+KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
+ONE_KIND = "all must be of one dtype and live on one device"
+TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
+SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
+
+
+def stacked(site: Site, function: Function) -> Fix | None:
+    """`[t.item() for t in tensors]` reads them all at once."""
+    loop = function.parent(site.node)
+    tensor = tensor_read(site.node, function)
+    if not isinstance(loop, ast.ListComp) or len(loop.generators) != 1 or loop.elt is not site.node:
+        return None
+    each = loop.generators[0]
+    if each.ifs or each.is_async or not isinstance(tensor, ast.Name) or not function.same_name(tensor, each.target):
+        return None
+    draft = function.draft()
+    draft.replace(loop, "torch.stack(tuple({all})).tolist()", all=each.iter)
+    return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
+
+
+def stacked_values(site: Site, function: Function) -> Fix | None:
+    """`{k: t.item() for k, t in d.items()}` reads them all at once."""
+    loop, tensor = function.parent(site.node), tensor_read(site.node, function)
+    if not isinstance(loop, ast.DictComp) or len(loop.generators) != 1 or loop.value is not site.node:
+        return None
+    each = loop.generators[0]
+    items = each.iter
+    if (
+        each.ifs
+        or each.is_async
+        or not isinstance(each.target, ast.Tuple)
+        or len(each.target.elts) != 2
+        or not function.same_name(loop.key, each.target.elts[0])
+        or tensor is None
+        or not function.same_name(tensor, each.target.elts[1])
+        or not isinstance(items, ast.Call)
+        or not isinstance(items.func, ast.Attribute)
+        or items.func.attr != "items"
+        or not isinstance(items.func.value, ast.Name)
+    ):
+        return None
+    draft = function.draft()
+    draft.replace(loop, "dict(zip({d}, torch.stack(tuple({d}.values())).tolist()))", d=items.func.value)
+    return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
+
+
+def merged(site: Site, function: Function) -> Fix | None:
+    """Reads side by side become one: `a, b = torch.stack((x, y)).tolist()`."""
+    statement = function.statement(site.node)
+    if not isinstance(statement, ast.Assign):
+        return None
+    pairs = reads_of(statement, function)
+    run = [statement]
+    if isinstance(statement.targets[0], ast.Name):
+        block = function.block(statement)
+        at = block.index(statement)
+        first = last = at
+        while first > 0 and reads_of(block[first - 1], function):
+            first -= 1
+        while last + 1 < len(block) and reads_of(block[last + 1], function):
+            last += 1
+        run = [s for s in block[first : last + 1] if isinstance(s, ast.Assign)]
+        if any(isinstance(s.targets[0], ast.Tuple) for s in run):
+            return None
+        pairs = [pair for s in run for pair in reads_of(s, function)]
+    names, tensors = [n for n, _ in pairs], [t for _, t in pairs]
+    if len(pairs) < 2 or len({n.id for n in names}) < len(names):
+        return None
+    if any(isinstance(n, ast.Name) and n.id in {x.id for x in names} for t in tensors for n in ast.walk(t)):
+        return None
+    facts = [function.fact(t) for t in tensors]
+    dtypes = {f.dtype for f in facts}
+    one = of_one_tensor(tensors, function, dtypes == {Dtype.FLOAT})
+    if any(f.ndim != 0 for f in facts) or not may_mix(dtypes):
+        return None
+    if not all(function.alone(s) for s in run):
+        return None
+    draft = function.draft()
+    parts = {f"t{i}": t for i, t in enumerate(tensors)}
+    stack = ", ".join(f"{{{key}}}" for key in parts)
+    draft.replace(run[0], f"{', '.join(n.id for n in names)} = torch.stack(({stack})).tolist()", **parts)
+    for other in run[1:]:
+        draft.remove(other)
+    if one:
+        return draft.fix(f"read {len(names)} numbers at once", Safety.SAFE)
+    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
+
+
+def merged_in_statement(site: Site, function: Function) -> Fix | None:
+    """`log(x.item(), y.item())`: the numbers of one statement, read together before it."""
+    statement = function.statement(site.node)
+    reads = [
+        s.node
+        for s in function.sites
+        if isinstance(s.node, ast.Call)
+        and tensor_read(s.node, function) is not None
+        and function.statement(s.node) is statement
+    ]
+    if statement is None or len(reads) < 2 or site.node not in reads or not isinstance(statement, SIMPLE):
+        return None
+    tensors = [t for r in reads if (t := tensor_read(r, function)) is not None]
+    facts = [function.fact(t) for t in tensors]
+    dtypes = {f.dtype for f in facts}
+    if (
+        any(f.ndim != 0 for f in facts)
+        or not may_mix(dtypes)
+        or not all(simple(function, statement, r) and function.pure(r) for r in reads)
+    ):
+        return None
+    names: list[str] = []
+    for tensor in tensors:
+        op = function.op(tensor)
+        wish = tensor.id if isinstance(tensor, ast.Name) else op.name if op is not None else ""
+        names.append(function.fresh(f"{wish}_value" if wish else "value", names))
+    if function.indent(statement).strip():
+        return None
+    draft = function.draft()
+    parts = {f"t{i}": t for i, t in enumerate(tensors)}
+    stack = ", ".join(f"{{{key}}}" for key in parts)
+    draft.insert_before(statement, f"{', '.join(names)} = torch.stack(({stack})).tolist()", **parts)
+    for read, name in zip(reads, names, strict=True):
+        draft.replace(read, name)
+    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
+
+
+def may_mix(dtypes: set[Dtype]) -> bool:
+    """Whether numbers of these dtypes can go through one tensor: not bool, which would come back as 0 and 1."""
+    return dtypes <= {Dtype.FLOAT, Dtype.UNKNOWN} or dtypes <= {Dtype.INT, Dtype.UNKNOWN}
+
+
+def reads_of(statement: ast.stmt, function: Function) -> list[tuple[ast.Name, ast.expr]]:
+    """Names and tensors of `a = t.item()` or `a, b = t.item(), u.item()`; empty for any other statement."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return []
+    target, value = statement.targets[0], statement.value
+    targets: Sequence[ast.expr] = target.elts if isinstance(target, ast.Tuple) else [target]
+    values: Sequence[ast.expr] = value.elts if isinstance(value, ast.Tuple) and len(targets) > 1 else [value]
+    if len(targets) != len(values):
+        return []
+    found = []
+    for name, one in zip(targets, values, strict=True):
+        tensor = tensor_read(one, function)
+        if (
+            not isinstance(name, ast.Name)
+            or tensor is None
+            or not function.pure(tensor)
+            or function.fact(one).is_tensor
+        ):
+            return []
+        found.append((name, tensor))
+    return found
+
+
+def of_one_tensor(tensors: list[ast.expr], function: Function, floats: bool) -> bool:
+    """Whether all are reductions of one tensor that keep its dtype: then stacking them changes nothing."""
+    ops = [function.op(t) for t in tensors]
+    bases = {op.base.id for op in ops if op is not None and isinstance(op.base, ast.Name)}
+    kept = KEEP_FLOAT if floats else KEEP_DTYPE
+    return len(bases) == 1 and all(
+        op is not None and isinstance(op.base, ast.Name) and op.name in kept and not op.args and not op.keywords
+        for op in ops
+    )
