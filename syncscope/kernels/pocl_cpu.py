@@ -28,23 +28,27 @@ def name_unknown(device: cl.Device) -> str | None:
         return None
     flags = set(cpuinfo.read_text().partition("flags")[2].partition("\n")[0].split())
     # The library of built-ins that PoCL links was picked by the CPU's features: keep to the same vector width.
-    name = "skylake-avx512" if flags >= _AVX512 else "x86-64-v3" if "avx2" in flags else "x86-64"
-    with open(
-        "/proc/self/mem", "rb", buffering=0
-    ) as memory:  # reading a wild pointer this way fails instead of crashing
+    name = "skylake-avx512" if flags >= _AVX512 else "haswell" if "avx2" in flags else "x86-64"
+    try:
+        memory = os.open("/proc/self/mem", os.O_RDONLY)  # read this way, a wild pointer fails instead of crashing
+    except OSError:
+        return None
 
-        def text(address: int) -> bytes:
-            try:
-                return os.pread(memory.fileno(), 64, address).partition(b"\0")[0]
-            except (OSError, OverflowError):
-                return b""
+    def read(address: int, size: int) -> bytes:
+        try:
+            return os.pread(memory, size, address)
+        except (OSError, OverflowError):
+            return b""
 
-        words = os.pread(memory.fileno(), _OBJECT, device.int_ptr)
+    try:
+        words = read(device.int_ptr, _OBJECT)
         pointers = [int.from_bytes(words[i : i + _WORD], "little") for i in range(0, len(words), _WORD)]
         for i, (triple, cpu) in enumerate(itertools.pairwise(pointers)):
-            if text(triple).startswith(b"x86_64-") and text(cpu) == b"generic":
+            if read(triple, 7) == b"x86_64-" and read(cpu, 8) == b"generic\0":
                 _keep.append(ctypes.create_string_buffer(name.encode()))
                 place = ctypes.c_void_p.from_address(device.int_ptr + (i + 1) * _WORD)
                 place.value = ctypes.addressof(_keep[-1])
                 return name
+    finally:
+        os.close(memory)
     return None
