@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER, Fold, Graph
-from syncscope.analysis.waits import SLACK, Launches, Wait
+from syncscope.analysis.waits import SLACK, Launches, Wait, stream_waits
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Trace
 
@@ -32,6 +32,7 @@ HAND_OVER = 10_000  # ns: a kernel that starts sooner after one of another queue
 ODD_LATENCY = 20_000  # ns beyond three times the usual: a launch takes no longer by itself
 VALUES = ("item", "bool", "float", "int", "tolist")  # reads that do nothing but fetch a value
 CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
+PASSING = 2_000  # ns from the end of work to the begin of work in another queue that waited for it
 DEPTH = 1024  # CUDA's queues take at least so many launches before a launch blocks
 
 
@@ -195,6 +196,7 @@ class _Work:
             np.concatenate((self.item[1:] != self.item[:-1], [True])) if len(start) else np.zeros(0, bool)
         )
         self._bounds(host, known)
+        self._recorded(trace, host)
         self.depth = self._depth(host)
 
     def _bounds(self, host: _Host, known: NDArray[np.bool_]) -> None:
@@ -240,6 +242,29 @@ class _Work:
                 self.odd += 1
             elif self.queue[source] != self.queue[j]:
                 self.inferred += 1
+
+    def _recorded(self, trace: Trace, host: _Host) -> None:
+        """Edges between queues that the driver recorded, in place of those inferred for the same work."""
+        told = stream_waits(trace)
+        if not told or not len(host.row):
+            return
+        end = self.start + self.duration
+        launched = host.began[self.item] + host.origin
+        threads = [trace.lanes[lane].thread for lane in trace.lane[self.row].tolist()]
+        of = {thread: np.array([t == thread for t in threads], bool) for thread in set(threads)}
+        for wait in told:
+            if wait.queue not in of or wait.awaited not in of:
+                continue
+            later = np.flatnonzero(of[wait.queue] & (launched >= wait.since))
+            before = np.flatnonzero(of[wait.awaited] & (launched <= wait.recorded))
+            if not len(later) or not len(before) or before[-1] >= later[0]:
+                continue
+            j, k = int(later[0]), int(before[-1])
+            lag = self.start[j] - end[k]
+            if lag >= -SLACK and (self.source[j] < 0 or end[k] >= end[self.source[j]]):
+                guessed = self.source[j] >= 0  # then nothing else is known to have held it up
+                self.inferred -= int(guessed and self.start[j] - end[self.source[j]] <= HAND_OVER)
+                self.source[j], self.lag[j] = k, lag if guessed else min(lag, PASSING)
 
     def _depth(self, host: _Host) -> int:
         """How many launches may be enqueued and not begun: what was seen, at least CUDA's own limit."""

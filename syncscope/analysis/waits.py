@@ -71,6 +71,39 @@ def launches(trace: Trace) -> Launches:
     return Launches(rows, call)
 
 
+@dataclass(frozen=True, slots=True)
+class StreamWait:
+    """A queue was told to wait for what another had been given by the time an event was recorded; times are ns."""
+
+    queue: object  # number or name, as the lanes have it
+    since: int  # when it was told
+    awaited: object
+    recorded: int
+
+
+def stream_waits(trace: Trace) -> list[StreamWait]:
+    """The waits of queues for each other that the driver recorded (CUPTI's cuda_sync events)."""
+    found = []
+    records = _records(trace)
+    calls = _starts(
+        trace, {n for r in records.values() for n in (r.get("wait_on_record"),) if isinstance(n, int)} | set(records)
+    )
+    for correlation, record in records.items():
+        recorded = calls.get(record.get("wait_on_record"))
+        if str(record.get("sync_kind")).startswith("Stream Wait") and recorded is not None and correlation in calls:
+            found.append(StreamWait(record["stream"], calls[correlation], record.get("wait_on_stream"), recorded))
+    return found
+
+
+def _starts(trace: Trace, correlations: set[int]) -> dict[object, int]:
+    """When the calls of these correlations began."""
+    if not correlations:
+        return {}
+    rows = trace.rows(Kind.CALL)
+    rows = rows[np.isin(trace.correlation[rows], list(correlations))]
+    return dict(zip(trace.correlation[rows].tolist(), trace.start[rows].tolist(), strict=True))
+
+
 def waits(trace: Trace, launched: Launches) -> list[Wait]:
     """The calls that wait, in order of their start; `launched` is what `launches` gave."""
     calls = trace.rows(Kind.CALL)
@@ -88,6 +121,7 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
     queues = _Queues(trace, launched)
     own = {c: i for i, c in enumerate(launched.call.tolist()) if c >= 0}
     records = _records(trace)
+    recorded = _starts(trace, {n for r in records.values() for n in (r.get("wait_on_record"),) if isinstance(n, int)})
     last_launch = int(trace.start[launched.call[launched.call >= 0]].max(initial=-1))
     first_launch = int(trace.start[launched.call[launched.call >= 0]].min(initial=2**62))
     found = []
@@ -108,7 +142,7 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
         elif how == "everything":
             wait = Wait(row, tuple(queues.before(row)))
         else:
-            wait = _queue(trace, row, records.get(int(trace.correlation[row])), queues)
+            wait = _queue(row, records.get(int(trace.correlation[row])), recorded, queues)
         if wait is not None:
             found.append(wait)
     return found
@@ -144,11 +178,11 @@ def _copy(
     return Wait(row, (work,))
 
 
-def _queue(trace: Trace, row: int, record: dict[str, object] | None, queues: _Queues) -> Wait:
+def _queue(row: int, record: dict[str, object] | None, recorded: dict[object, int], queues: _Queues) -> Wait:
     """A wait for a queue or an event: for what the driver's record names, else for the work whose end is nearest."""
     if record is not None:
         stream = record.get("wait_on_stream", record.get("stream"))
-        named = queues.before(row, stream)
+        named = queues.before(row, stream, recorded.get(record.get("wait_on_record")))
         if named:
             return Wait(row, tuple(named[:1]))
     return Wait(row, tuple(queues.nearest(row)), guessed=True)
@@ -185,9 +219,9 @@ class _Queues:
             of = of[np.lexsort((trace.start[launched.row[of]], since[of]))]
             self._queues.append((trace.lanes[lane].thread, since[of].tolist(), launched.row[of].tolist()))
 
-    def before(self, row: int, stream: object = None) -> list[int]:
-        """The last work of every queue (or of one) that was enqueued before a call, the last to end first."""
-        start = int(self._trace.start[row])
+    def before(self, row: int, stream: object = None, until: int | None = None) -> list[int]:
+        """The last work of every queue (or of one) that was enqueued before a call (or a moment), the last to end first."""
+        start = int(self._trace.start[row]) if until is None else until
         last = []
         for thread, since, rows in self._queues:
             if stream is not None and stream != -1 and thread != stream:

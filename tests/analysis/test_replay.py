@@ -1,15 +1,18 @@
+import json
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from drawn import COLUMN, Device, timeline
 from hypothesis import given, settings
 
+from syncscope.analysis.graph import Launch
 from syncscope.analysis.layout import Layout
 from syncscope.analysis.reads import reads
 from syncscope.analysis.replay import fidelity, replay, replay_all
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import launches, waits
-from syncscope.model.trace import DEVICE, Event, Trace
+from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
 
 
 def graph_of(trace, overhead=0.0):
@@ -63,6 +66,23 @@ def test_queues_wait_for_each_other_where_times_say_so():
     )
     assert graph.inferred == 1
     assert replay(graph, {0}).end >= 14 * COLUMN
+
+
+def test_queues_wait_for_each_other_where_the_driver_says_so():
+    trace = timeline("""
+        host   a..............<item>b.........c
+        gpu    .AAAAAAAAAAAAAAAAAAA...........CC
+        gpu2   .....................BBBB
+    """)
+    record = Event(Kind.CALL, "cudaEventRecord", Lane(1, 1), COLUMN, 1_000, correlation=900)
+    told = Event(Kind.CALL, "cudaStreamWaitEvent", Lane(1, 1), COLUMN + 5_000, 1_000, correlation=901)
+    detail = json.dumps({"sync_kind": "Stream Wait Event", "wait_on_stream": 1, "wait_on_record": 900})
+    sync = Event(Kind.SYNC, "Stream Wait Event", Lane(0, 2, 0), COLUMN + 5_000, 1_000, correlation=901, detail=detail)
+    free, graph = graph_of(trace), graph_of(Trace.of([*trace, record, told, sync]))
+    assert fidelity(graph, replay(graph)) == 0
+    assert not any(isinstance(entry, Launch) for entry in free.stream)
+    (launch,) = [entry for entry in graph.stream if isinstance(entry, Launch)]
+    assert (launch.source, launch.lag) == (0, 2_000)
 
 
 def test_a_wrong_clock_shows_in_the_fidelity():
