@@ -1,0 +1,80 @@
+"""What the engine itself reports: files that are no Python, and comments that silence nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from syncscope.linter import suppressions
+from syncscope.linter.notebooks import Notebook
+from syncscope.linter.source import Source
+from syncscope.model.finding import Finding
+from syncscope.model.source import Place, Span
+
+
+def fingerprint(rule: str, source: Source, line: int, end_line: int) -> str:
+    """A hash of the rule and the text of these lines without white space: what stays when they move."""
+    code = source.code[source.starts[line - 1] : source.starts[end_line] if end_line < len(source.starts) else None]
+    return hashlib.blake2b(b"\0".join([rule.encode(), *code.split()]), digest_size=8).hexdigest()
+
+
+def unparsable(path: str, error: SyntaxError, source: Source) -> Finding:
+    """A file that is no Python (any more): Python 2, a merge that was not finished, a broken edit."""
+    line = min(max(error.lineno or 1, 1), len(source.starts))
+    row = source.code[source.starts[line - 1] :].split(b"\n", 1)[0]
+    message = error.msg or "invalid syntax"
+    if row.startswith((b"<<<<<<<", b"=======", b">>>>>>>")):
+        message = "a merge conflict that is not resolved"
+    elif "Missing parentheses in call to 'print'" in message or "multiple exception types must be" in message:
+        message = f"Python 2? {message}"
+    start = source.starts[line - 1]
+    end = start + len(row.rstrip())
+    column = min(max(error.offset or 1, 1), len(row.decode("utf-8", "replace")) + 1)
+    return Finding(
+        rule="syntax-error",
+        place=Place(path, line),
+        column=column,
+        end_line=line,
+        end_column=max(column, len(row.rstrip().decode("utf-8", "replace")) + 1),
+        span=Span(start, end),
+        message=f"not linted: {message}",
+        confidence=3,
+        hot=True,
+        severity="error",
+        fingerprint=fingerprint("syntax-error", source, line, line),
+    )
+
+
+def broken_cell(source: Notebook, number: int, error: SyntaxError) -> Finding:
+    """A cell that is no Python; the others are linted."""
+    cell = next(c for c in source.cells if c.number == number)
+    alone = unparsable(source.path, error, Source(source.path, cell.text, cell.text))
+    line = cell.line + alone.place.line - 1
+    span = Span(alone.span.start + cell.start, alone.span.end + cell.start)
+    return replace(alone, place=Place(source.path, line), end_line=line, span=span)
+
+
+def unused_allow(source: Source, comment: suppressions.Comment) -> Finding:
+    """A suppression that silences nothing."""
+    (line, column), (_, end_column) = source.position(comment.span.start), source.position(comment.span.end)
+    named = ", ".join(sorted(comment.rules))
+    return Finding(
+        rule="unused-allow",
+        place=Place(source.path, line),
+        column=column,
+        end_line=line,
+        end_column=end_column,
+        span=comment.span,
+        message=f"`allow[{named}]` silences nothing here" if named else "this `allow` silences nothing",
+        confidence=3,
+        hot=True,
+        severity="note",
+        fix=suppressions.removal(source.code, comment),
+        fingerprint=fingerprint("unused-allow", source, line, line),
+    )
+
+
+def deepest_line(source: Source) -> int:
+    """The line with the deepest indentation or nesting, to point at."""
+    rows = source.code.split(b"\n")
+    return max(range(len(rows)), key=lambda n: (rows[n].count(b"(") + rows[n].count(b"["), len(rows[n]))) + 1
