@@ -29,29 +29,38 @@ def test_a_long_kernel_is_enqueued_at_once_and_item_waits_for_its_end():
     corner = out[0, 0]
     torch.mm(a, a, out=out)
     corner.item()  # compiled, and nothing is queued
-    before, after = torch.ocl.Event(), torch.ocl.Event()
-    before.record()
-    start = monotonic_ns()
-    torch.mm(a, a, out=out)
-    enqueued = monotonic_ns() - start
-    after.record()
-    assert not after.query(), "the device had finished before the host came back"
-    assert corner.item() == 1024
-    assert after.query(), "the host came back before the device had finished"
-    on_device = before.elapsed_time(after) * 1e6
-    assert enqueued < on_device / 4  # microseconds against tens of milliseconds; the rest is for a busy machine
+
+    def came_back_before_the_device_was_done():
+        before, after = torch.ocl.Event(), torch.ocl.Event()
+        before.record()
+        start = monotonic_ns()
+        torch.mm(a, a, out=out)
+        enqueued = monotonic_ns() - start
+        after.record()
+        was_running = not after.query()
+        assert corner.item() == 1024
+        assert after.query(), "the host had its number before the device was done"
+        return was_running and enqueued < before.elapsed_time(after) * 1e6 / 4  # microseconds against milliseconds
+
+    # A busy machine may stop the host between two lines; a device that blocks would fail every time.
+    assert any(came_back_before_the_device_was_done() for _ in range(10))
 
 
 def test_an_upload_does_not_wait_and_takes_the_bytes_as_they_were():
     a = torch.ones(1024, 1024, device="ocl")
-    host = torch.full((1000,), 3.0)
-    torch.mm(a, a)
-    end = torch.ocl.Event()
-    end.record()
-    there = host.to("ocl")
-    host.zero_()
-    assert not end.query()
-    assert there.sum().item() == 3000
+
+    def came_back_before_the_device_was_done():
+        host = torch.full((1000,), 3.0)
+        torch.mm(a, a)
+        end = torch.ocl.Event()
+        end.record()
+        there = host.to("ocl")
+        host.zero_()
+        was_running = not end.query()
+        assert there.sum().item() == 3000
+        return was_running
+
+    assert any(came_back_before_the_device_was_done() for _ in range(10))
 
 
 def test_a_non_blocking_read_is_there_after_synchronize():
