@@ -127,9 +127,11 @@ def main() -> None:
     if torchfix is None:
         print("TorchFix               not compared: it could not be installed")
         return
-    sample = files[len(files) // 2 :]
-    while lines(sample[:-1]) > SAMPLE:
-        sample.pop()
+    sample, left = [], SAMPLE
+    for path in files[len(files) // 2 :]:
+        if left > 0:
+            sample.append(path)
+            left -= lines([path])
     theirs = run(str(torchfix), "--jobs", "1", "--isolated", "--select", "TOR", "--exit-zero", *map(str, sample))
     ours = run(*LINT, "--no-cache", "--jobs", "1", *map(str, sample))
     print(
