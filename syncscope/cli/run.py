@@ -64,6 +64,7 @@ def command(
     target, rest = (module, arguments) if module else (arguments[0], arguments[1:])
     if not module and not os.path.isfile(target):
         raise UserError(f"{target}: no such script", "give the script as you give it to python")
+    output = os.path.abspath(output)  # the program may go elsewhere
     schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
     if INSIDE in os.environ:
         folder = Path(os.environ.pop(INSIDE))

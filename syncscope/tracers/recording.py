@@ -19,7 +19,7 @@ class Recording(Session):
 
     def __init__(self, write: Write, explain: Explain, *, logdir: str | Path | None = None, **schedule: Any) -> None:
         self._write, self._explain = write, explain
-        self.logdir = None if logdir is None else Path(logdir)
+        self.logdir = None if logdir is None else Path(logdir).absolute()  # the program may go elsewhere
         self.files: list[Path] = []
         super().__init__(on_trace=self._keep if self.logdir else None, **schedule)
 

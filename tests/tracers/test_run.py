@@ -58,7 +58,7 @@ if what == "sleep": time.sleep(60)
 
 
 def run(*arguments: str, folder: Path, **options: Any) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "syncscope", "run", "-o", str(folder / "out"), *arguments]
+    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False, **options)
 
 
@@ -167,6 +167,13 @@ if __name__ == "__main__":
     done = run("--quiet", "train.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "[0, 1, 4]\n"), done.stderr
     assert int((kineto.read(tmp_path / "inner.json").kind == Kind.STEP).sum()) == 4
+
+
+def test_a_program_that_goes_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import os, syncscope\nfor _ in syncscope.steps(range(2)): os.chdir('/')\n")
+    done = run("--quiet", "train.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert steps(tmp_path) == 2
 
 
 def test_doctor(tmp_path: Path) -> None:
