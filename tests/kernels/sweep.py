@@ -25,6 +25,7 @@ TOLERANCE = 1e-4
 
 # Sample sets that reach a native operator under another name.
 OTHERS = """
+    nn.functional.group_norm nn.functional.prelu
     nn.functional.conv1d nn.functional.conv2d nn.functional.conv_transpose2d nn.functional.cross_entropy
     nn.functional.nll_loss nn.functional.batch_norm nn.functional.layer_norm nn.functional.max_pool2d
     nn.functional.adaptive_avg_pool2d nn.functional.embedding nn.functional.dropout nn.functional.linear

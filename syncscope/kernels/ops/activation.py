@@ -109,6 +109,17 @@ def nan_to_num(
     return apply(_NAN_TO_NUM, _fits(out, self), (self,), numbers)
 
 
+_PRELU_TO_INPUT = Pointwise("prelu_backward", "self > 0 ? g : weight * g", ("g", "self", "weight"))
+_PRELU_TO_WEIGHT = Pointwise("prelu_backward_weight", "self > 0 ? 0 : self * g", ("g", "self"))
+
+
+@op("_prelu_kernel_backward")
+def prelu_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of input and slopes, both in the input's shape: PyTorch sums the latter."""
+    to_input = apply(_PRELU_TO_INPUT, storage.empty(self.shape, self.dtype), (grad_output, self, weight))
+    return to_input, apply(_PRELU_TO_WEIGHT, storage.empty(self.shape, self.dtype), (grad_output, self))
+
+
 _LOG_SIGMOID = Pointwise("log_sigmoid", "-softplus(-self)", ("self",), kind="floating")
 _LOG_SIGMOID_BACKWARD = Pointwise("log_sigmoid_backward", "g * sigmoid(-self)", ("g", "self"), kind="floating")
 

@@ -149,3 +149,32 @@ def layer_norm_backward(
     if output_mask[2] and bias is not None:
         to_bias = grad.sum(outer).to(bias.dtype) if outer else grad.to(bias.dtype)
     return to_input, to_weight, to_bias
+
+
+@op("native_group_norm_backward")
+def group_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    N: int,  # noqa: N803 - PyTorch's names
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
+    group: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of input, weight and bias."""
+    x, grad = _wide(input).reshape(N, group, C // group, HxW), _wide(grad_out).reshape(N, group, C // group, HxW)
+    mean, rstd = mean.to(x.dtype).view(N, group, 1, 1), rstd.to(x.dtype).view(N, group, 1, 1)
+    normal = (x - mean) * rstd
+    to_input = None
+    if output_mask[0]:
+        scaled = grad if weight is None else grad * weight.to(x.dtype).view(1, group, C // group, 1)
+        count = C // group * HxW
+        along = (scaled * normal).sum((2, 3), keepdim=True) / count
+        to_input = (scaled - scaled.sum((2, 3), keepdim=True) / count - normal * along) * rstd
+        to_input = to_input.view(input.shape).to(input.dtype)
+    to_weight = (grad * normal).sum((0, 3)).view(C).to(input.dtype) if output_mask[1] else None
+    to_bias = grad.sum((0, 3)).view(C).to(input.dtype) if output_mask[2] else None
+    return to_input, to_weight, to_bias

@@ -51,6 +51,7 @@ _ARITHMETIC = {
     "threshold_backward": "self <= threshold ? 0 : grad_output",
     "hardtanh": "self != self ? self : self < min_val ? min_val : self > max_val ? max_val : self",
     "hardtanh_backward": "self <= min_val || self >= max_val ? 0 : grad_output",
+    "_prelu_kernel": "self > 0 ? self : weight * self",
     "leaky_relu": "self > 0 ? self : self * negative_slope",
     "leaky_relu_backward.grad_input": "self > 0 ? grad_output : grad_output * negative_slope",
     "masked_fill_": "mask != 0 ? value : self",
@@ -130,6 +131,8 @@ _COMPARE = {
     "logical_xor": "(self != 0) != (other != 0)",
     "logical_not": "self == 0",
     "isnan": "self != self",
+    "isneginf": "self == -INFINITY",
+    "isposinf": "self == INFINITY",
 }
 
 # Integers only; PyTorch's own message for the others comes from the CPU.
