@@ -78,7 +78,7 @@ def test_the_drivers_timer_sets_the_clock(fake: Any) -> None:
     fake.change("timer_works", 1)
     clock = record(fake).meta["clocks"]["0"]
     assert clock["source"] == "timer"
-    assert abs(clock["offset_ns"] - 10**12) < 1_000_000
+    assert abs(clock["offset_ns"] - 10**12) <= clock["uncertainty_ns"] + 1000
 
 
 def test_without_a_timer_the_calls_bracket_the_clock(fake: Any) -> None:
@@ -89,9 +89,10 @@ def test_without_a_timer_the_calls_bracket_the_clock(fake: Any) -> None:
 
 def test_device_work_lies_in_the_recording(fake: Any) -> None:
     trace = record(fake, 300)
-    start = dict(zip(*[c[trace.kind == Kind.CALL].tolist() for c in (trace.correlation, trace.start)], strict=True))
-    late = [e.start - start[e.correlation] for e in trace if e.kind == Kind.KERNEL]
-    assert max(map(abs, late)) < 5_000_000
+    call = {e.correlation: e for e in trace if e.kind == Kind.CALL}
+    slack = trace.meta["clocks"]["0"]["uncertainty_ns"] + 1000
+    for work in (e for e in trace if e.kind == Kind.KERNEL):
+        assert call[work.correlation].start - slack <= work.start <= call[work.correlation].end + slack
 
 
 def test_a_queue_without_profiling_is_said_once(fake: Any) -> None:

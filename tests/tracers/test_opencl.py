@@ -123,7 +123,7 @@ def test_user_events_and_waits(pocl: Any, queue: Any) -> None:
     with Session() as session:
         waiting = pocl.twice(queue, (16,), None, memory, wait_for=[gate])
         queue.flush()
-        opener = threading.Timer(0.05, lambda: gate.set_status(pocl.cl.command_execution_status.COMPLETE))
+        opener = threading.Timer(0.4, lambda: gate.set_status(pocl.cl.command_execution_status.COMPLETE))
         opener.start()
         waiting.wait()
         waiting.wait()  # it has finished: nobody waits
