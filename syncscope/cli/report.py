@@ -104,9 +104,12 @@ def command(
     over: list[str] = []
     objects: list[Any] = []
     written: set[Path] = set()
+    ranks: set[tuple[int, int]] = set()
     for path in paths:
         try:
             report = read(path, source, steps, not no_price)
+            if report.trace is not None and report.trace.meta.get("world_size", 1) > 1:
+                ranks.add((report.trace.meta["world_size"], report.trace.meta.get("rank", 0)))
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:
@@ -121,6 +124,11 @@ def command(
         click.echo(json.dumps(objects, indent=2))
     for line in over:
         click.echo(line, err=True)
+    if len(ranks) > 1 and len({world for world, _ in ranks}) == 1:
+        click.echo(
+            f"these are {len(ranks)} ranks of one job: `syncscope ranks {' '.join(files)}` says what a line costs all of them",
+            err=True,
+        )
     return 2 if failed else 1 if over else 0
 
 

@@ -253,3 +253,15 @@ def test_the_price_gate():
         list(_gate.broken(replace(report, saving=None), None, 0.1))
     with pytest.raises(UserError, match="no step is marked"):
         list(_gate.broken(replace(report, steps=()), 3, None))
+
+
+def test_ranks_of_one_job_are_pointed_to_the_command_for_jobs(tmp_path):
+    for rank in range(2):
+        kept = recording("train.py")
+        kineto.save(replace(kept, meta=kept.meta | {"rank": rank, "world_size": 2}), tmp_path / f"{rank}.pt.trace.json")
+    result = CliRunner().invoke(commands, ["report", "--no-price", str(tmp_path)], standalone_mode=False)
+    assert f"these are 2 ranks of one job: `syncscope ranks {tmp_path}`" in result.stderr
+    alone = CliRunner().invoke(
+        commands, ["report", "--no-price", str(tmp_path / "0.pt.trace.json")], standalone_mode=False
+    )
+    assert "ranks" not in alone.stderr
