@@ -138,7 +138,7 @@ def grafted(code: str, another: str, chance: random.Random) -> str:
     """The code with one of its expressions or statements replaced by one of another program's."""
     kind = chance.choice((ast.expr, ast.expr, ast.stmt))
     mine, theirs = ([n for n in nodes(text) if isinstance(n, kind)] for text in (code, another))
-    if not mine or not theirs:
+    if not mine or not theirs or "\r" in code:  # lines are counted by line feeds here
         return code
     old, new = chance.choice(mine), ast.get_source_segment(another, chance.choice(theirs)) or "x"
     rows = code.split("\n")
