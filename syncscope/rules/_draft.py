@@ -140,8 +140,16 @@ class Draft:
 
     def swapped(self, expr: ast.expr, instead: dict[ast.expr, Part]) -> cst.BaseExpression:
         """An expression of the function with some of its own parts replaced."""
-        swap = _Swap({self._node(old): self._part(new) for old, new in instead.items()})
+        swap = _Swap({self._node(old): self._in_brackets(old, self._part(new)) for old, new in instead.items()})
         return self._movable(cast(cst.BaseExpression, self._node(expr).visit(swap)), expr)
+
+    def _in_brackets(self, old: ast.expr, new: cst.BaseExpression) -> cst.BaseExpression:
+        """What takes the place of an expression, in parentheses unless it is an argument or needs none."""
+        parent = self.function.parent(old)
+        argument = isinstance(parent, ast.Call) and parent.func is not old
+        if argument or isinstance(new, ATOMS) or new.lpar:
+            return new
+        return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
     def call(self, call: ast.Call, instead: dict[ast.expr, Part], **keywords: Part) -> cst.BaseExpression:
         """A call of the function with some of its parts replaced and keyword arguments added."""

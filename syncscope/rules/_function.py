@@ -245,14 +245,27 @@ class Function:
         assign = self.parent(expr)
         if not isinstance(assign, ast.Assign) or assign.value is not expr or len(assign.targets) != 1:
             return expr, None
-        name = assign.targets[0]
-        reads = self.reads(name.id) if isinstance(name, ast.Name) else []
-        if len(reads) != 1 or self.definition(reads[0]) is not assign or isinstance(self.scope, ast.Module):
+        reads = self.seen_by(assign)
+        if len(reads) != 1 or isinstance(self.scope, ast.Module):
             return expr, None
         made_of = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
         if not self.pure(expr) or not self.alone(assign) or any(self.disturbed(n, assign, reads[0]) for n in made_of):
             return expr, None
         return reads[0], assign
+
+    def seen_by(self, assign: ast.Assign) -> list[ast.Name]:
+        """The uses of a name that surely see this assignment `name = value`; none where it cannot be told of every use."""
+        name = assign.targets[0]
+        if not isinstance(name, ast.Name) or self.shared(name.id):
+            return []
+        seen, end = [], self.view.span(assign).end
+        for use in self.reads(name.id):
+            found = self.definition(use)
+            if found is assign:
+                seen.append(use)
+            elif found is None and (self.view.span(use).start >= end or self.loop(assign) is not None):
+                return []
+        return seen
 
     def disturbed(self, name: str, start: ast.AST, end: ast.AST) -> bool:
         """Whether a tensor may be rebound or written between two nodes, in the order of the text.

@@ -22,9 +22,11 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._class_columns import all_columns
 from syncscope.rules._masked_loss import cross_entropy, per_element
 from syncscope.rules._masked_reduction import indexed_once, reduced
 from syncscope.rules._masked_write import chosen, one_column
+from syncscope.rules._positions import selected
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
@@ -314,6 +316,30 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
+            x = x.flatten()
+            _, best = x.topk(3)
+            chosen = torch.zeros_like(x, dtype=torch.bool)
+            chosen[best] = True
+            return x[chosen] * 2  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            _, best = x.topk(3)
+            chosen = torch.zeros_like(x, dtype=torch.bool)
+            chosen[best] = True
+            return x[torch.nonzero_static(chosen, size=3)[:, 0]] * 2
+        """,
+        Safety.SUGGEST,
+        "x: finite[3 + n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
             x = x.float()
             return x[~torch.isnan(x)].max()  # !
         """,
@@ -338,7 +364,7 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
-    return alone(site, function) or indexed_once(site, function, with_own_fix(function))
+    return alone(site, function) or selected(site, function) or indexed_once(site, function, with_own_fix(function))
 
 
 def alone(site: Site, function: Function) -> Fix | None:
@@ -352,6 +378,7 @@ def alone(site: Site, function: Function) -> Fix | None:
         or reduced(site, function, taken.value, taken.slice)
         or chosen(site, function)
         or one_column(site, function)
+        or all_columns(site, function)
     )
 
 
@@ -366,4 +393,6 @@ def own_fixes(function: Function) -> set[int]:
     """As `with_own_fix`, worked out."""
     found = {id(s.node) for s in function.sites if s.op == "mask_read" and alone(s, function) is not None}
     writes = (s for s in function.sites if s.op == "mask_write")
-    return found | {id(s.node) for s in writes if chosen(s, function) or one_column(s, function)}
+    return found | {
+        id(s.node) for s in writes if chosen(s, function) or one_column(s, function) or all_columns(s, function)
+    }

@@ -19,6 +19,7 @@ from __future__ import annotations
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._class_columns import all_columns
 from syncscope.rules._masked_reduction import indexed_once
 from syncscope.rules._masked_write import chosen, one_column
 from syncscope.rules.boolean_mask_read import with_own_fix
@@ -54,6 +55,29 @@ EXAMPLES = (
         """
         import torch
 
+        def targets(scores: torch.Tensor, label: torch.LongTensor, overlap: torch.Tensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            goal[found, label[found]] = overlap[found].clamp(min=0)  # !
+            return goal
+        """,
+        """
+        import torch
+
+        def targets(scores: torch.Tensor, label: torch.LongTensor, overlap: torch.Tensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            hit = found[:, None] & (label[:, None] == torch.arange(goal.shape[1], device=goal.device))
+            goal = torch.where(hit, overlap[:, None].clamp(min=0), goal)
+            return goal
+        """,
+        Safety.UNSAFE,
+        "scores: finite[n, 4]; label: label[n] < 4; overlap: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             x = x.clone()
             x[x < 0] = 0
@@ -73,4 +97,9 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
-    return chosen(site, function) or one_column(site, function) or indexed_once(site, function, with_own_fix(function))
+    return (
+        chosen(site, function)
+        or one_column(site, function)
+        or all_columns(site, function)
+        or indexed_once(site, function, with_own_fix(function))
+    )

@@ -11,8 +11,10 @@ Indices that only serve to write one number are not needed: `x[mask] = number` i
 `x.masked_fill_(mask, number)`: the same values and gradients. Safe where the shapes are known to fit and the number of
 dimensions is known, else unsafe, because a tensor without dimensions is then filled instead of raising. Where only the count
 is used, `count_nonzero` gives it as a tensor that stays on the device: unsafe, because code that needs a Python int will then
-read it. The first k rows, `nonzero(m)[:k]`, can be had in a fixed shape from `nonzero_static`: unsafe, because rows that are
-missing are -1.
+read it. The first k rows, `nonzero(m)[:k]`, can be had in a fixed shape from `nonzero_static`; so can all of them where the
+mask was made with a known number of true elements. Both are suggested, not applied: rows that are missing hold -1. One class
+column of each row, `loss[rows, label[rows]] = f(...)`, can be computed for all columns and chosen: unsafe, and more work where
+few rows are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._class_columns import all_columns
 from syncscope.rules._function import Op
+from syncscope.rules._positions import first, known_number, positions
 from syncscope.rules._proofs import is_mask, one_value, same_shape
 
 FAMILY = Family.SHAPE
@@ -145,7 +149,122 @@ EXAMPLES = (
         def forward(scores: torch.Tensor):
             return torch.nonzero_static(scores > 0, size=8)
         """,
+        Safety.SUGGEST,
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor, k: int):
+            found = (scores > 0).nonzero(as_tuple=True)[0]  # !
+            found = found[:k]
+            return x[found]
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor, k: int):
+            found = torch.nonzero_static(scores > 0, size=k)[:, 0]
+            return x[found]
+        """,
+        Safety.SUGGEST,
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            best = torch.zeros_like(x, dtype=torch.bool)
+            best.scatter_(0, x.topk(3).indices, True)
+            return x[best.nonzero().squeeze(1)] * 2  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            best = torch.zeros_like(x, dtype=torch.bool)
+            best.scatter_(0, x.topk(3).indices, True)
+            return x[torch.nonzero_static(best, size=3).squeeze(1)] * 2
+        """,
+        Safety.SUGGEST,
+        "x: finite[3 + n]",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def forward(x: torch.Tensor, label: torch.LongTensor):
+            rows, columns = F.one_hot(label, 4).nonzero(as_tuple=True)  # !
+            return x[rows, columns] + 1
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def forward(x: torch.Tensor, label: torch.LongTensor):
+            rows, columns = torch.nonzero_static(F.one_hot(label, 4), size=label.numel()).unbind(1)
+            return x[rows, columns] + 1
+        """,
+        Safety.SUGGEST,
+        "x: finite[n, 4]; label: index[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def quality_loss(pred: torch.Tensor, label: torch.LongTensor, score: torch.Tensor):
+            prob = pred.sigmoid()
+            loss = F.binary_cross_entropy_with_logits(pred, torch.zeros_like(pred), reduction="none") * prob.pow(2)
+            good = (label >= 0) & (label < pred.size(1))
+            pos = good.nonzero().squeeze(1)  # !
+            pos_label = label[pos].long()
+            scale = score[pos] - prob[pos, pos_label]
+            loss[pos, pos_label] = F.binary_cross_entropy_with_logits(
+                pred[pos, pos_label], score[pos], reduction="none"
+            ) * scale.abs().pow(2)
+            return loss.sum(dim=1)
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def quality_loss(pred: torch.Tensor, label: torch.LongTensor, score: torch.Tensor):
+            prob = pred.sigmoid()
+            loss = F.binary_cross_entropy_with_logits(pred, torch.zeros_like(pred), reduction="none") * prob.pow(2)
+            good = (label >= 0) & (label < pred.size(1))
+            hit = good[:, None] & (label[:, None] == torch.arange(loss.shape[1], device=loss.device))
+            loss = torch.where(hit, F.binary_cross_entropy_with_logits(
+                pred, score[:, None].expand_as(loss), reduction="none"
+            ) * (score[:, None] - prob).abs().pow(2), loss)
+            return loss.sum(dim=1)
+        """,
         Safety.UNSAFE,
+        "pred: finite[n, 4]; label: label[n] < 4; score: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            small = torch.nonzero(x < 0.5).squeeze(1)  # !
+            x[small] = 0.25
+            return x
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            x.masked_fill_(x < 0.5, 0.25)
+            return x
+        """,
+        Safety.SAFE,
+        "x: float[...]",
     ),
     Example(
         """
@@ -163,15 +282,17 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
-        return None
+    if site.sure < 2:  # a guess is no ground to change code on, but what is done with it may be
+        return all_columns(site, function)
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.Call):
         return None
     return (
         filled(site, function, site.node, op)
         or counted(site, function, site.node, op)
-        or first(function, site.node, op)
+        or first(site, function, site.node, op, as_tuple(site, op))
+        or all_columns(site, function)
+        or known_number(site, function, site.node, op, as_tuple(site, op))
     )
 
 
@@ -183,8 +304,12 @@ def as_tuple(site: Site, op: Op) -> bool:
 
 def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None:
     """`index = nonzero(m, as_tuple=True); x[index] = number` writes where the mask is true."""
-    found = use(call, function)
-    if found is None or not as_tuple(site, op) or not is_mask(site.fact_of(op.base)) or not function.pure(op.base):
+    tupled, ndim = as_tuple(site, op), site.fact_of(op.base).ndim
+    row = positions(function, call, tupled)
+    found = use(row or call, function)
+    if found is None or not is_mask(site.fact_of(op.base)) or not function.pure(op.base):
+        return None
+    if not tupled and row is None and ndim != 1:  # one index for each dimension, side by side
         return None
     definition, index, names = found
     subscript = function.parent(index)
@@ -215,7 +340,10 @@ def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None
     else:
         draft.replace(subscript, "{x}[{m}]", x=base, m=op.base)
         title = "write through the mask itself"
-    ndim = site.fact_of(op.base).ndim
+    if row is not None or not tupled:
+        if fits and ndim == 1:
+            return draft.fix(title, Safety.SAFE)
+        return draft.fix(title, Safety.UNSAFE, f"{function.view.text(op.base)} must have one dimension")
     if fits and ndim and names in (0, ndim):
         return draft.fix(title, Safety.SAFE)
     changes = "a mask of another shape raises an IndexError, where indices in range did not"
@@ -225,7 +353,7 @@ def filled(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None
     return draft.fix(title, Safety.UNSAFE, changes)
 
 
-def use(call: ast.Call, function: Function) -> tuple[ast.Assign | None, ast.expr, int] | None:
+def use(call: ast.expr, function: Function) -> tuple[ast.Assign | None, ast.expr, int] | None:
     """Where indices are used, once: the statement that names them, the index itself, and how many names there are."""
     parent = function.parent(call)
     if not isinstance(parent, ast.Assign):
@@ -308,26 +436,3 @@ def number_of_elements(function: Function, tensor: ast.expr) -> ast.expr | None:
     if isinstance(parent, ast.Attribute) and parent.attr in ("numel", "nelement") and isinstance(call, ast.Call):
         return call
     return None
-
-
-def first(function: Function, call: ast.Call, op: Op) -> Fix | None:
-    """`nonzero(m)[:k]` has at most k rows."""
-    cut = function.parent(call)
-    if not isinstance(cut, ast.Subscript) or cut.value is not call or not isinstance(cut.slice, ast.Slice):
-        return None
-    size = cut.slice.upper
-    if cut.slice.lower is not None or cut.slice.step is not None or not positive(size) or len(call.keywords) > 0:
-        return None
-    assert size is not None
-    draft = function.draft()
-    draft.replace(cut, "torch.nonzero_static({m}, size={k})", m=op.base, k=size)
-    return draft.fix(
-        "take a fixed number of rows",
-        Safety.UNSAFE,
-        "there are always that many rows: those that are missing hold -1",
-    )
-
-
-def positive(node: ast.expr | None) -> bool:
-    """Whether this is a positive number, written out."""
-    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value > 0

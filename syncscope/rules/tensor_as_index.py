@@ -18,6 +18,7 @@ import ast
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._proofs import is_mask
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
@@ -54,7 +55,15 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
+    if isinstance(site.operand, ast.Subscript) and rows_of(site, site.operand.slice):
+        return None
     return f"{view.quote(site.operand)} is one number on the device: {view.quote(site.node)} waits to read it"
+
+
+def rows_of(site: Site, index: ast.expr) -> bool:
+    """Whether an index takes several elements: a slice or a mask. What it takes is then no single number."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(part, ast.Slice) or is_mask(site.fact_of(part)) for part in parts)
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
