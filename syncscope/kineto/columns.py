@@ -142,7 +142,7 @@ class Columns:
         # Kineto has nothing to say of calls and frames beyond their columns: most events need not be looked at
         telling = range(len(kind)) if own else np.flatnonzero((kind != Kind.CALL) & (kind != Kind.PYTHON)).tolist()
         found["place"] = self._places_of(args, telling)
-        found["detail"] = self._details_of(args, telling)
+        found["detail"] = self._details_of(events, args, telling)
         self.lost += left_out
         return found
 
@@ -166,8 +166,12 @@ class Columns:
                 places[row] = table[0, a.place]
         return places
 
-    def _details_of(self, args: list[Args], rows: Iterable[int]) -> Column:
-        """Details by the text of their parts: each different one is turned into JSON once, at the end."""
+    def _details_of(self, events: list[Event], args: list[Args], rows: Iterable[int]) -> Column:
+        """Details by the text of their parts: each different one is turned into JSON once, at the end.
+
+        Values of arguments that are no tensors are kept of convolutions only (their output's shape needs the strides): the
+        learning rates and indices of others would make a detail of each event.
+        """
         table = self._details
         codes = np.full(len(args), -1, np.int32)
         for row in rows:
@@ -175,7 +179,13 @@ class Columns:
             if a.collective or a.sync_kind or a.wait_on_stream is not None:
                 codes[row] = table[bytes(a.dims), bytes(a.types), *(getattr(a, k) for k in WORDS)]
             elif a.dims is not NOTHING:
-                codes[row] = table[bytes(a.dims), bytes(a.types), a.modules]
+                key = bytes(a.dims), bytes(a.types), a.modules
+                if a.detail is not NOTHING:  # our own: the rest of what we know, beside what viewers show
+                    codes[row] = table[(*key, bytes(a.detail), True)]
+                elif a.concrete is not NOTHING and "conv" in str(events[row].name):
+                    codes[row] = table[(*key, bytes(a.concrete))]
+                else:
+                    codes[row] = table[key]
             elif a.detail is not NOTHING:
                 codes[row] = table[bytes(a.detail)]
         return codes

@@ -52,6 +52,7 @@ class Args(msgspec.Struct, gc=False):
     # Raw: kept as text, built only once for each different one
     dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
+    concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
     # our own
     kind: Any = msgspec.field(default=-1, name="as")
     place: Any = ""

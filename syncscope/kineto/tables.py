@@ -46,7 +46,15 @@ def detail(key: Any) -> str | None:
     if isinstance(key, bytes):
         return str(msgspec.json.decode(key)) if key[:1] == b'"' else key.decode()
     parts = [msgspec.json.decode(raw) if raw else None for raw in key[:2]] + list(key[2:])
+    more: Any = {}
+    if len(key) == 4:
+        more = {"Concrete Inputs": msgspec.json.decode(key[3])}
+    elif len(key) == 5:
+        more = msgspec.json.decode(key[3])
+    if len(key) in (4, 5):
+        parts = parts[:3]
     found = {k: v for k, v in zip(DETAILS, parts, strict=False) if v not in ("", None)}
+    found |= more if isinstance(more, dict) else {}
     return msgspec.json.encode(found).decode() if found else None
 
 

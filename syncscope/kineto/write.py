@@ -92,7 +92,8 @@ def chunks(trace: Trace) -> Iterator[bytes]:
     yield ",\n".join(lines).encode()
     names = [json.dumps(name) for name in trace.names]
     places = [json.dumps(str(place)) for place in trace.places]
-    details = [_detail(text) for text in trace.details]
+    details = [f'"detail":{_detail(text)}' for text in trace.details]
+    shapes = {i: split for i, text in enumerate(trace.details) if (split := _shapes(text))}
     targets = _launched(trace)
     written: set[int] = set()
     separator = ",\n" if lines else ""
@@ -118,7 +119,7 @@ def chunks(trace: Trace) -> Iterator[bytes]:
             if flags:
                 args.append(f'"flags":{flags}')
             if detail >= 0:
-                args.append(f'"detail":{details[detail]}')
+                args.append(shapes.get(detail, details[detail]) if kind == Kind.OP else details[detail])
             if kind == Kind.STEP:
                 args.append(f'"as":{kind}')
             lines.append(
@@ -243,6 +244,26 @@ def _detail(text: str) -> str:
         else:
             return text
     return json.dumps(text)
+
+
+def _shapes(text: str) -> str:
+    """Input shapes and types as arguments of their own, where viewers look for them, and the rest of a detail after them.
+
+    "" where reading these would not give back the very same text.
+    """
+    if '"Input Dims"' not in text or not text.isascii():
+        return ""
+    try:
+        known = msgspec.json.decode(text)
+    except ValueError:
+        return ""
+    if not isinstance(known, dict) or not {"Input Dims", "Input type"} <= known.keys():
+        return ""
+    seen = {key: known.pop(key) for key in ("Input Dims", "Input type")}
+    if not all(isinstance(v, list) for v in seen.values()) or msgspec.json.encode(seen | known).decode() != text:
+        return ""
+    beside = f',"detail":{msgspec.json.encode(known).decode()}' if known else ""
+    return msgspec.json.encode(seen).decode()[1:-1] + beside
 
 
 def _refuse(constant: str) -> None:
