@@ -23,6 +23,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
 from syncscope.rules._class_columns import all_columns
+from syncscope.rules._hardest import hardest
 from syncscope.rules._masked_loss import cross_entropy, per_element
 from syncscope.rules._masked_reduction import indexed_once, reduced
 from syncscope.rules._masked_write import chosen, one_column
@@ -379,6 +380,7 @@ def alone(site: Site, function: Function) -> Fix | None:
         or chosen(site, function)
         or one_column(site, function)
         or all_columns(site, function)
+        or hardest(site, function)
     )
 
 

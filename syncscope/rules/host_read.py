@@ -22,6 +22,7 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._hardest import hardest
 from syncscope.rules._reads import checked_later, clamped
 from syncscope.rules._reads_later import accumulated, collected, logged_rarely, metered, only_where_logged
 from syncscope.rules._reads_together import merged, merged_in_statement, stacked, stacked_values
@@ -298,6 +299,52 @@ EXAMPLES = (
     ),
     Example(
         """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            negative = label == 0
+            count = min(int((label > 0).sum()) * 3, int(negative.sum()))  # !
+            hard, _ = error.masked_fill(~negative, 0).topk(count)
+            return hard.sum() / (count + 1)
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            negative = label == 0
+            count = torch.minimum((label > 0).sum() * 3, negative.sum())
+            hard = error.masked_fill(~negative, 0).sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / (count + 1)
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            label = label.flatten()
+            count = (label > 0).sum().item()  # !
+            hard = error.flatten().sort(descending=True)[0][:count]
+            return hard.mean()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            label = label.flatten()
+            count = (label > 0).sum()
+            hard = error.flatten().sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / count
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
         import math
         import torch
 
@@ -374,6 +421,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or stacked_values(site, function)
         or merged(site, function)
         or merged_in_statement(site, function)
+        or hardest(site, function)
         or clamped(site, function)
         or checked_later(site, function)
         or logged_rarely(site, function)

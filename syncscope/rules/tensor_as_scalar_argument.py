@@ -19,6 +19,7 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._hardest import hardest
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
@@ -104,7 +105,7 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
-    return first_k(site, function) or written_out(site, function)
+    return first_k(site, function) or hardest(site, function) or written_out(site, function)
 
 
 def first_k(site: Site, function: Function) -> Fix | None:
