@@ -19,6 +19,10 @@ from syncscope.model.source import Span
 
 ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]]*)\])?(?P<reason>[^#]*)")
 NOQA = re.compile(r"#\s*noqa(?P<rules>:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
+# A `noqa` that may be meant for us: not one that names only codes of others, as `E501, F401`.
+MAYBE_OURS = re.compile(
+    rb"#\s*noqa(?!:[ \t]*[a-z]+\d+(?:[ \t,]+[a-z]+\d+)*[ \t]*(?:#|\r?$))", re.IGNORECASE | re.MULTILINE
+)
 UNUSED = "unused-allow"
 
 
@@ -45,7 +49,7 @@ def ours(code: bytes) -> bool:
 def comments(source: Source, tree: ast.Module | None) -> list[Comment]:
     """The suppressions of a file. Tokenises it only where its bytes look as if there were one."""
     code = source.code
-    if b"syncscope:" not in code and b"noqa" not in code.lower():
+    if b"syncscope:" not in code and not MAYBE_OURS.search(code):
         return []
     reach = statements(tree) if tree else []
     found = []
@@ -92,10 +96,18 @@ def statements(tree: ast.Module) -> list[Reach]:
             if body:
                 inner = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
                 last = max(node.lineno, min(last, inner.lineno - 1))
-                parts = [c for c in ast.walk(node) if isinstance(c, ast.expr) and c.lineno <= last]
-                end = max([node.lineno, *(c.end_lineno or 0 for c in parts if (c.end_lineno or 0) <= last)])
+                end = max([node.lineno, *(n for n in head_lines(node) if n <= last)])
             found.append(Reach(node.lineno, end, last))
     return sorted(found)
+
+
+def head_lines(node: ast.stmt) -> Iterable[int]:
+    """The lines on which the expressions in the head of a compound statement end."""
+    for name, value in ast.iter_fields(node):
+        if name not in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for part in value if isinstance(value, list) else [value]:
+                if isinstance(part, ast.AST):
+                    yield from (c.end_lineno or 0 for c in ast.walk(part) if isinstance(c, ast.expr))
 
 
 def target(reach: Sequence[Reach], line: int, alone: bool) -> tuple[int, int]:
