@@ -30,6 +30,7 @@ from syncscope.tensors.facts import (
     TENSOR,
     TRUTH,
     Items,
+    any_value,
     device_of,
     element,
     items,
@@ -285,6 +286,8 @@ def call_member(
     word = func.attr
     kind = owner.kind
     if kind is TENSOR:
+        if owner.sure == 1 and word in TORCH_ONLY and not isinstance(func.value, ast.Name):
+            owner = owner.but(sure=2)  # a name that is used so was found by its text
         if isinstance(owner.ref, Instance):  # of a class that derives from Tensor
             own = find_method(owner.ref.cls, word)
             if own is not None:
@@ -512,9 +515,9 @@ def container_method(
                     set_attribute(holder, receiver.attr, both)
         return NONE
     if word in ("items",):
-        return items(sequence((UNKNOWN, _any(owner))))
+        return items(sequence((UNKNOWN, any_value(owner))))
     if word in ("values",):
-        return items(_any(owner))
+        return items(any_value(owner))
     if word in ("get", "pop", "setdefault", "popleft"):
         ref = owner.ref
         if node.args and isinstance(node.args[0], ast.Constant) and isinstance(ref, Items) and ref.keys is not None:
@@ -529,16 +532,6 @@ def container_method(
     if owner.ref is None and not owner.elements and word in TORCH_ONLY:
         return UNKNOWN
     return INTEGER if word in ("index", "count") else UNKNOWN
-
-
-def _any(owner: Fact) -> Fact:
-    ref = owner.ref
-    if isinstance(ref, Items) and ref.keys:
-        found: Fact | None = None
-        for fact in ref.keys.values():
-            found = fact if found is None else join(found, fact)
-        return found or UNKNOWN
-    return element(owner)
 
 
 _GATHERING = {"gather", "gather_for_metrics", "all_gather", "reduce", "pad_across_processes"}

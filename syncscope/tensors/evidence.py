@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from syncscope.tensors.signatures import ARRAY_LIKE, TORCH_ONLY
+from syncscope.tensors.signatures import ARRAY_LIKE, TOLD_BY_CALL, TORCH_ONLY
 
 _ATTRIBUTE = re.compile(r"\.([A-Za-z]\w*)(\(?)")
 _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
 _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
 _OTHER_ARRAYS = ("import numpy", "from numpy", "import jax", "import tensorflow", "import cupy", "import pandas")
-_CALLED_ONLY = frozenset(("size", "t", "dim"))  # of numpy size is an attribute, of torch a method
+# `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods.
+_COMPARED = re.compile(
+    r"\(\s*([A-Za-z_][\w.]*)\s*(?:\[[^\[\]()]*\]\s*)?(?:[<>]=?|[=!]=)[^()]*\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
+)
+_TO_HOST = (").numpy(", ").tolist(", ").item(")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
 _SPACES = ("torch", "F", "functional", "linalg", "special", "fft")
 _NOT_TENSORS = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
@@ -113,7 +117,7 @@ class Evidence:
             name = ""
             rows = strong
             if attribute in TORCH_ONLY:
-                if called or attribute not in _CALLED_ONLY:
+                if called or attribute not in TOLD_BY_CALL:
                     name = _before(text, at)
             elif attribute in ARRAY_LIKE:
                 name = _before(text, at)
@@ -124,7 +128,10 @@ class Evidence:
                     text[at - 1] == "F" or "torch" in text[at - 20 : at] or "nn." in text[at - 14 : at]
                 ):
                     name = first.group(1)
-            elif attribute == "backward" and called and _BACKWARD.match(text, match.end()):
+            elif called and (
+                (attribute == "cpu" and text.startswith(_TO_HOST, match.end()))
+                or (attribute == "backward" and _BACKWARD.match(text, match.end()))
+            ):
                 name = _before(text, at)
             if name and name not in _NEITHER:
                 line += text.count("\n", seen, at)
@@ -137,6 +144,13 @@ class Evidence:
             if name and name not in _NEITHER:
                 line += text.count("\n", seen, at)
                 seen = at
+                arraylike.append((line, name))
+        line, seen = 1, 0
+        for match in _COMPARED.finditer(text):
+            name = _before(text, match.end(1))
+            if name and name not in _NEITHER:
+                line += text.count("\n", seen, match.start())
+                seen = match.start()
                 arraylike.append((line, name))
         strong.sort()
         self._rows: tuple[tuple[int, list[tuple[int, str]]], ...] = ((2, strong),)

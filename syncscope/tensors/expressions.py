@@ -13,6 +13,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
+    COMPARED,
     DYNAMIC,
     FIXED,
     FLOAT,
@@ -210,7 +211,11 @@ def binary_operation(frame: Frame, node: ast.BinOp) -> Fact:
     left = table[node.left.__class__](frame, node.left)
     right = table[node.right.__class__](frame, node.right)
     if left.kind is NOTHING_KNOWN and right.kind is NOTHING_KNOWN:
-        return UNKNOWN
+        return (
+            COMPARED
+            if (left is COMPARED or right is COMPARED) and node.op.__class__ in (ast.BitAnd, ast.BitOr)
+            else UNKNOWN
+        )
     return binary(node, left, right, node.op, frame)
 
 
@@ -307,7 +312,7 @@ def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
     fact = evaluate(frame, node.operand)
     if fact.kind is TENSOR:
         return Fact(TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, fact.sure, node, source=fact)
-    return fact if fact.kind in (SCALAR, ARRAY) else UNKNOWN
+    return fact if fact.kind in (SCALAR, ARRAY) or (fact is COMPARED and node.op.__class__ is ast.Invert) else UNKNOWN
 
 
 def comparison(frame: Frame, node: ast.Compare) -> Fact:
@@ -344,7 +349,8 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
             or left.kind is NOTHING_KNOWN
             or right.kind is NOTHING_KNOWN
         ):
-            result = UNKNOWN
+            plain = all(side.kind is NOTHING_KNOWN or side.kind is SCALAR for side in (left, right))
+            result = COMPARED if plain and last == 0 else UNKNOWN
         elif left.kind is SEQUENCE and right.kind is SEQUENCE and operator in (ast.Eq, ast.NotEq):
             result = TRUTH
             for side, at in ((left, before), (right, right_node)):

@@ -22,6 +22,7 @@ NONE = Fact(OTHER, sure=3, ref="None")
 THING = Fact(OTHER, sure=3)
 SIZE = Fact(SEQUENCE, INT, HOST, sure=3, ref="size")  # torch.Size: a tuple of Python integers
 NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, sure=3, ref="numbers")  # a list of Python numbers, however deep
+COMPARED = Fact(dtype=BOOL, ref="compared")  # of unknown values: what is indexed with it must be arrays
 NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, sure=3)
 
 _names: dict[str, Fact] = {}
@@ -171,6 +172,17 @@ def iterated_over(fact: Fact) -> Fact:
     """What a loop over a value gives: of a dict its keys."""
     if isinstance(fact.ref, Items) and fact.ref.keys is not None and not fact.elements:
         return UNKNOWN
+    return element(fact)
+
+
+def any_value(fact: Fact) -> Fact:
+    """What is found in a container under a key that is not known."""
+    ref = fact.ref
+    if fact.kind is SEQUENCE and isinstance(ref, Items) and ref.keys:
+        found: Fact | None = None if ref.each is UNKNOWN else ref.each
+        for each in ref.keys.values():
+            found = each if found is None else join(found, each)
+        return found or UNKNOWN
     return element(fact)
 
 

@@ -110,7 +110,9 @@ def parameters(function: Function, frame: Frame) -> None:
             else UNKNOWN
         )
         passed = function.passed.get(name)
-        if known.kind is TENSOR and known.sure >= 3:
+        if known.kind is TENSOR and passed is not None and passed.kind is ARRAY and name_is_private(function):
+            known = passed  # whatever the annotation says
+        elif known.kind is TENSOR and known.sure >= 3:
             if passed is not None and passed.kind is TENSOR and passed.sure >= 2:
                 known = Fact(
                     TENSOR,
@@ -150,6 +152,11 @@ def parameters(function: Function, frame: Frame) -> None:
         env[arguments.vararg.arg] = items(annotated(module, arguments.vararg.annotation))
     if arguments.kwarg is not None and arguments.kwarg.annotation is not None:
         env[arguments.kwarg.arg] = items(annotated(module, arguments.kwarg.annotation))
+
+
+def name_is_private(function: Function) -> bool:
+    """Whether its callers are all in its own file, most likely."""
+    return function.name.startswith("_") and not function.name.endswith("__")
 
 
 def execute(frame: Frame, body: list[ast.stmt]) -> None:

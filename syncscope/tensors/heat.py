@@ -6,7 +6,7 @@ import ast
 import re
 from functools import lru_cache
 
-from syncscope.tensors.project import Function
+from syncscope.tensors.project import Class, Function
 
 _LOOP = "in the training loop"
 _HOT = {
@@ -74,7 +74,9 @@ def of_function(function: Function | None) -> tuple[bool, str]:
     if "loss" in name.lower() or (function.cls is not None and "loss" in function.cls.name.lower()):
         return True, f"in the loss `{name}`"
     cls = function.cls
-    if cls is not None and cls.name.endswith(("Dataset", "Sampler", "Collator", "Transform", "Tokenizer", "Processor")):
+    if cls is not None and (
+        cls.name.endswith(("Dataset", "Collator", "Transform", "Tokenizer", "Processor")) or _picks_rows(cls)
+    ):
         return False, f"in `{cls.name}`: data is prepared on the host"
     return True, f"`{name}` may run in every step"
 
@@ -83,8 +85,13 @@ def on_host(function: Function) -> bool:
     """Whether its values are the data pipeline's, which live on the host."""
     cls = function.cls
     return bool(_DATA.match(function.name)) or (
-        cls is not None and cls.name.endswith(("Dataset", "Sampler", "Collator"))
+        cls is not None and (cls.name.endswith(("Dataset", "Collator")) or _picks_rows(cls))
     )
+
+
+def _picks_rows(cls: Class) -> bool:
+    """Whether it is a sampler of a data set, which gives indices one by one; others sample anchors or noise on the device."""
+    return cls.name.endswith("Sampler") and "__iter__" in cls.methods
 
 
 def of_with(node: ast.With | ast.AsyncWith) -> tuple[bool, str] | None:

@@ -11,6 +11,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
+    COMPARED,
     DYNAMIC,
     FLOAT,
     MODULE,
@@ -20,6 +21,7 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     TENSOR,
     Items,
+    any_value,
     element,
     items,
     sequence,
@@ -80,7 +82,7 @@ def item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
     fact = evaluate(frame, part)
     if fact.kind is TENSOR and base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
         frame.emit("index", node, part, fact)
-    return element(base)
+    return any_value(base)
 
 
 def _number(node: ast.expr | None) -> int | None:
@@ -148,6 +150,12 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 frame.emit("index_list", node, part, base, 2)
         elif fact is NONE:
             change = 1
+        elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):
+            if mask is None:
+                sure = 2 if istensor or frame.module.evidence.alone else 1
+                why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
+                mask = Fact(TENSOR, BOOL, base.device, sure=sure, why=why)
+                at = part
         elif fact.kind is NOTHING_KNOWN and istensor and mask_like(part):
             mask = mask or base.but(
                 sure=1, dtype=ANY_DTYPE, ndim=None, why=f"`{ast.unparse(part)}` is what people call a mask"

@@ -184,6 +184,13 @@ def _m_item(
     return Fact(SCALAR, owner.dtype, HOST, sure=3) if owner.dtype is not ANY_DTYPE else NUMBER
 
 
+def _surely_read(frame: Frame, receiver: ast.expr | None) -> None:
+    """`.cpu()` of something unknown: when it is read in one go with `.numpy()` or `.tolist()`, it was a tensor."""
+    found = frame.waits.get((id(receiver), "cpu")) if frame.waits is not None else None
+    if found is not None and found.sure == 1 and not frame.guarded:
+        frame.waits[(id(receiver), "cpu")] = found._replace(sure=2)  # type: ignore[index]  # it was found there
+
+
 def _m_tolist(
     frame: Frame,
     node: ast.Call,
@@ -193,6 +200,7 @@ def _m_tolist(
     args: list[Fact],
     keywords: Keywords,
 ) -> Fact:
+    _surely_read(frame, receiver)
     frame.emit("tolist", node, receiver, owner)
     frame.work = False
     return NUMBERS
@@ -207,6 +215,7 @@ def _m_numpy(
     args: list[Fact],
     keywords: Keywords,
 ) -> Fact:
+    _surely_read(frame, receiver)
     frame.emit("numpy", node, receiver, owner)
     frame.work = False
     return array(owner)

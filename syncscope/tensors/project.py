@@ -184,9 +184,21 @@ def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:
             _collect(statement.body, symbols)
             for handler in statement.handlers:
                 _collect(handler.body, symbols)
+                symbols.update(_from_torch(handler.body))  # what stands in for it: the same, and known
             _collect(statement.orelse, symbols)
         elif isinstance(statement, (ast.With, ast.For, ast.While)):
             _collect(statement.body, symbols)
+
+
+def _from_torch(body: list[ast.stmt]) -> dict[str, ast.AST]:
+    """Names that are imported from torch."""
+    found: dict[str, ast.AST] = {}
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            found.update((a.asname, statement) for a in statement.names if a.asname and a.name.startswith("torch."))
+        elif isinstance(statement, ast.ImportFrom) and (statement.module or "").partition(".")[0] == "torch":
+            found.update((a.asname or a.name, statement) for a in statement.names)
+    return found
 
 
 _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells

@@ -228,13 +228,20 @@ OCL_FALLBACK = frozenset(
 
 # Attributes that only a torch tensor has: seeing one says what the value is.
 TORCH_ONLY = _words(
-    """unsqueeze unsqueeze_ detach detach_ masked_fill masked_fill_ masked_select masked_scatter index_select
-    index_add index_add_ index_fill_ index_copy_ scatter scatter_ scatter_add scatter_add_ permute contiguous
-    expand expand_as view view_as type_as new_zeros new_ones new_full new_tensor new_empty numel nelement softmax
-    log_softmax sigmoid relu narrow unbind topk logsumexp repeat_interleave is_cuda is_floating_point grad_fn
-    retain_grad clamp_ clamp clamp_min clamp_max bernoulli_ normal_ uniform_ zero_ fill_ mul_ add_ sub_ div_ copy_
-    addcmul_ addcdiv_ lerp_ isnan isinf isfinite bmm matmul mT unfold triu tril logical_and logical_or logical_not
-    count_nonzero amax amin rsqrt log1p tanh data_ptr element_size is_contiguous nonzero_static long size dim t"""
+    """bool int byte short char sqrt square reciprocal neg floor ceil trunc frac sin cos tan acos asin atan sinh cosh
+    erf erfc erfinv lgamma digamma expm1 log2 log10 exp2 sgn logit ndimension nan_to_num logaddexp unflatten
+    unsqueeze unsqueeze_ detach detach_ masked_fill masked_fill_ masked_select masked_scatter index_select index_add
+    index_add_ index_fill_ index_copy_ scatter scatter_ scatter_add scatter_add_ permute contiguous expand expand_as
+    view view_as type_as new_zeros new_ones new_full new_tensor new_empty numel nelement softmax log_softmax sigmoid
+    relu narrow unbind topk logsumexp repeat_interleave is_cuda is_floating_point grad_fn retain_grad clamp_ clamp
+    clamp_min clamp_max bernoulli_ normal_ uniform_ zero_ fill_ mul_ add_ sub_ div_ copy_ addcmul_ addcdiv_ lerp_
+    isnan isinf isfinite bmm matmul mT unfold triu tril logical_and logical_or logical_not count_nonzero amax amin
+    rsqrt log1p tanh data_ptr element_size is_contiguous nonzero_static long size dim t"""
+) | {name for name in table().methods if name.endswith("_") and name != "requires_grad_"}  # modules have it, too
+# Of these only the call tells: as an attribute they may be anything.
+TOLD_BY_CALL = _words(
+    """size t dim bool int byte short char sqrt square reciprocal neg floor ceil trunc frac sin cos tan acos asin atan sinh
+    cosh erf erfc erfinv lgamma digamma expm1 log2 log10 exp2 sgn logit"""
 )
 # Attributes that numpy arrays have too, and nothing else that is common.
 ARRAY_LIKE = _words(

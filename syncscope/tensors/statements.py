@@ -94,12 +94,23 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
     if base.kind is SEQUENCE or base is UNKNOWN or base.kind is OTHER:
         remember(frame, target, base, fact)
     mask, node, _ = index(frame, target, base)
-    if base.kind is not ARRAY and mask is not None and fact.kind is not SCALAR:
+    single = (fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0)) and not _gathers(frame, target, node)
+    if base.kind is not ARRAY and mask is not None and not single:
         # a Python number lowers to masked_fill, and a 0-dimensional tensor on the device is filled in the same way
-        sure = 3 if fact.kind is TENSOR else 1
+        sure = 3 if fact.kind in (TENSOR, SCALAR) else 1
         if base.kind is not TENSOR:
             sure = min(sure, 2)
         frame.emit("mask_write", target, node, mask, min(sure, base.sure if base.kind is TENSOR else sure))
+
+
+def _gathers(frame: Frame, target: ast.Subscript, mask: ast.expr | None) -> bool:
+    """Whether a tensor or list stands in the index beside the mask."""
+    if not isinstance(target.slice, ast.Tuple):
+        return False
+    others = (
+        each for each in target.slice.elts if each is not mask and not isinstance(each, (ast.Slice, ast.Constant))
+    )
+    return any(evaluate(frame, each).kind in (TENSOR, SEQUENCE, ARRAY) for each in others)
 
 
 def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> None:
@@ -116,6 +127,8 @@ def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> Non
         else:
             each = fact if each is UNKNOWN else join(each, fact)
         frame.env[target.value.id] = items(each, keys)
+    elif base is UNKNOWN and isinstance(key, str):  # `state["step"] = ...`: it is a dict, of which this is known
+        frame.env[target.value.id] = items(UNKNOWN, {key: fact})
 
 
 def assign(frame: Frame, node: ast.Assign) -> None:
@@ -381,8 +394,8 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
             if "tensor" not in of and "?" not in of:
                 if of == {"number"}:
                     return {name: NUMBER}, {}
-                now = frame.env.get(name, UNKNOWN)
-                if now.kind is TENSOR and now.sure < 3:
+                now = frame.env.get(name) or evaluate(frame, test.args[0])
+                if now.kind is TENSOR:
                     return {name: Fact(OTHER, sure=3, ref="other")}, {}
     return _placed(frame, test) if isinstance(test, (ast.Compare, ast.Attribute)) else ({}, {})
 

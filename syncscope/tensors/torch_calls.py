@@ -349,6 +349,10 @@ def torch_thing(
         if not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value is False):
             frame.emit("anomaly", node, None, tensor(sure=3, why=node))
         return THING
+    if word == "nms" and dotted.startswith("torch.ops."):
+        held = subject(args, keywords, 2, node)
+        frame.emit("nms", node, operand_of(node), held)
+        return tensor(INT, held.device, 3, node, shape=DYNAMIC, ndim=1)
     if word == "GradScaler":
         return Fact(OTHER, sure=3, ref="torch.amp.GradScaler()")
     if dotted in ("torch.autograd.grad",):

@@ -119,4 +119,4 @@ def unknown_values(config, path, items):
     reveal(config.value)  # unknown
     reveal(path)  # unknown
     reveal(items[0])  # unknown
-    reveal(config.size > 3)  # unknown
+    reveal(config.size > 3)  # unknown bool

@@ -1,0 +1,126 @@
+"""What a value is used for says what it is: `# waits: op` marks every line that does, and no other line does."""
+
+import textwrap
+
+import pytest
+
+from syncscope.tensors.interpret import sites
+
+CASES = {
+    "indexed with a comparison": """
+        def reduce(losses, low, names):
+            kept = losses[losses > low]  # waits: mask_read
+            inside = (losses > low) & (losses < 1)
+            losses[~inside] = kept.mean() * losses  # waits: mask_write
+            return names[3]
+    """,
+    "cast as only tensors are": """
+        def compute(matrix, positive):
+            positive = positive.bool()
+            return matrix[positive]  # waits: mask_read
+    """,
+    "changed in place": """
+        def clip(group, norms):
+            norm = total(norms).sqrt_()
+            return min(group["limit"] / norm, 1.0)  # waits: builtin
+    """,
+    "asked of a comparison": """
+        def scaled(other: float | torch.Tensor, x):
+            if (other > 0).all():  # waits: condition
+                return x * other
+            if (x.shape == other.shape).all():
+                return x
+    """,
+    "copied and read in one go": """
+        def collect(found, results, path):
+            found.append(results["scores"].cpu().numpy())  # waits: cpu
+            return path.cpu()
+    """,
+    "a method of tensors of what is only called like one": """
+        def loss(labels, c, probabilities: torch.Tensor):
+            here = (labels == c).type_as(probabilities)
+            if here.sum() == 0:  # waits: condition
+                return 0
+    """,
+    "a sampler of anchors, and one of a data set": """
+        class BalancedSampler:
+            def __call__(self, matched):
+                for each in matched:
+                    yield torch.where(each >= 1)[0]  # waits: where
+
+        class RowSampler:
+            def __iter__(self):
+                yield from torch.where(self.weights.bernoulli() > 0)[0]
+    """,
+    "a dict under a key that is not known": """
+        def apply(name):
+            space = {"shear": (torch.linspace(0, 1, 3), True), "turn": (torch.linspace(0, 9, 3), True)}
+            strengths, signed = space[name]
+            return strengths[2].item()
+    """,
+    "a dict that is filled": """
+        def step(self, p, x: torch.Tensor):
+            state = self.state[p]
+            state["scale"] = x.norm()
+            if state["scale"] == 0.0:  # waits: condition
+                state["scale"] = 1
+    """,
+    "proved to be no tensor": """
+        class Metric(nn.Module):
+            def __init__(self):
+                self.value = torch.zeros(3)
+
+            def forward(self, x: torch.Tensor):
+                if isinstance(self.value, list) and self.value:
+                    return torch.cat(self.value)
+    """,
+    "one number under a mask": """
+        def offset(scores: torch.Tensor, target: torch.Tensor, classes: torch.Tensor):
+            made = torch.zeros_like(scores)
+            made[target == 0] = 1.0
+            made[target == 0] = scores.min().abs() + 10
+            made[target == 0, classes] = 1.0  # waits: mask_write
+            return made
+    """,
+    "annotated as a tensor, called with an array": """
+        import numpy as np
+
+        def set_timesteps(count: int):
+            return _convert(np.linspace(0, 1, count))
+
+        def _convert(sigmas: torch.Tensor):
+            return sigmas[-1].item()
+
+        def convert(sigmas: torch.Tensor):
+            return sigmas[-1].item()  # waits: item
+    """,
+    "a stand-in for something of torch": """
+        try:
+            import pyro.distributions as distributions
+        except ImportError:
+            import torch.distributions as distributions
+
+        def forward(x: torch.Tensor):
+            return distributions.Normal(x, 1.0)  # waits: distribution_validate
+    """,
+    "positions, not a mask": """
+        def batched_nms(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            return torch.ops.torchvision.nms(boxes, scores, 0.5)  # waits: nms
+
+        def detect(boxes: torch.Tensor, scores: torch.Tensor):
+            keep = batched_nms(boxes, scores)
+            keep = keep[:10]
+            return boxes[keep]
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_waits_where_the_marks_say(name: str) -> None:
+    source = "import torch\nfrom torch import nn\n" + textwrap.dedent(CASES[name])
+    marks = {
+        (number, line.partition("# waits: ")[2])
+        for number, line in enumerate(source.splitlines(), 1)
+        if "# waits: " in line
+    }
+    assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py") if site.sure >= 2} == marks
