@@ -26,6 +26,8 @@ def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     end = monotonic_ns()
     for watcher in queue.watchers:
         watcher(name, start, end, True)
+    for observer in queue.observers:
+        observer(name, start, end, True, args, kwargs, result)
     return result
 
 

@@ -98,7 +98,7 @@ def _sized(target: torch._ops.OpOverload, kernel: Kernel) -> Kernel:
 
 
 def watched(name: str, kernel: Kernel) -> Kernel:
-    """The kernel, told to the queue's watchers, with the CPU behind it."""
+    """The kernel, told to the queue's watchers and observers, with the CPU behind it."""
     target = overload(name)
     label = "aten::" + name.partition(".")[0]
     infers_shape = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
@@ -106,7 +106,7 @@ def watched(name: str, kernel: Kernel) -> Kernel:
         kernel = _sized(target, kernel)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not queue.watchers:
+        if not (queue.watchers or queue.observers):
             try:
                 return kernel(*args, **kwargs)
             except NotNative:
@@ -119,6 +119,8 @@ def watched(name: str, kernel: Kernel) -> Kernel:
         end = monotonic_ns()
         for watcher in queue.watchers:
             watcher(label, start, end, False)
+        for observer in queue.observers:
+            observer(label, start, end, False, args, kwargs, result)
         return result
 
     return run

@@ -35,9 +35,10 @@ class Journal:
     def __init__(self, folder: Path | None = None) -> None:
         self._handle, self.path = spool.create(folder, ".rows")
         self._reads: deque[reads.Record] = deque()
-        self._ops: deque[tuple[int, str, int, int, bool, int]] = deque()
+        self._ops: deque[tuple[int, str, int, int, bool, int, int]] = deque()
         self._steps: deque[tuple[int, int, int, int, int]] = deque()
         self._names = Table[str]()
+        self._written = 0  # how many of them are on disk
         self._known: dict[Any, tuple[int, int, int]] = {}
         self._lock = threading.Lock()
         self._flushed = time.monotonic_ns()
@@ -49,15 +50,20 @@ class Journal:
         if len(self._reads) > BATCH or record.end - self._flushed > FLUSH:
             self.flush()
 
-    def operator(self, name: str, start: int, end: int, fallback: bool, thread: int) -> None:
-        """An operator of our own device has run on this thread."""
-        self._ops.append((OP, name, start, end, fallback, thread))
+    def fact(self, text: str) -> int:
+        """The number of a detail that rows may name from now on, on any thread; it goes to disk with the next of them."""
+        with self._lock:
+            return self._number(text)
+
+    def operator(self, name: str, start: int, end: int, fallback: bool, thread: int, detail: int = 0) -> None:
+        """An operator of our own device has run on this thread; `detail` is a number that `fact` gave."""
+        self._ops.append((OP, name, start, end, fallback, thread, detail))
         if len(self._ops) > BATCH:
             self.flush()
 
     def annotation(self, name: str, start: int, end: int) -> None:
         """A `record_function` of the user's has ended on this thread."""
-        self._ops.append((ANNOTATION, name, start, end, False, reads.local.thread))
+        self._ops.append((ANNOTATION, name, start, end, False, reads.local.thread, 0))
 
     def step(self, number: int, start: int, end: int, window: int) -> None:
         """A step of this window has ended on this thread."""
@@ -69,12 +75,16 @@ class Journal:
         """Writes what there is; a full disk is counted, not raised: the program must not die of its profiler."""
         with self._lock:
             self._flushed = time.monotonic_ns()
-            before = len(self._names)
             rows = [self._step_row(*row) for row in _drain(self._steps)]
             rows += [self._read_row(row) for row in _drain(self._reads)]
             ops = self._op_rows(_drain(self._ops))
-            new = list(self._names)[before:]
-            text = [r for number, name in enumerate(new, before + 1) for r in spool.name_records(number, name.encode())]
+            new = list(self._names)[self._written :]
+            text = [
+                r
+                for number, name in enumerate(new, self._written + 1)
+                for r in spool.name_records(number, name.encode())
+            ]
+            self._written = len(self._names)
             data = b"".join(text) + np.array(rows, spool.RECORD).tobytes() + ops.tobytes()
             try:
                 while data:
@@ -95,13 +105,13 @@ class Journal:
     def _step_row(self, number: int, start: int, end: int, thread: int, window: int) -> tuple[int, ...]:
         return (STEP, 0, 0, 0, thread, 0, self._number(f"ProfilerStep#{number}"), 0, -1, start, end, 0, window)
 
-    def _op_rows(self, ops: list[tuple[int, str, int, int, bool, int]]) -> NDArray[Any]:
+    def _op_rows(self, ops: list[tuple[int, str, int, int, bool, int, int]]) -> NDArray[Any]:
         """By columns: there are hundreds of operators in a step, and a row at a time would cost more than recording them."""
         rows = np.zeros(len(ops), spool.RECORD)
         if ops:
-            kinds, names, starts, ends, fallbacks, threads = zip(*ops, strict=True)
+            kinds, names, starts, ends, fallbacks, threads, details = zip(*ops, strict=True)
             rows["type"], rows["name"] = kinds, [self._number(name) for name in names]
-            rows["t0"], rows["t1"], rows["tid"], rows["size"] = starts, ends, threads, -1
+            rows["t0"], rows["t1"], rows["tid"], rows["size"], rows["a"] = starts, ends, threads, -1, details
             rows["flags"] = np.where(fallbacks, Flag.FALLBACK, Flag.NONE)
         return rows
 

@@ -24,6 +24,7 @@ from syncscope.model.trace import DEVICE, Kind, Lane, Trace
 from syncscope.tracers import cuda, driver_reads, opencl, reads, spool
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.journal import Journal, add_rows
+from syncscope.tracers.shapes import Shapes
 
 _tape: Tape | None = None
 _numbers = itertools.count(1)
@@ -37,6 +38,7 @@ class Tape:
         self.users = 0
         self.began = time.monotonic_ns()
         self.journal = Journal(folder)
+        self._shapes = Shapes(self.journal.fact)
         self.opencl = opencl.Recording(folder)
         self._queue: Any = None
         self._dry = reads.pretend is not None
@@ -60,12 +62,21 @@ class Tape:
         module = sys.modules.get("syncscope.kernels.queue")
         if module is not None and self._queue is None:
             self._queue = module
-            module.watchers.append(self._operated)
+            module.observers.append(self._operated)
 
-    def _operated(self, name: str, start: int, end: int, fallback: bool) -> None:
+    def _operated(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        fallback: bool,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+    ) -> None:
         """Called after each operator on its thread, hundreds of times in a step."""
         local = reads.local
-        self.journal.operator(name, start, end, fallback, local.thread)
+        self.journal.operator(name, start, end, fallback, local.thread, self._shapes.number(args, kwargs, result))
         if local.waits.value != local.seen:
             driver_reads.explain(name, start, end, fallback)
 
@@ -103,7 +114,7 @@ class Tape:
         reads.regions.remove(self.journal.annotation)
         reads.modules_wanted -= 1
         if self._queue is not None:
-            self._queue.watchers.remove(self._operated)
+            self._queue.observers.remove(self._operated)
         if self.profiled is not None:
             self.profiled.stop()
         self.opencl.stop()
