@@ -399,6 +399,7 @@ class _Swap(cst.CSTTransformer):
 
     def __init__(self, instead: dict[cst.BaseExpression, cst.BaseExpression]) -> None:
         super().__init__()
+        self.old = tuple(instead)  # kept alive, so that no other node gets the id of one
         self.instead = {id(old): new for old, new in instead.items()}
 
     def on_visit(self, node: cst.CSTNode) -> bool:

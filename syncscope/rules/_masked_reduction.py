@@ -38,16 +38,21 @@ EXACT = (
 def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> Fix | None:
     """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection."""
     taken = site.node
-    if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)) or not same_rank(site, function, mask, base):
+    if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)):
         return None
     inner = whole(site, function, taken, mask)
+    if inner is taken and not same_rank(site, function, mask, base):
+        return None
     used, definition = function.carried(inner)
+    named = used
+    if definition is not None:
+        used = whole(site, function, named, mask, named)
     outer = function.parent(used)
     call = function.parent(outer) if isinstance(outer, ast.Attribute) else outer
     op = function.op(call)
     if op is None or op.base is not used or op.args or op.keywords:
         return counted(function, taken, mask)
-    dtype = site.fact_of(inner).dtype
+    dtype = site.fact_of(used).dtype
     found = next((value for (name, dtypes), value in TEMPLATES.items() if name == op.name and dtype in dtypes), None)
     if found is None or not isinstance(call, ast.expr) or not function.pure(mask) or not function.pure(base):
         return counted(function, taken, mask)
@@ -60,27 +65,41 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> F
     }
     if definition is not None:
         draft.remove(definition)
-    draft.replace(call, template, m=mask, x=base if inner is taken else draft.swapped(inner, bases))
+    dense: Part = base if inner is taken else draft.swapped(inner, bases)
+    if used is not named:
+        more: dict[ast.expr, Part] = {
+            n: n.value for n in ast.walk(used) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
+        }
+        dense = draft.swapped(used, {named: dense, **more})
+    draft.replace(call, template, m=mask, x=dense)
     selected = [b for b in bases.values() if isinstance(b, ast.expr)] if inner is not taken else [base]
     fits = all(same_shape(function, mask, b) for b in selected)
     statement = function.statement(call)
     calm = definition is None or (statement is not None and function.quiet(definition, statement))
-    if not changes and fits and calm and all(isinstance(n, EXACT) for n in ast.walk(inner) if inner is not taken):
+    if (
+        not changes
+        and fits
+        and calm
+        and used is named
+        and all(isinstance(n, EXACT) for n in ast.walk(inner) if inner is not taken)
+    ):
         return draft.fix("reduce all, with the mask inside", Safety.SAFE)
     changes = changes or "a mask that does not fit, or a division by zero that is left out, is reported in other words"
-    if inner is not taken and dtype in (Dtype.FLOAT, Dtype.UNKNOWN):
+    if (inner is not taken or used is not named) and dtype in (Dtype.FLOAT, Dtype.UNKNOWN):
         changes = f"{changes}; {FINITE}"
+    if not all(same_rank(site, function, mask, b) for b in selected):
+        changes = f"{changes}; all must have the mask's shape"
     return draft.fix("reduce all, with what is left out neutral", Safety.UNSAFE, changes)
 
 
-def whole(site: Site, function: Function, taken: ast.expr, mask: ast.expr) -> ast.expr:
+def whole(site: Site, function: Function, taken: ast.expr, mask: ast.expr, stands: ast.expr | None = None) -> ast.expr:
     """The largest expression around a selection that is made element by element of selections by the same mask."""
     at = taken
     while True:
         outer = function.parent(at)
         if isinstance(outer, ast.Attribute):
             outer = function.parent(outer)
-        if not isinstance(outer, ast.expr) or not elementwise(site, function, outer, mask):
+        if not isinstance(outer, ast.expr) or not elementwise(site, function, outer, mask, stands, stands is not None):
             return at
         at = outer
 

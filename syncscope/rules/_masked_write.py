@@ -21,7 +21,7 @@ def chosen(site: Site, function: Function) -> Fix | None:
         or len(assign.targets) != 1
         or not is_mask(site.fact_of(target.slice))
         or not same_rank(site, function, target.slice, target.value)
-        or not elementwise(site, function, assign.value, target.slice)
+        or not elementwise(site, function, assign.value, target.slice, fits=True)
         or not all(function.pure(n) for n in (assign.value, target.slice))
     ):
         return None
@@ -35,7 +35,8 @@ def chosen(site: Site, function: Function) -> Fix | None:
     return draft.fix(
         "compute all, and choose",
         Safety.UNSAFE,
-        f"{target.value.id} is a new tensor: other views of the old one keep their values; both must be of one dtype, and "
+        f"{target.value.id} is a new tensor: other views of the old one keep their values; all must be of its dtype and of "
+        "the mask's shape, and "
         "what the mask leaves out must be finite or its gradient is NaN",
     )
 

@@ -62,29 +62,42 @@ def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, 
     return (use.id, 0) if function.untouched(use) else None
 
 
-def elementwise(site: Site, function: Function, value: ast.expr, mask: ast.expr) -> bool:
-    """Whether a value is made element by element of selections by this mask and of numbers."""
-    if function.constant(value) is not None:
+def elementwise(
+    site: Site, function: Function, value: ast.expr, mask: ast.expr, stands: ast.expr | None = None, fits: bool = False
+) -> bool:
+    """Whether a value is made element by element of selections by this mask and of numbers.
+
+    One of the tensors that are selected from must surely have as many dimensions as the mask, unless `fits` says that what the
+    value meets has; then, in code that runs, all have. `stands`: the use of a name that stands for such a selection.
+    """
+    bases: list[ast.expr] = []
+    if not pointwise(function, value, mask, stands, bases):
+        return False
+    return fits or not bases or any(same_rank(site, function, mask, base) for base in bases)
+
+
+def pointwise(
+    function: Function, value: ast.expr, mask: ast.expr, stands: ast.expr | None, bases: list[ast.expr]
+) -> bool:
+    """As `elementwise`, whatever the shapes are; `bases` gets the tensors that are selected from."""
+    if value is stands or function.constant(value) is not None:
         return True
     if isinstance(value, ast.Subscript):
-        return (
-            function.same(value.slice, mask)
-            and isinstance(value.value, ast.Name)
-            and same_rank(site, function, mask, value.value)
-        )
+        bases.append(value.value)
+        return function.same(value.slice, mask) and isinstance(value.value, ast.Name)
+    parts: list[ast.expr]
     if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.MatMult):
-        return elementwise(site, function, value.left, mask) and elementwise(site, function, value.right, mask)
-    if isinstance(value, ast.Compare) and len(value.ops) == 1 and not isinstance(value.ops[0], NOT_ELEMENTWISE):
-        return all(elementwise(site, function, part, mask) for part in (value.left, value.comparators[0]))
-    if isinstance(value, ast.UnaryOp) and isinstance(value.op, (ast.USub, ast.Invert)):
-        return elementwise(site, function, value.operand, mask)
-    op = function.op(value)
-    return (
-        op is not None
-        and op.name in ELEMENTWISE
-        and not op.keywords
-        and all(elementwise(site, function, part, mask) for part in (op.base, *op.args))
-    )
+        parts = [value.left, value.right]
+    elif isinstance(value, ast.Compare) and len(value.ops) == 1 and not isinstance(value.ops[0], NOT_ELEMENTWISE):
+        parts = [value.left, value.comparators[0]]
+    elif isinstance(value, ast.UnaryOp) and isinstance(value.op, (ast.USub, ast.Invert)):
+        parts = [value.operand]
+    else:
+        op = function.op(value)
+        if op is None or op.name not in ELEMENTWISE or op.keywords:
+            return False
+        parts = [op.base, *op.args]
+    return all(pointwise(function, part, mask, stands, bases) for part in parts)
 
 
 def is_number(function: Function, node: ast.expr) -> bool:

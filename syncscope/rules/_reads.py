@@ -12,12 +12,15 @@ STAYS = "it is a tensor that stays on the device, no Python number: what needs a
 
 
 def tensor_read(node: ast.AST | None, function: Function) -> ast.expr | None:
-    """The tensor t of `t.item()` or `float(t)`."""
+    """The tensor t of `t.item()` or `float(t)`, or `int(t)` where t holds integers."""
     if not isinstance(node, ast.Call) or node.keywords:
         return None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
         return node.func.value
-    if len(node.args) == 1 and function.dotted(node.func) == "float":
+    called = function.dotted(node.func)
+    if len(node.args) == 1 and (
+        called == "float" or (called == "int" and function.fact(node.args[0]).dtype is Dtype.INT)
+    ):
         return node.args[0]
     return None
 

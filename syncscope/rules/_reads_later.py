@@ -22,6 +22,9 @@ LOGGING = {
     "log_metrics",
     "set_postfix",
     "set_description",
+    "set_description_str",
+    "set_postfix_str",
+    "add_scalars",
 }
 
 
@@ -42,7 +45,7 @@ def accumulated(site: Site, function: Function) -> Fix | None:
     ):
         return None
     total = add.target.id
-    starts = [function.constant(s.value) for s in assigned(function, total)]
+    starts = [function.constant(value) for value in starting(function, total)]
     others = [n for n in function.binds(total) if n is not add.target]
     if len(starts) != len(others) or not starts or None in starts or function.shared(total):
         return None
@@ -51,6 +54,8 @@ def accumulated(site: Site, function: Function) -> Fix | None:
         return None
     dtype = site.fact.dtype
     whole = dtype is Dtype.INT and all(isinstance(s, int) for s in starts) and factor is None
+    if whole and isinstance(site.node, ast.Call) and function.dotted(site.node.func) == "float":
+        return None
     if dtype is Dtype.BOOL or (dtype is not Dtype.FLOAT and not whole and any(isinstance(s, int) for s in starts)):
         return None
     number = "int" if whole else "float"
@@ -72,6 +77,18 @@ def assigned(function: Function, name: str) -> list[ast.Assign]:
     """The assignments to a name, alone or in a chain `a = b = 0.0`."""
     parents = (function.parent(n) for n in function.binds(name))
     return [p for p in parents if isinstance(p, ast.Assign)]
+
+
+def starting(function: Function, name: str) -> list[ast.expr]:
+    """The values that a name is given, alone, in a chain, or beside others: `a, b = 0.0, 0`."""
+    found = [s.value for s in assigned(function, name)]
+    for bound in function.binds(name):
+        side = function.parent(bound)
+        assign = function.parent(side) if isinstance(side, ast.Tuple) else None
+        values = assign.value if isinstance(assign, ast.Assign) else None
+        if isinstance(side, ast.Tuple) and isinstance(values, ast.Tuple) and len(side.elts) == len(values.elts):
+            found.append(values.elts[side.elts.index(bound)])
+    return found
 
 
 def guarded(function: Function, node: ast.AST, loop: ast.AST) -> bool:
@@ -186,18 +203,24 @@ def logged_rarely(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     loop = function.loop(statement) if statement is not None else None
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+    if not isinstance(call, ast.Call) or not isinstance(loop, ast.For):
         return None
     word = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if word not in LOGGING or statement is None or not function.alone(statement) or guarded(function, statement, loop):
+        return None
     step = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
-    if word not in LOGGING or function.dotted(loop.iter.func) != "enumerate" or not isinstance(step, ast.Name):
-        return None
-    if statement is None or not function.alone(statement) or guarded(function, statement, loop):
-        return None
     draft = function.draft()
+    if function.dotted(loop.iter.func) == "enumerate" if isinstance(loop.iter, ast.Call) else False:
+        if not isinstance(step, ast.Name):
+            return None
+        count = step.id
+    else:
+        count = function.fresh("step")
+        draft.replace(loop.target, f"{count}, {{each}}", each=loop.target)
+        draft.replace(loop.iter, "enumerate({all})", all=loop.iter)
     indent = function.indent(statement)
     deeper = indent + ("\t" if "\t" in indent else "    ")
-    draft.replace(statement, f"if {step.id} % 50 == 0:\n{deeper}{{call}}", call=draft.indented(call, deeper))
+    draft.replace(statement, f"if {count} % 50 == 0:\n{deeper}{{call}}", call=draft.indented(call, deeper))
     return draft.fix("write it down every 50 passes", Safety.SUGGEST, "it is written down on some passes only")
 
 

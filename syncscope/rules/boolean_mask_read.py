@@ -316,6 +316,67 @@ EXAMPLES = (
         """
         import torch
 
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return torch.mean(torch.abs(guess[known] - depth[known]))  # !
+        """,
+        """
+        import torch
+
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return torch.where(known, torch.abs(guess - depth), 0.0).sum() / known.sum()
+        """,
+        Safety.UNSAFE,
+        "guess: finite[n, m]; depth: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(depth: torch.Tensor):
+            error = depth.square() - 1
+            error = error[depth > 0]  # !
+            return error.abs().mean()
+        """,
+        """
+        import torch
+
+        def loss(depth: torch.Tensor):
+            error = depth.square() - 1
+            return torch.where(depth > 0, error.abs(), 0.0).sum() / (depth > 0).sum()
+        """,
+        Safety.UNSAFE,
+        "depth: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error = torch.where(label > 0, error, error.sigmoid()).flatten()
+            negative = error < 0.7
+            count = negative.sum() // 2
+            hard, _ = error[negative].topk(count)  # !
+            return hard.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error = torch.where(label > 0, error, error.sigmoid()).flatten()
+            negative = error < 0.7
+            count = negative.sum() // 2
+            hard = error.masked_fill(~negative, float("-inf")).flatten().sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             x = x.flatten()
             _, best = x.topk(3)

@@ -135,6 +135,19 @@ EXAMPLES = (
                     print(total)
             return total
         """,
+        """
+        import torch
+
+        def mean_error(errors: list[torch.Tensor]):
+            total, worst = 0.0, 0
+            for number, error in enumerate(errors):
+                total = total + error.mean().detach().double() * 2
+                if number % 2:
+                    print(float(total))
+            total = float(total)
+            return total
+        """,
+        Safety.UNSAFE,
     ),
     Example(
         """
@@ -414,14 +427,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
     return (
-        accumulated(site, function)
+        hardest(site, function)
+        or accumulated(site, function)
         or only_where_logged(site, function)
         or collected(site, function)
         or stacked(site, function)
         or stacked_values(site, function)
         or merged(site, function)
         or merged_in_statement(site, function)
-        or hardest(site, function)
         or clamped(site, function)
         or checked_later(site, function)
         or logged_rarely(site, function)
