@@ -42,19 +42,25 @@ DELIMITED = (
 )  # what they hold needs no parentheses
 Part = ast.expr | cst.BaseExpression | str
 Left = cst.CSTNode
+Nodes = dict[tuple[int, int], cst.BaseExpression]
+PLAIN = cst.Module([])  # writes single nodes down
 
 
-def parse(function: Function) -> tuple[cst.Module, dict[tuple[int, int], cst.BaseExpression]]:
-    """A tree of this function only, and its expressions by span.
+def parse(function: Function, statement: ast.stmt | None) -> Nodes:
+    """The expressions of a simple statement by their spans; of all the function where it is none.
 
-    An indented function is put under `if True:` as it stands, not dedented, so that its strings keep their text.
+    What is indented is put under `if True:` as it stands, not dedented, so that its strings keep their text.
 
     Raises:
         Unfit: libcst cannot read it.
     """
     view, scope = function.view, function.scope
     code, shift = view.code.decode(), 0
-    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if statement is not None:
+        span, indent = view.span(statement), function.indent(statement)
+        head = f"if True:\n{indent}" if indent else ""
+        code, shift = head + view.code[span.start : span.end].decode(), span.start - len(head)
+    elif isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         start, head = view.starts[scope.lineno - 1], "if True:\n" if scope.col_offset else ""
         code = head + view.code[start : view.span(scope).end].decode()
         shift = start - len(head)
@@ -62,13 +68,11 @@ def parse(function: Function) -> tuple[cst.Module, dict[tuple[int, int], cst.Bas
         wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
     except (cst.ParserSyntaxError, cst.CSTValidationError) as error:  # newer than libcst's grammar, or `for* x in y`
         raise Unfit(f"libcst cannot read the code around: {error}") from error
-    spans = wrapper.resolve(ByteSpanPositionProvider)
-    nodes = {
+    return {
         (span.start + shift, span.start + span.length + shift): node
-        for node, span in spans.items()
+        for node, span in wrapper.resolve(ByteSpanPositionProvider).items()
         if isinstance(node, cst.BaseExpression)
     }
-    return wrapper.module, nodes
 
 
 class Draft:
@@ -85,10 +89,7 @@ class Draft:
         self.view = function.view
         self.edits: list[Edit] = []
         self.needed: dict[str, None] = {}  # imports to add, as templates call them
-        if function.parsed is None:
-            function.parsed = parse(function)
-        self.module, self._nodes = function.parsed
-
+        
     def node(self, expr: ast.expr) -> cst.BaseExpression:
         """The libcst node of an expression of the function, to be put anywhere."""
         return self._movable(self._node(expr), expr)
@@ -105,13 +106,22 @@ class Draft:
         return cast(cst.BaseExpression, self._node(expr).visit(_WriteOut(indent)))
 
     def _node(self, expr: ast.expr) -> cst.BaseExpression:
-        span = self.view.span(expr)
-        if (found := self._nodes.get((span.start, span.end))) is not None:
+        span, statement = self.view.span(expr), self.function.statement(expr)
+        if statement is not None and not self._stands_alone(statement):
+            statement = None
+        if statement not in self.function.parsed:
+            self.function.parsed[statement] = parse(self.function, statement)
+        if (found := self.function.parsed[statement].get((span.start, span.end))) is not None:
             return found
         try:
             return cst.parse_expression(f"({self.view.text(expr)})")
         except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
             raise Unfit(f"libcst cannot read {self.view.quote(expr)}") from error
+
+    def _stands_alone(self, statement: ast.stmt) -> bool:
+        """Whether it can be read without the code around: no head of a compound one, nothing before it on its line."""
+        compound = hasattr(statement, "body") or hasattr(statement, "cases")
+        return not compound and not self.function.indent(statement).strip()
 
     def code(self, template: str, **parts: Part) -> str:
         """Python made of a template: an expression, or statements."""
@@ -127,7 +137,7 @@ class Draft:
         assert isinstance(changed, cst.CSTNode)
         if id(changed) in fill.wrapped:
             changed = fill.bare(fill.wrapped[id(changed)][0])
-        return changed.code if isinstance(changed, cst.Module) else self.module.code_for_node(changed)
+        return changed.code if isinstance(changed, cst.Module) else PLAIN.code_for_node(changed)
 
     def part(self, template: str, **parts: Part) -> cst.BaseExpression:
         """An expression made of a template, to be put into a hole."""
@@ -362,7 +372,7 @@ class _Fill(cst.CSTTransformer):
     def bare(self, wrapped: cst.BaseExpression) -> cst.BaseExpression:
         """The node without the parentheses it was given, where no bracket around it holds its lines together."""
         node = self.wrapped[id(wrapped)][1]
-        return wrapped if "\n" in self.draft.module.code_for_node(node) else node
+        return wrapped if "\n" in PLAIN.code_for_node(node) else node
 
     def _filled(self, name: cst.Name) -> cst.BaseExpression:
         if name.value in MODULES:

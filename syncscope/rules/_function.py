@@ -49,7 +49,7 @@ class Function:
     def __init__(self, view: View, scope: ast.AST) -> None:
         self.view = view
         self.scope = scope
-        self.parsed: tuple[cst.Module, dict[tuple[int, int], cst.BaseExpression]] | None = None  # the draft's, once
+        self.parsed: dict[ast.stmt | None, dict[tuple[int, int], cst.BaseExpression]] = {}  # the draft's, by statement
         self.mended: frozenset[int] | None = None  # ids of selections that have a fix of their own, once
 
     def draft(self) -> Draft:
