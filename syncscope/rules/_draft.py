@@ -89,7 +89,7 @@ class Draft:
         self.view = function.view
         self.edits: list[Edit] = []
         self.needed: dict[str, None] = {}  # imports to add, as templates call them
-        
+
     def node(self, expr: ast.expr) -> cst.BaseExpression:
         """The libcst node of an expression of the function, to be put anywhere."""
         return self._movable(self._node(expr), expr)
