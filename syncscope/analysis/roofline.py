@@ -32,7 +32,7 @@ class Row:
     """Work of one operator on one set of shapes. `time` is ns of the device; `flops` and `bytes` of all of it together.
 
     `bound` is "memory" or "arithmetic", and `reached` the share of that ceiling; "" and 0 where nothing is known. `kernels`
-    are the names of what ran on the device for it, the longest first.
+    are what ran on the device for it, by name, and their ns, the longest first.
     """
 
     op: str
@@ -45,7 +45,7 @@ class Row:
     flops_share: float
     bound: str
     reached: float
-    kernels: tuple[str, ...] = ()
+    kernels: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _row(trace: Trace, work: _Work, name: str, detail: str, members: list[int], 
         times[trace.names[code]] += ns
     shapes = [_written(dims) for dims in detail_of(detail).get("Input Dims") or () if dims]
     row = _judged(name, " ".join(shapes), calls, times.total(), flops * calls, moved * calls, ceilings)
-    return replace(row, kernels=tuple(kernel for kernel, _ in times.most_common()))
+    return replace(row, kernels=tuple(times.most_common()))
 
 
 def _written(dims: Any) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import click
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
-    from syncscope.analysis.roofline import Ceilings, Roofline
+    from syncscope.analysis.roofline import Ceilings, Roofline, Row
 
 # GB/s and TFLOPS of dense matrix arithmetic in 16 bits, from the vendors' data sheets
 SHEETS = {
@@ -23,7 +25,8 @@ SHEETS = {
     "MI250": (3277, 362),
     "MI300X": (5300, 1307),
 }
-SHOWN = 20
+SHOWN = 12
+STEPS = 8
 
 
 @click.command()
@@ -34,8 +37,9 @@ SHOWN = 20
 def command(file: str, bandwidth: float | None, flops: float | None, format_: str) -> int:
     """How much of the device's bandwidth and arithmetic each operator reaches, and which of the two bounds it.
 
-    FILE is a recording with shapes (torch.profiler with record_shapes=True). The ceilings are those given, else those of the
-    data sheet of the GPU it names, else they are measured once on this machine's OpenCL device and kept.
+    FILE is a recording with shapes: of the `ocl` device, or torch.profiler's with record_shapes=True. The ceilings are those
+    given, else those of the data sheet of the GPU it names, else they are measured once on this machine's OpenCL device and
+    kept.
     """
     from syncscope import kineto
     from syncscope.analysis.roofline import roofline
@@ -63,9 +67,8 @@ def limits(devices: list[Any], bandwidth: float | None, flops: float | None) -> 
     name = str(devices[0].get("name", "")) if devices and isinstance(devices[0], dict) else ""
     known = next((sheet for key, sheet in SHEETS.items() if key in name), None)
     if known is not None:
-        return Ceilings(
-            (bandwidth or known[0]) * 1e9, (flops or known[1]) * 1e12
-        ), f"data sheet of {name}, 16 bits, dense"
+        sheet = "memory" if flops else "16 bits, dense"
+        return Ceilings((bandwidth or known[0]) * 1e9, (flops or known[1]) * 1e12), f"data sheet of {name}, {sheet}"
     measured, here = _measured(name)
     rest = (bandwidth or measured[0] / 1e9) * 1e9, (flops or measured[1] / 1e12) * 1e12
     return Ceilings(*rest), f"measured on {here}: a copy, and a plain GEMM in 32 bits"
@@ -87,20 +90,68 @@ def _measured(name: str) -> tuple[tuple[float, float], str]:
 
 
 def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
-    """Print it for people."""
+    """Print it for people: an operator is two lines, of at most 80 columns."""
     from rich.console import Console
-    from rich.table import Table
 
-    console = Console(highlight=False)
-    console.print(f"ceilings {ceilings.bandwidth / 1e9:,.0f} GB/s, {ceilings.flops / 1e12:,.3g} TFLOPS ({source})")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("operator", overflow="ellipsis", max_width=34)
-    table.add_column("shapes", overflow="ellipsis", max_width=30)
-    for name in ("calls", "ms", "of memory", "of arithmetic"):
-        table.add_column(name, justify="right")
-    table.add_column("bound by")
-    for row in (*found.rows[:SHOWN], *found.steps[:SHOWN], found.total):
-        shares = [f"{share:.1%}" if share else "" for share in (row.bandwidth_share, row.flops_share)]
-        table.add_row(row.op, row.shapes, str(row.count), f"{row.time / 1e6:.2f}", *shares, row.bound)
-    console.print(table)
-    console.print(f"{found.known:.0%} of the device's time has known bytes or operations", style="dim")
+    console = Console(highlight=False, markup=False)
+
+    def line(text: str, style: str = "") -> None:
+        console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis")
+
+    line(f"ceilings {ceilings.bandwidth / 1e9:,.0f} GB/s, {ceilings.flops / 1e12:,.3g} TFLOPS")
+    line(f"({source})", "dim")
+    console.print()
+    line(_columns("operator", "calls", "ms", "memory", "flops", "bound by"), "bold")
+    for row in found.rows[:SHOWN]:
+        line(_numbers(row, row.op.removeprefix("aten::")))
+        kernels = _kernels(row)
+        if row.shapes or kernels:
+            line(f"  {_cut(row.shapes, 40):<40}  {kernels}" if kernels else f"  {_cut(row.shapes, 78)}", "dim")
+    if len(found.rows) > SHOWN:
+        rest = found.rows[SHOWN:]
+        line(_columns(f"and {len(rest)} more", "", f"{sum(r.time for r in rest) / 1e6:,.2f}", "", "", ""), "dim")
+    line(_numbers(found.total, "all device work"), "bold")
+    if found.steps:
+        console.print()
+        line(_columns("step, over its whole length", "", "ms", "memory", "flops", "bound by"), "bold")
+    for row in found.steps[:STEPS]:
+        line(_numbers(row, row.op))
+    if len(found.steps) > STEPS:
+        line(f"and {len(found.steps) - STEPS} more steps", "dim")
+    console.print()
+    line(f"of the kernels' time {found.known:.0%} has known bytes, {found.counted:.0%} known operations too")
+    if any(row.reached > 1 for row in found.rows):
+        line("above 100%: data stayed in a cache, a kernel needs fewer operations than are", "dim")
+        line("counted (Winograd), or the ceiling is too low (--bandwidth, --flops)", "dim")
+
+
+def short(kernel: str) -> str:
+    """A kernel's name without its namespaces, template arguments and parameters."""
+    plain = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", plain, maxsplit=1)[0].rpartition("::")[2] or kernel
+
+
+def _kernels(row: Row) -> str:
+    """The longest kernel of an operator; of several, its share of their time."""
+    names = Counter[str]()
+    for name, ns in row.kernels:
+        names[short(name)] += ns
+    if not names or row.kernels[0][0] == row.op:
+        return ""
+    longest, ns = names.most_common(1)[0]
+    if len(names) == 1:
+        return _cut(longest, 36)
+    return f"{_cut(longest, 24)} {ns / row.time:.0%} of {len(names)}"
+
+
+def _numbers(row: Row, name: str) -> str:
+    memory, flops = (f"{share:.1%}" if share else "" for share in (row.bandwidth_share, row.flops_share))
+    return _columns(name, f"{row.count:,}", f"{row.time / 1e6:,.2f}", memory, flops, row.bound or "?")
+
+
+def _columns(name: str, calls: str, ms: str, memory: str, flops: str, bound: str) -> str:
+    return f"{_cut(name, 34):<34} {calls:>7} {ms:>9} {memory:>7} {flops:>7}  {bound}"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -28,7 +28,8 @@ def run(*arguments):
 def test_given_ceilings_and_those_of_the_data_sheet(tmp_path):
     path = recorded(tmp_path, "NVIDIA A100-SXM4-80GB")
     done = run(path, "--bandwidth", "100", "--flops", "1")
-    assert "aten::mm" in done.output
+    (line,) = (line for line in done.output.splitlines() if line.startswith("mm "))
+    assert line.split() == ["mm", "1", "4.00", "3.0%", "50.0%", "arithmetic"]
     assert "50.0%" in done.output
     found = json.loads(run(path, "--format", "json").output)
     assert "data sheet of NVIDIA A100" in found["ceilings_from"]
