@@ -43,6 +43,9 @@ DELIMITED = (
 Part = ast.expr | cst.BaseExpression | str
 Left = cst.CSTNode
 Nodes = dict[tuple[int, int], cst.BaseExpression]
+PREAMBLE = re.compile(
+    rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
+)  # the linter writes c0ding for what it has decoded
 PLAIN = cst.Module([])  # writes single nodes down
 
 
@@ -295,9 +298,14 @@ class Draft:
         last = next((s for s in reversed(head) if isinstance(s, (ast.Import, ast.ImportFrom))), None)
         docstring = body[0] if body and ast.get_docstring(self.view.tree, clean=False) is not None else None
         after = last or docstring
-        at = self._line_end(after) if after is not None else 0
+        at = self._line_end(after) if after is not None else self._preamble()
         newline = "\n" if at and not self.view.code[:at].endswith(b"\n") else ""
         return Edit(Span(at, at), f"{newline}{IMPORTS[name]}\n")
+
+    def _preamble(self) -> int:
+        """The end of `#!` and the encoding, which must stay on the first two lines."""
+        found = PREAMBLE.match(self.view.code)
+        return found.end() if found else 0
 
     def called(self, name: str) -> str:
         """What the file calls a module that templates call `name`.

@@ -206,3 +206,21 @@ def test_all_examples_survive_all_rules_together() -> None:
 def test_the_samples_survive() -> None:
     for path in sorted((Path(__file__).parents[2] / "samples").glob("*.py")):
         ast.parse(fixed(path.read_text()))
+
+
+def test_an_import_comes_after_the_encoding() -> None:
+    code = """\
+#!/usr/bin/env python
+# coding: latin-1
+class Reader:
+    import torch
+
+    def history(x: torch.Tensor):
+        seen = []  # \xe4
+        for number in range(4):
+            seen.append((x * number).mean().item())
+        return seen
+"""
+    lines = fixed(code).splitlines()
+    assert lines[:3] == ["#!/usr/bin/env python", "# coding: latin-1", "import torch"]
+    compile(fixed(code).encode("latin-1"), "reader.py", "exec")
