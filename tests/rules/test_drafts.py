@@ -213,13 +213,14 @@ def test_an_import_comes_after_the_encoding() -> None:
 #!/usr/bin/env python
 # coding: latin-1
 class Reader:
-    import torch
+    if True:
+        import torch
 
-    def history(x: torch.Tensor):
-        seen = []  # \xe4
-        for number in range(4):
-            seen.append((x * number).mean().item())
-        return seen
+        def history(x: torch.Tensor):
+            seen = []  # \xe4
+            for number in range(4):
+                seen.append((x * number).sigmoid().detach().mean().item())
+            return seen
 """
     lines = fixed(code).splitlines()
     assert lines[:3] == ["#!/usr/bin/env python", "# coding: latin-1", "import torch"]
