@@ -57,7 +57,7 @@ def summarize(
         steps=found_steps,
         reads=found,
         lines=tuple(line for _, line in counted),
-        device_busy=busy_share(trace, launched, found_steps),
+        device_busy=busy_share(trace, launched, steady or found_steps),
         fidelity=fidelity(graph, replay(graph)) if len(launched.row) else None,
         notes=tuple(trace.meta.get("notes") or ()),
         trace=trace,

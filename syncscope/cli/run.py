@@ -182,7 +182,8 @@ def _keep(trace: Trace, target: str, output: Path, quiet: bool) -> None:
             if trace.meta.get("dry"):
                 _would_wait(trace)
             else:
-                console.print(terminal.render(syncscope.report(trace), width), width=width)
+                console.width = width
+                console.print(terminal.render(syncscope.report(trace), width))
     except UserError as error:
         click.echo(f"error: {error}", err=True)  # the exit code stays the program's
         return

@@ -265,3 +265,14 @@ def test_ranks_of_one_job_are_pointed_to_the_command_for_jobs(tmp_path):
         commands, ["report", "--no-price", str(tmp_path / "0.pt.trace.json")], standalone_mode=False
     )
     assert "ranks" not in alone.stderr
+
+
+def test_how_busy_the_device_is_is_said_of_the_steps_that_count(tmp_path):
+    kept = recording("train.py")
+    slow = Event(Kind.CALL, "clBuildProgram", Lane(1, 1, label="python"), -900 * MS, 890 * MS)
+    first = Event(Kind.STEP, "ProfilerStep#-1", Lane(1, 1, label="python"), -900 * MS, 900 * MS)
+    kineto.save(Trace.of([first, slow, *kept], **kept.meta), tmp_path / "run.pt.trace.json")
+    result = CliRunner().invoke(
+        commands, ["report", "--format", "json", str(tmp_path / "run.pt.trace.json")], standalone_mode=False
+    )
+    assert json.loads(result.output)["device_busy"] == pytest.approx(0.6, abs=0.02)  # 6 of 10 ms, not 1 of 30
