@@ -237,6 +237,24 @@ class Function:
         found = self.definition(use)
         return found.value if found is not None else use
 
+    def maker(self, thing: ast.expr) -> ast.Call | None:
+        """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""
+        made = self.value(thing)
+        if isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name) and made.value.id == "self":
+            around = [c for c in ast.walk(self.view.tree) if isinstance(c, ast.ClassDef) and self.scope in c.body]
+            values = [
+                s.value
+                for c in around
+                for s in ast.walk(c)
+                if isinstance(s, ast.Assign) and any(self.same_attribute(t, made) for t in s.targets)
+            ]
+            return values[0] if len(values) == 1 and isinstance(values[0], ast.Call) else None
+        return made if isinstance(made, ast.Call) and made is not thing else None
+
+    def same_attribute(self, a: ast.expr, b: ast.Attribute) -> bool:
+        """Whether both are one attribute of one name, read or bound."""
+        return isinstance(a, ast.Attribute) and a.attr == b.attr and self.same_name(a.value, b.value)
+
     def carried(self, expr: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
         """Where a value is used: the expression itself, or the only use of the name it is assigned to, and that assignment.
 
@@ -258,12 +276,14 @@ class Function:
         name = assign.targets[0]
         if not isinstance(name, ast.Name) or self.shared(name.id):
             return []
-        seen, end = [], self.view.span(assign).end
+        seen, end, loop = [], self.view.span(assign).end, self.loop(assign)
+        if isinstance(loop, ast.For) and self._binds_within(loop.target, name.id):
+            loop = None  # each pass begins with another value
         for use in self.reads(name.id):
             found = self.definition(use)
             if found is assign:
                 seen.append(use)
-            elif found is None and (self.view.span(use).start >= end or self.loop(assign) is not None):
+            elif found is None and (self.view.span(use).start >= end or loop is not None):
                 return []
         return seen
 

@@ -47,6 +47,24 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
+            total = torch.tensor(0.0).to(x.device)  # !
+            return x + total, torch.tensor(1, dtype=torch.long).to(x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            total = torch.full((), 0.0, device=x.device)
+            return x + total, torch.full((), 1, dtype=torch.long, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
             return x + torch.randn(x.shape[1]).cuda()  # !
         """,
         """
@@ -88,6 +106,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if any(isinstance(a, ast.Starred) for a in made.args):
         return None
     draft = function.draft()
+    if name == "torch.tensor":
+        number = function.constant(made.args[0]) if len(made.args) == 1 else None
+        if (
+            number is None or abs(number) >= 128 or taken - {"dtype"}
+        ):  # what overflows a dtype is reported in other words
+            return None
+        dtype = next((k.value for k in made.keywords), None)
+        more = ", dtype={t}" if dtype is not None else ""
+        draft.replace(move, f"torch.full((), {{v}}{more}, device={{d}})", v=made.args[0], t=dtype or "0", d=where)
+        return draft.fix("make it on the device", Safety.SAFE)
     draft.replace(move, "{call}", call=draft.call(made, {}, device=where))
     title = "make it on the device"
     if name in SAME:

@@ -41,6 +41,26 @@ EXAMPLES = (
         Safety.UNSAFE,
         "mean: finite[n]; spread: finite[n]; x: finite[n]",
     ),
+    Example(
+        """
+        import torch
+        from torch.distributions import Categorical
+
+        def loss(logits: torch.Tensor, action: torch.LongTensor):
+            policy = Categorical(logits=logits)  # !
+            return -policy.log_prob(action).mean() - policy.entropy().mean()  # !
+        """,
+        """
+        import torch
+        from torch.distributions import Categorical
+
+        def loss(logits: torch.Tensor, action: torch.LongTensor):
+            policy = Categorical(logits=logits, validate_args=False)
+            return -policy.log_prob(action).mean() - policy.entropy().mean()
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4]; action: index[n] < 4",
+    ),
 )
 
 
@@ -51,7 +71,9 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    call = site.node
+    call: ast.AST | None = site.node
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        call = function.maker(call.func.value) or call  # dist.log_prob(x): what made dist
     if (
         not isinstance(call, ast.Call)
         or not (function.dotted(call.func) or "").startswith("torch.distributions.")

@@ -4,12 +4,20 @@ Why it waits
 ------------
 The scaler reads whether any gradient overflowed, once a step, to know whether it may call the optimizer. That is by design.
 bfloat16 needs no loss scale; fused optimizers (`fused=True`) take the scaler's verdict on the device and do not wait.
+
+Fix safety
+----------
+`fused=True` is suggested, not applied: all parameters must be floats on the device when the optimizer is made, and steps differ
+in their last bits.
 """
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.fact import Site
-from syncscope.rules import Example, Family, Severity, View
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
@@ -18,7 +26,35 @@ SEEN_AS = (
     "aten::_amp_foreach_non_finite_check_and_unscale_",
     "aten::item",
 )
+FUSED = {"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD", "torch.optim.Adagrad"}
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def train(model, loader):
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)  # !
+                scaler.update()
+        """,
+        """
+        import torch
+
+        def train(model, loader):
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+            scaler = torch.amp.GradScaler("cuda")
+            for x, y in loader:
+                loss = torch.nn.functional.mse_loss(model(x), y)
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+        """,
+        Safety.SUGGEST,
+    ),
     Example(
         """
         import torch
@@ -36,4 +72,25 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
+    call = site.node
+    made = view.function(site).maker(call.args[0]) if isinstance(call, ast.Call) and call.args else None
+    flag = next((k.value for k in made.keywords if k.arg == "fused"), None) if made is not None else None
+    if isinstance(flag, ast.Constant) and flag.value is True:
+        return None
     return f"{view.quote(site.node)} reads whether a gradient overflowed: by design; bfloat16 or a fused optimizer avoids it"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    call = site.node
+    made = function.maker(call.args[0]) if isinstance(call, ast.Call) and call.args else None
+    if made is None or function.dotted(made.func) not in FUSED:
+        return None
+    if any(k.arg in ("fused", "foreach", "differentiable", None) for k in made.keywords):
+        return None
+    draft = function.draft()
+    draft.replace(made, "{call}", call=draft.call(made, {}, fused="True"))
+    return draft.fix(
+        "let a fused optimizer take the verdict on the device",
+        Safety.SUGGEST,
+        "all parameters must be floats on the device when it is made, and steps differ in their last bits",
+    )

@@ -28,6 +28,8 @@ WITHOUT_CHECK = {
     "torch.linalg.solve": ("solve_ex", "result"),
     "torch.linalg.cholesky": ("cholesky_ex", "L"),
     "torch.cholesky": ("cholesky_ex", "L"),
+    "torch.linalg.lu_factor": ("lu_factor_ex", ""),
+    "torch.linalg.ldl_factor": ("ldl_factor_ex", ""),
 }
 EXAMPLES = (
     Example(
@@ -54,6 +56,26 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(a: torch.Tensor, b: torch.Tensor):
+            a = a @ a.mT + torch.eye(3, dtype=a.dtype, device=a.device)
+            factors, pivots = torch.linalg.lu_factor(a)  # !
+            return torch.linalg.lu_solve(factors, pivots, b)
+        """,
+        """
+        import torch
+
+        def forward(a: torch.Tensor, b: torch.Tensor):
+            a = a @ a.mT + torch.eye(3, dtype=a.dtype, device=a.device)
+            factors, pivots = torch.linalg.lu_factor_ex(a)[:2]
+            return torch.linalg.lu_solve(factors, pivots, b)
+        """,
+        Safety.UNSAFE,
+        "a: finite[n, 3, 3]; b: finite[n, 3, 2]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(a: torch.Tensor):
             return torch.linalg.eigh(a).eigenvalues  # !
         """
@@ -71,9 +93,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None or not isinstance(call, ast.Call) or any(k.arg in ("out", None) for k in call.keywords):
         return None
     name, field = found
+    outer = function.parent(call)
+    apart = isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Tuple)
+    if not field and not apart and not isinstance(outer, ast.Attribute):  # it has one part more, at the end
+        return None
     draft = function.draft()
     new = draft.call(call, {call.func: f"torch.linalg.{name}"})
-    draft.replace(call, f"{{call}}.{field}", call=new)
+    draft.replace(call, f"{{call}}.{field}" if field else "{call}[:2]" if apart else "{call}", call=new)
     return draft.fix(
         "do not check",
         Safety.UNSAFE,

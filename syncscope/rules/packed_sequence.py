@@ -2,14 +2,22 @@
 
 Why it waits
 ------------
-It takes the lengths on the host, because the shape of the packed sequence depends on them. Lengths that the loader counted can
-stay on the host: do not move them to the device with the batch.
+The shape of the packed sequence depends on the lengths, so it takes them on the host only: lengths on the device are an error,
+and `lengths.cpu()`, which mends it, waits. Lengths that the loader counted can stay on the host: do not move them to the device
+with the batch. Those that are computed there from a mask can be counted by the loader instead.
+
+Fix safety
+----------
+Unsafe, because lengths that the loader gives are then taken as they are: they must be on the host.
 """
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.fact import Site
-from syncscope.rules import Example, Family, Severity, View
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example, Family, Function, Severity, View
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
@@ -25,6 +33,30 @@ EXAMPLES = (
         import torch
         from torch.nn.utils.rnn import pack_padded_sequence
 
+        def train(model, loader, device):
+            for x, lengths in loader:
+                x = x.to(device)
+                lengths = lengths.cuda()
+                packed = pack_padded_sequence(x, lengths, batch_first=True)  # !
+                model(packed).sum().backward()
+        """,
+        """
+        import torch
+        from torch.nn.utils.rnn import pack_padded_sequence
+
+        def train(model, loader, device):
+            for x, lengths in loader:
+                x = x.to(device)
+                packed = pack_padded_sequence(x, lengths, batch_first=True)
+                model(packed).sum().backward()
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+        from torch.nn.utils.rnn import pack_padded_sequence
+
         def forward(x: torch.Tensor, mask: torch.Tensor):
             lengths = mask.cuda().sum(dim=1)
             return pack_padded_sequence(x, lengths, batch_first=True)  # !
@@ -34,6 +66,31 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
+    function = view.function(site)
+    if isinstance(site.operand, ast.Name) and site.sure < 2 and function.definition(site.operand) is None:
+        loop = function.loop(site.node)
+        given = [n for n in function.binds(site.operand.id) if loop is not None and n in ast.walk(loop)]
+        if given:  # as the loader gave them
+            return None
     return (
-        f"pack_padded_sequence needs {view.quote(site.operand)} on the host, and waits: keep the loader's lengths there"
+        f"pack_padded_sequence takes {view.quote(site.operand)} on the host only, and .cpu() waits: "
+        "keep the loader's lengths there"
     )
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    if not isinstance(site.operand, ast.Name):
+        return None
+    moved = function.definition(site.operand)
+    move = function.op(moved.value) if moved is not None else None
+    if moved is None or move is None or move.name not in ("to", "cuda") or not isinstance(move.base, ast.Name):
+        return None
+    if function.seen_by(moved) != [site.operand] or not function.alone(moved):
+        return None
+    if move.base.id != site.operand.id and function.disturbed(move.base.id, moved, site.operand):
+        return None
+    draft = function.draft()
+    draft.remove(moved)
+    if move.base.id != site.operand.id:
+        draft.replace(site.operand, move.base.id)
+    return draft.fix("leave the lengths on the host", Safety.UNSAFE, f"{move.base.id} must be on the host")

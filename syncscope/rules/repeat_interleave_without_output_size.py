@@ -78,7 +78,9 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     op = function.op(site.node)
     repeats = op.argument(0, "repeats") if op is not None else None
-    if op is None or repeats is None or not isinstance(site.node, ast.Call) or op.argument(1, "dim") is None:
+    if op is None or repeats is None or not isinstance(site.node, ast.Call) or "output_size" in op.keywords:
+        return None
+    if op.argument(1, "dim") is None and site.fact_of(op.base).ndim != 1:
         return None
     made = function.value(repeats)
     if not isinstance(made, ast.Call) or function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor"):
@@ -93,6 +95,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if len(whole) == len(numbers) >= 2 and min(whole) >= 0:
         draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=str(sum(whole))))
         return draft.fix(title, Safety.SAFE)
+    if isinstance(counts, ast.ListComp) and counts is not repeats and made is repeats:
+        inner = draft.node(counts)
+        draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=draft.part("sum({c})", c=inner)))
+        return draft.fix(
+            title, Safety.UNSAFE, "the counts must be Python ints, one for each element; they are counted twice"
+        )
     if not isinstance(counts, ast.Name) or site.fact_of(counts).is_tensor or touched(function, counts, site.node):
         return None
     draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=f"sum({counts.id})"))

@@ -26,6 +26,26 @@ SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh")
 EXAMPLES = (
     Example(
         """
+        import math
+        import torch
+
+        def forward(x: torch.Tensor):
+            worst = torch.tensor(-float("inf"), device=x.device)  # !
+            return torch.maximum(worst, x * torch.tensor(math.pi, device=x.device))  # !
+        """,
+        """
+        import math
+        import torch
+
+        def forward(x: torch.Tensor):
+            worst = torch.full((), -float("inf"), device=x.device)
+            return torch.maximum(worst, x * torch.full((), math.pi, device=x.device))
+        """,
+        Safety.SAFE,
+        "x: float[n]",
+    ),
+    Example(
+        """
         import torch
 
         def forward(x: torch.Tensor):
@@ -94,8 +114,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or fits_all
         or (written is not None and abs(written) < 2**31 and not any(k.arg == "dtype" for k in call.keywords))
     )
-    if not known and site.fact_of(value).kind is not Value.SCALAR:
+    if not known and not special(value, function) and site.fact_of(value).kind is not Value.SCALAR:
         return None
+    if not plain and written is None and not any(k.arg == "dtype" for k in call.keywords) and special(value, function):
+        known = True
     draft = function.draft()
     more = "".join(f", {k.arg}={{{k.arg}}}" for k in call.keywords if k.arg is not None)
     parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
@@ -103,4 +125,17 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     title = "fill a tensor on the device"
     if known:
         return draft.fix(title, Safety.SAFE)
+    if written is not None:
+        return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
     return draft.fix(title, Safety.UNSAFE, "a numpy number gets torch's default dtype, not its own")
+
+
+def special(value: ast.expr, function: Function) -> bool:
+    """Whether this is surely a Python float that no digits are written for: `float("inf")`, `math.pi`."""
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+        return special(value.operand, function)
+    if isinstance(value, ast.Call):
+        word = value.args[0] if len(value.args) == 1 and function.dotted(value.func) == "float" else None
+        return isinstance(word, ast.Constant) and word.value in ("inf", "-inf", "nan")
+    name = function.dotted(value)
+    return name in {f"{module}.{word}" for module in ("math", "torch") for word in ("inf", "nan", "pi", "e")}
