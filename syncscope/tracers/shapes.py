@@ -1,6 +1,7 @@
 """Shapes and types of the tensors an operator of our own device was given and made, in the words of torch.profiler.
 
-Looking at a call makes a key of it, in about a microsecond; only the first of each key is put into words.
+This runs after every operator: a call that looks like an earlier one costs two look-ups, of its types and of its shapes, and
+only the first of each kind is put into words.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from operator import attrgetter, itemgetter
 from typing import Any
 
 # Kineto's names of what is not called as in C++ with `c10::` before it.
@@ -26,64 +28,35 @@ NAMES = {
     "complex128": "c10::complex<double>",
 }
 MOST = 65536  # different calls that are put into words: shapes that follow the data must not fill the memory
-TENSOR, LIST, NOTHING, OTHER, RESULT = range(5)
+_seen = attrgetter("shape", "dtype")
+_Pick = Callable[[tuple[Any, ...]], Any]
 
 
-class _Kinds(dict[type, int]):
-    """What an argument of this class is; asking each for its base classes would cost more than all the rest."""
-
-    def __missing__(self, kind: type) -> int:
-        if issubclass(kind, sys.modules["torch"].Tensor):
-            self[kind] = TENSOR
-        elif issubclass(kind, (list, tuple)):
-            self[kind] = LIST
-        else:
-            self[kind] = NOTHING if kind is type(None) else OTHER
-        return self[kind]
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, sys.modules["torch"].Tensor)
 
 
-_kinds = _Kinds()
+def _deep(values: Any) -> tuple[Any, ...]:
+    """A key of a call with lists of tensors."""
+    return tuple(
+        _seen(v) if _is_tensor(v) else _deep(v) if isinstance(v, (list, tuple)) else v.__class__ for v in values
+    )
 
 
-_NUMBERS = ("ScalarList",)
-
-
-def _key(values: Any) -> list[Any]:
-    """(shape, type) of a tensor as two entries, what the others are as one."""
-    found: list[Any] = []
-    for value in values:
-        kind = _kinds[value.__class__]
-        if kind == TENSOR:
-            found.append(value.shape)
-            found.append(value.dtype)
-        elif kind == LIST:
-            numbers = not value or value[0].__class__ is int
-            found.append(_NUMBERS if numbers else ("TensorList", *_key(value)))
-        else:
-            found.append(kind)
-    return found
-
-
-def words(key: list[Any]) -> tuple[list[Any], list[Any]]:
+def words(values: Any) -> tuple[list[Any], list[Any]]:
     """Dims and types, as `Input Dims` and `Input type` of torch.profiler's; the types of a list of tensors one by one."""
     shapes: list[Any] = []
     types: list[Any] = []
-    entries = iter(key)
-    for entry in entries:
-        if entry in (NOTHING, OTHER):
-            shapes.append([])
-            types.append("" if entry == NOTHING else "Scalar")
-        elif entry == _NUMBERS:
-            shapes.append([])
-            types.append("ScalarList")
-        elif entry[:1] == ("TensorList",):
-            dims, names = words(list(entry[1:]))
-            shapes.append(dims if any(dims) else [])
-            types.append(names if any(dims) else "ScalarList")
-        else:
-            name = str(next(entries)).removeprefix("torch.")
-            shapes.append(list(entry))
-            types.append(NAMES.get(name, f"c10::{name.capitalize()}"))
+    for value in values:
+        dims: list[Any] = []
+        name: Any = "" if value is None else "Scalar"
+        if _is_tensor(value):
+            dims, name = list(value.shape), str(value.dtype).removeprefix("torch.")
+            name = NAMES.get(name, f"c10::{name.capitalize()}")
+        elif isinstance(value, (list, tuple)):
+            dims, name = words(value) if any(map(_is_tensor, value)) else ([], "ScalarList")
+        shapes.append(dims)
+        types.append(name)
     return shapes, types
 
 
@@ -92,31 +65,42 @@ class Shapes:
 
     def __init__(self, note: Callable[[str], int]) -> None:
         self._note = note
+        self._plans: dict[Any, tuple[Any, _Pick | None]] = {}
         self._known: dict[Any, int] = {}
 
-    def number(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    def number(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
         """The number of this call's detail, 0 for none."""
-        made = result if _kinds[result.__class__] == LIST else (result,)
-        found = _key(args)
-        for value in kwargs.values():
-            for one in made:
-                if value is one:  # what was given as `out=`
-                    break
-            else:
-                found += _key((value,))
-        found.append(RESULT)
-        found += _key(made)
-        key = tuple(found)
+        if kwargs and "out" not in kwargs:
+            values = (*args, *kwargs.values())
+        else:
+            values = args
+        values = values + result if result.__class__ is tuple else (*values, result)
+        types = (name, *map(type, values))
+        plan = self._plans.get(types)
+        if plan is None:
+            plan = self._plan(types, values)
+        which, pick = plan
+        key = (which, _deep(values)) if pick is None else (which, *map(_seen, pick(values)))
         number = self._known.get(key)
-        return self._new(key) if number is None else number
+        return self._new(key, args, kwargs, result) if number is None else number
 
-    def _new(self, key: tuple[Any, ...]) -> int:
+    def _plan(self, types: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, _Pick | None]:
+        """Which of the values of such a call are tensors; None where they stand in lists, too."""
+        pick: _Pick | None = None
+        at = [i for i, value in enumerate(values) if _is_tensor(value)]
+        numbers = (not isinstance(v, (list, tuple)) or (v and isinstance(v[0], (int, float))) for v in values)
+        if at and all(numbers):
+            pick = itemgetter(*at, at[0])  # never of one place only: that would give the value, and not a tuple
+        self._plans[types] = plan = (len(self._plans) if pick else types, pick)
+        return plan
+
+    def _new(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
         if len(self._known) >= MOST:
             return 0
-        at = key.index(RESULT)
-        dims, types = words(list(key[:at]))
-        facts = {"Input Dims": dims, "Input type": types}
-        if any(not isinstance(entry, int) for entry in key[at + 1 :]):
-            facts["Output Dims"], facts["Output type"] = words(list(key[at + 1 :]))
+        made = result if isinstance(result, (list, tuple)) else (result,)
+        given = [*args, *(v for v in kwargs.values() if not any(v is m for m in made))]  # `out=` is what is made
+        facts = dict(zip(("Input Dims", "Input type"), words(given), strict=True))
+        if any(map(_is_tensor, made)):
+            facts["Output Dims"], facts["Output type"] = words(made)
         self._known[key] = self._note(json.dumps(facts, separators=(",", ":")))
         return self._known[key]

@@ -76,7 +76,7 @@ class Tape:
     ) -> None:
         """Called after each operator on its thread, hundreds of times in a step."""
         local = reads.local
-        self.journal.operator(name, start, end, fallback, local.thread, self._shapes.number(args, kwargs, result))
+        self.journal.operator(name, start, end, fallback, local.thread, self._shapes.number(name, args, kwargs, result))
         if local.waits.value != local.seen:
             driver_reads.explain(name, start, end, fallback)
 

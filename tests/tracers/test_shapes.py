@@ -72,17 +72,19 @@ def test_shapes_that_follow_the_data_do_not_fill_the_memory():
     said = []
     shapes = Shapes(lambda text: said.append(text) or len(said))
     x = torch.ones(MOST + 2, device="meta")
-    numbers = [shapes.number((x[:n],), {}, None) for n in range(1, MOST + 3)]
+    numbers = [shapes.number("aten::neg", (x[:n],), {}, None) for n in range(1, MOST + 3)]
     assert len(said) == MOST
     assert numbers[-1] == 0
-    assert shapes.number((x[:7],), {}, None) == 7
+    assert shapes.number("aten::neg", (x[:7],), {}, None) == 7
 
 
 def test_every_type_the_device_stores_has_a_known_size():
     said = []
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
                   torch.int8, torch.uint8, torch.bool, torch.complex64):  # fmt: skip
-        Shapes(lambda text: said.append(json.loads(text)) or 1).number((torch.ones(1, dtype=dtype),), {}, None)
+        Shapes(lambda text: said.append(json.loads(text)) or 1).number(
+            "aten::neg", (torch.ones(1, dtype=dtype),), {}, None
+        )
         assert SIZES[said[-1]["Input type"][0]] == dtype.itemsize
 
 
