@@ -1,5 +1,8 @@
 import json
+import runpy
+from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from syncscope import kineto
@@ -40,3 +43,29 @@ def test_a_device_that_nobody_knows_needs_numbers(tmp_path):
     failed = run(recorded(tmp_path, "An Unknown Device"))
     assert isinstance(failed.exception, UserError)
     assert "--bandwidth" in failed.exception.hint
+
+
+def test_a_recording_of_the_sample_on_our_device_is_known_whole(tmp_path):
+    """Twelve convolutions whose operations follow from the network, forward and backward, in each step."""
+    pytest.importorskip("torch")
+    pytest.importorskip("pyopencl")
+    pytest.importorskip("sklearn")
+    sample = runpy.run_path(str(Path(__file__).parents[2] / "samples" / "segmentation.py"))
+    options = ["--device=ocl", "--size=16", "--batch=2", "--steps=3", "--warmup=1", f"--trace={tmp_path}"]
+    sample["train"](sample["arguments"](options))
+    (path,) = tmp_path.rglob("*.json.gz")
+    done = run(str(path), "--bandwidth", "20", "--flops", "0.05")
+    assert "convolution_overrideable" in done.output
+    assert "step 2" in done.output
+    assert max(map(len, done.output.splitlines())) <= 80
+    found = json.loads(run(str(path), "--bandwidth", "20", "--flops", "0.05", "--format", "json").output)
+    assert found["known"] > 0.95
+    tap = 2 * (2 * 16 * 16) * 9  # two operations, for each pixel of the batch and place in a window
+    forward = tap * (3 * 10 + 11 * 10 * 10)
+    expected = 3 * forward - tap * 3 * 10  # nobody wants the gradient of the image
+    assert len(found["steps"]) == 3
+    for step in found["steps"]:
+        assert step["flops"] == expected
+        assert step["bytes"] > 0
+    convolution = next(row for row in found["rows"] if row["op"] == "aten::convolution_overrideable")
+    assert "conv2d_forward" in [kernel for kernel, _ in convolution["kernels"]]
