@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from syncscope.analysis.compare import Comparison
     from syncscope.model.report import Line, Report
+    from syncscope.model.source import Place
 
 
 @click.command()
@@ -80,10 +82,12 @@ def _ms(ns: float | None) -> float | None:
 
 def show(found: Comparison, before: str, after: str) -> None:
     """Print it for people."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from syncscope.cli._console import console
+    from syncscope.exporters.terminal import shortened
+
+    out = console()
     totals = Table(box=None, padding=(0, 2, 0, 0))
     for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
         totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
@@ -95,11 +99,11 @@ def show(found: Comparison, before: str, after: str) -> None:
     totals.add_row("reads per step", f"{reads[0]:.3g}", f"{reads[1]:.3g}")
     blocked = [sum(line.blocked for line in r.lines) for r in (one, other)]
     totals.add_row("host blocked, ms per step", _number(blocked[0], 1e6), _number(blocked[1], 1e6))
-    console.print(totals)
-    console.print()
+    out.print(totals)
+    out.print()
     lines = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", "line", "op"):
-        lines.add_column(name, overflow="fold")
+        lines.add_column(name, no_wrap=True)
     for name in ("reads before", "after", "blocked ms before", "after"):
         lines.add_column(name, justify="right")
     rows: list[tuple[str, Line | None, Line | None]] = [("gone", a, None) for a in found.gone]
@@ -111,13 +115,19 @@ def show(found: Comparison, before: str, after: str) -> None:
         if line is None:
             continue
         style = {"gone": "green", "new": "red", "changed": "yellow"}.get(word, "")
-        place = str(line.place) if line.place else line.module or "no line known"
+        place = shortened(_here(line.place), out.width - 60) if line.place else line.module or "no line known"
         counts = [f"{x.count:.3g}" if x else "" for x in (a, b)]
         times = [_number(x.blocked, 1e6) if x else "" for x in (a, b)]
         lines.add_row(word, place, line.op, *counts, *times, style=style)
-    console.print(lines if rows else "neither waits for the device")
-    console.print()
-    console.print(sentence(found))
+    out.print(lines if rows else "neither waits for the device")
+    out.print()
+    out.print(sentence(found))
+
+
+def _here(place: Place) -> str:
+    """The place, relative to this folder if it is in it."""
+    path = os.path.relpath(place.path) if os.path.isabs(place.path) else place.path
+    return f"{place.path if path.startswith(os.pardir) else path}:{place.line}"
 
 
 def sentence(found: Comparison) -> str:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 LARGE = 8 << 20  # bytes of file from which the reading shows its progress
 ENDINGS = (".json", ".json.gz")
-WIDEST = 140  # columns; wider lines are hard to follow
 
 
 class StepRange(click.ParamType[Any]):
@@ -186,12 +185,10 @@ def show(report: Report, exporter: ModuleType, name: str) -> None:
         text = exporter.export(report)
         click.echo(text, nl=not text.endswith("\n" if isinstance(text, str) else b"\n"))
         return
-    from rich.console import Console
+    from syncscope.cli._console import console
 
-    console = Console(highlight=False)
-    width = min(console.width, WIDEST) if console.is_terminal or "COLUMNS" in os.environ else exporter.WIDTH
-    console.width = width
-    console.print(exporter.render(report, width))
+    out = console()
+    out.print(exporter.render(report, out.width))
 
 
 def keep(report: Report, exporter: ModuleType, out: Path) -> None:

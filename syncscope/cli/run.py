@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from syncscope.model.trace import Trace
 
 INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process that runs the program
-WIDEST = 140  # columns; wider lines are hard to follow
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -175,15 +174,13 @@ def _keep(trace: Trace, target: str, output: Path, quiet: bool) -> None:
     try:
         files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])
         if not quiet:
-            from rich.console import Console
+            from syncscope.cli._console import console
 
-            console = Console(stderr=True, highlight=False)
-            width = min(console.width, WIDEST) if console.is_terminal or "COLUMNS" in os.environ else terminal.WIDTH
             if trace.meta.get("dry"):
                 _would_wait(trace)
             else:
-                console.width = width
-                console.print(terminal.render(syncscope.report(trace), width))
+                out = console(stderr=True)
+                out.print(terminal.render(syncscope.report(trace), out.width))
     except UserError as error:
         click.echo(f"error: {error}", err=True)  # the exit code stays the program's
         return
