@@ -448,15 +448,16 @@ def object_method(
         if word in ("log_prob", "cdf"):
             held = next((a for a in args if a.kind is TENSOR), None)
             off = owner.dtype is BOOL
-            if not off and owner.device is not HOST:
+            where = owner.device if owner.device is not HOST or not args else device_of(*args)
+            if not off and where is not HOST:
                 frame.emit(
                     "distribution_validate",
                     node,
                     node.args[0] if node.args else None,
-                    held or tensor(device=owner.device, sure=2, why=node),
+                    held or tensor(device=where, sure=2, why=node),
                     2,
                 )
-            return tensor(FLOAT, owner.device if held is None else device_of(held), 3, node)
+            return tensor(FLOAT, where if held is None else device_of(held), 3, node)
         if word in ("sample", "rsample", "entropy", "icdf", "sample_n", "enumerate_support", "perplexity"):
             return tensor(
                 INT if "Categorical" in text and "OneHot" not in text and word == "sample" else FLOAT,
@@ -534,6 +535,25 @@ def container_method(
     return INTEGER if word in ("index", "count") else UNKNOWN
 
 
+_ARITHMETIC = frozenset(
+    (
+        "mul",
+        "div",
+        "sub",
+        "pow",
+        "matmul",
+        "true_divide",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "maximum",
+        "minimum",
+        "fmod",
+    )
+)
 _GATHERING = {"gather", "gather_for_metrics", "all_gather", "reduce", "pad_across_processes"}
 
 
@@ -560,6 +580,8 @@ def assumed_method(
             return tensor_method(frame, node, func, word, tensor(sure=2, why=node), args, keywords, node.args)
         if word in SHARED:
             sure = 2 if frame.module.evidence.alone and word in ("item", "nonzero", "any", "all") else 1
+            if word == "cpu" and isinstance(func.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+                sure = 2  # no module or container can be calculated with
             if word == "item" and "loss" in _last_word(func.value).lower():
                 sure = 2
             guess = tensor(sure=sure, why=f"`.{word}()` of something unknown")
@@ -567,6 +589,9 @@ def assumed_method(
                 return tensor_method(frame, node, func, word, guess, args, keywords, node.args)
         if word == "to" and (args or keywords):
             return UNKNOWN
+        if word in _ARITHMETIC and args and args[0].kind is TENSOR and args[0].sure >= 2:
+            guess = tensor(device=args[0].device, sure=2, why=f"`.{word}()` of a tensor")
+            return tensor_method(frame, node, func, word, guess, args, keywords, node.args)
         if word == "type_as" or word == "clone":
             return tensor(sure=1, why=node)
     return UNKNOWN

@@ -84,17 +84,22 @@ def array(source: Fact | None = None) -> Fact:
 
 
 def device_of(*facts: Fact) -> Device:
-    """Where the result of an operation on these lives: a tensor on a device wins over one on the host."""
-    found = HOST
+    """Where the result of an operation on these lives: a tensor on a device wins over one on the host.
+
+    Devices are not mixed, but for single numbers: what is not known, beside a tensor on the host, is on the host or a number.
+    """
+    found, settled, open_ = HOST, False, False
     for fact in facts:
         if fact.kind is TENSOR:
             if fact.device is DEVICE:
                 return DEVICE
             if fact.device is SOMEWHERE:
                 found = SOMEWHERE
+            elif fact.ndim != 0:
+                settled = True
         elif fact.kind is Value.UNKNOWN:
-            found = SOMEWHERE
-    return found
+            open_ = True
+    return SOMEWHERE if open_ and not settled else found
 
 
 def join(a: Fact, b: Fact) -> Fact:
@@ -121,7 +126,7 @@ def join(a: Fact, b: Fact) -> Fact:
         if a.kind is SEQUENCE:
             return _join_sequences(a, b)
         if a.kind is SCALAR:
-            return a if a.dtype is b.dtype else NUMBER
+            return NUMBER if a.dtype is not b.dtype else a if a.ref is None else b if b.ref is None else TRUTH
         if a.kind is OTHER:
             if a.ref == "None":
                 return b

@@ -46,7 +46,7 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
     if kind is SEQUENCE or kind is BATCH:
         return item(frame, node, base)
     if kind is OTHER and isinstance(base.ref, str) and base.ref.startswith(("typing.", "builtins.", "collections")):
-        return base
+        return UNKNOWN if base.ref.endswith("()") else base
     mask, at, result = index(frame, node, base)
     if mask is not None and kind is not ARRAY:
         sure = min(mask.sure, max(base.sure, 2)) if kind is TENSOR else min(mask.sure, 2)
@@ -127,6 +127,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         fact = evaluate(frame, part)
         if fact.kind is TENSOR:
             like = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
+            if like == 3 and fact.sure == 1 and frame.module.evidence.alone:
+                fact = fact.but(sure=2)  # a guess that was compared, then used as an index: it was an array
             if like:
                 if mask is None or fact.sure > mask.sure:
                     mask = fact if like == 3 else fact.but(sure=min(fact.sure, like))

@@ -9,6 +9,7 @@ from syncscope.tensors import heat
 from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
+    BOOL,
     HOST,
     INTEGER,
     NONE,
@@ -18,6 +19,7 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     SOMEWHERE,
     TENSOR,
+    TRUTH,
     Items,
     element,
     items,
@@ -101,6 +103,8 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
         if base.kind is not TENSOR:
             sure = min(sure, 2)
         frame.emit("mask_write", target, node, mask, min(sure, base.sure if base.kind is TENSOR else sure))
+    if value is not None and fact.kind is TENSOR and base.kind is TENSOR and base.device is HOST:
+        frame.emit("cpu", value, value, fact, 2)  # into a tensor on the host
 
 
 def _gathers(frame: Frame, target: ast.Subscript, mask: ast.expr | None) -> bool:
@@ -138,6 +142,8 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         pairs(frame, node.targets[0], value)
         return
     fact = frame.table[value.__class__](frame, value)
+    if fact is TRUTH and value.__class__ is ast.Call and value.args:
+        fact = Fact(SCALAR, BOOL, HOST, sure=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
     for target in node.targets:
         if target.__class__ is ast.Name:
             name = target.id
@@ -392,12 +398,20 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
             if of == {"tensor"}:
                 return {name: proved(frame, name, test)}, {name: _not_a(frame, name, of)}
             if "tensor" not in of and "?" not in of:
-                if of == {"number"}:
-                    return {name: NUMBER}, {}
                 now = frame.env.get(name) or evaluate(frame, test.args[0])
+                rest = {name: now.but(sure=2)} if now.kind is TENSOR and now.sure == 1 and of <= _BESIDE else {}
+                if of == {"number"}:
+                    return {name: NUMBER}, rest
                 if now.kind is TENSOR:
-                    return {name: Fact(OTHER, sure=3, ref="other")}, {}
+                    return {name: Fact(OTHER, sure=3, ref="other")}, rest
+    if isinstance(test, ast.Name):
+        asked = frame.env.get(test.id)
+        if asked is not None and asked.kind is SCALAR and isinstance(asked.ref, ast.Call):
+            return learnt(frame, asked.ref)
     return _placed(frame, test) if isinstance(test, (ast.Compare, ast.Attribute)) else ({}, {})
+
+
+_BESIDE = {"number", "array"}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one
 
 
 def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:

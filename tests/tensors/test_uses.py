@@ -112,6 +112,56 @@ CASES = {
             keep = keep[:10]
             return boxes[keep]
     """,
+    "a guess that is compared, then used as an index": """
+        class Miner(nn.Module):
+            def mine(self, embeddings, anchors):
+                distances = self.distance(embeddings)
+                near = distances < self.margin if self.inverted else distances > self.margin
+                return anchors[near]  # waits: mask_read
+    """,
+    "what is set aside in an optimizer": """
+        class Scaled(torch.optim.Optimizer):
+            def step(self):
+                total = self.state["sum"]["weighted"]
+                total.mul_(0.9)
+                return max(total, 0.0)  # waits: builtin
+    """,
+    "arithmetic with a tensor": """
+        def rescale(mean, var: torch.Tensor):
+            if mean().div(var.sqrt()).sum() > 0:  # waits: condition
+                return var
+    """,
+    "a distribution of numbers, asked about a tensor": """
+        from torch.distributions import Normal
+
+        def forward(x: torch.Tensor):
+            noise = Normal(0, 1).log_prob(torch.zeros(3))
+            return Normal(0, 1).log_prob(x) + noise  # waits: distribution_validate
+    """,
+    "a test that has a name": """
+        def boxes(x, y, path):
+            known = isinstance(x, torch.Tensor)
+            found = x.cpu() if known else x  # waits: cpu
+            return found, path.cpu()
+    """,
+    "none of what is taken beside tensors": """
+        import numpy as np
+
+        def host(data: torch.Tensor | np.ndarray):
+            return data if isinstance(data, np.ndarray) else data.cpu()  # waits: cpu
+    """,
+    "calculated with": """
+        def pack(lengths, size, path):
+            return (lengths * size).cpu(), path.cpu()  # waits: cpu
+    """,
+    "into a tensor on the host": """
+        def count(found: torch.Tensor, rows: int, scale):
+            counts, table = torch.zeros(rows), torch.zeros(rows, 2)
+            table[:, 0] = torch.exp(torch.arange(rows).float() * scale)
+            for row in range(rows):
+                counts[row] = found[row].sum()  # waits: cpu
+            return counts, table
+    """,
 }
 
 
