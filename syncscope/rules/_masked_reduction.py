@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncscope.model.fact import Dtype, Site
@@ -35,13 +36,29 @@ EXACT = (
 )  # fmt: skip  # what raises nothing, whatever the values are
 
 
-def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> Fix | None:
+def supposed(site: Site, function: Function) -> Fix | None:
+    """As `reduced`, where the mask may have fewer dimensions than what it selects from: then rows are kept, not elements."""
+    taken = site.node
+    if not isinstance(taken, ast.Subscript) or not isinstance(taken.ctx, ast.Load):
+        return None
+    if same_rank(site, function, taken.slice, taken.value):
+        return None
+    if site.fact_of(taken.slice).ndim is not None:  # mostly one, of rows
+        return None
+    found = reduced(site, function, taken.value, taken.slice, fits=True)
+    if found is None:
+        return None
+    x, m = function.view.text(taken.value), function.view.text(taken.slice)
+    return replace(found, safety=Safety.SUGGEST, changes=f"{x} must have the shape of {m}; {found.changes}")
+
+
+def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False) -> Fix | None:
     """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection."""
     taken = site.node
     if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)):
         return None
     inner = whole(site, function, taken, mask)
-    if inner is taken and not same_rank(site, function, mask, base):
+    if inner is taken and not fits and not same_rank(site, function, mask, base):
         return None
     used, definition = function.carried(inner)
     named = used
@@ -73,12 +90,12 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> F
         dense = draft.swapped(used, {named: dense, **more})
     draft.replace(call, template, m=mask, x=dense)
     selected = [b for b in bases.values() if isinstance(b, ast.expr)] if inner is not taken else [base]
-    fits = all(same_shape(function, mask, b) for b in selected)
+    proved = all(same_shape(function, mask, b) for b in selected)
     statement = function.statement(call)
     calm = definition is None or (statement is not None and function.quiet(definition, statement))
     if (
         not changes
-        and fits
+        and proved
         and calm
         and used is named
         and all(isinstance(n, EXACT) for n in ast.walk(inner) if inner is not taken)
@@ -87,7 +104,7 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> F
     changes = changes or "a mask that does not fit, or a division by zero that is left out, is reported in other words"
     if (inner is not taken or used is not named) and dtype in (Dtype.FLOAT, Dtype.UNKNOWN):
         changes = f"{changes}; {FINITE}"
-    if not all(same_rank(site, function, mask, b) for b in selected):
+    if not fits and not all(same_rank(site, function, mask, b) for b in selected):
         changes = f"{changes}; all must have the mask's shape"
     return draft.fix("reduce all, with what is left out neutral", Safety.UNSAFE, changes)
 
@@ -124,7 +141,7 @@ def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
 def guarded(function: Function, mean: ast.expr, taken: ast.expr, mask: ast.expr) -> ast.IfExp | None:
     """The `... if there is any else 0` around a mean."""
     outer = function.parent(mean)
-    if not isinstance(outer, ast.IfExp) or outer.body is not mean or function.constant(outer.orelse) != 0:
+    if not isinstance(outer, ast.IfExp) or outer.body is not mean or not nothing(function, outer.orelse):
         return None
     test = outer.test
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)):
@@ -139,6 +156,23 @@ def guarded(function: Function, mean: ast.expr, taken: ast.expr, mask: ast.expr)
     if isinstance(test, ast.Call) and function.dotted(test.func) == "len" and function.same(test.args[0], taken):
         return outer
     return None
+
+
+def nothing(function: Function, node: ast.expr) -> bool:
+    """Whether a value is zero: written out, a tensor of it, or `x.sum() * 0`, which is zero if x is finite."""
+    if function.constant(node) is not None:
+        return function.constant(node) == 0
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        one, other = function.constant(node.left), function.constant(node.right)
+        sides = (node.right if one == 0 else node.left if other == 0 else None,)
+        return any(side is not None and function.fact(side).ndim == 0 for side in sides)
+    op = function.op(node)
+    if op is None:
+        return False
+    if op.name == "tensor":
+        return function.constant(op.base) == 0
+    shape = op.args[0] if op.name == "new_zeros" and op.args else op.base if op.name == "zeros" else None
+    return isinstance(shape, ast.Tuple) and not shape.elts
 
 
 def zero_if_empty(function: Function, guard: ast.IfExp, base: ast.expr, mask: ast.expr) -> Fix | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -56,29 +57,59 @@ def clamped(site: Site, function: Function) -> Fix | None:
 
 
 def checked_later(site: Site, function: Function) -> Fix | None:
-    """`if not math.isfinite(loss.item()): raise` as a check on the device."""
-    tensor, asked = tensor_read(site.node, function), function.parent(site.node)
-    if tensor is None or not isinstance(asked, ast.Call) or asked.args != [site.node]:
+    """`if not math.isfinite(loss.item()): raise`, or of a name for the number, as a check on the device."""
+    tensor, read = tensor_read(site.node, function), site.node
+    if tensor is None or not isinstance(read, ast.Call):
         return None
-    name = (function.dotted(asked.func) or "").removeprefix("math.").removeprefix("numpy.")
-    test = function.parent(asked)
-    wrong = not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
-    statement = function.statement(asked)
-    if (
-        name not in ("isfinite", "isnan", "isinf")
-        or wrong is (name == "isfinite")
-        or not isinstance(statement, ast.If)
-        or statement.test is not (asked if wrong else test)
-        or statement.orelse
-        or not isinstance(statement.body[-1], ast.Raise)
-        or len(statement.body) != 1
-    ):
+    named = function.parent(read)
+    definition = named if isinstance(named, ast.Assign) and named.value is read else None
+    uses = function.seen_by(definition) if definition is not None else [read]
+    statement = next((s for u in uses if isinstance(s := function.statement(u), ast.If)), None)
+    if statement is None or statement.orelse or not leaves(function, statement.body):
+        return None
+    inside = {id(n) for n in ast.walk(statement)}
+    if any(id(u) not in inside for u in uses) or (definition is not None and not function.alone(definition)):
+        return None
+    test, wrong = statement.test, True
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, wrong = test.operand, False
+    good = asked_of(function, test, uses, wrong)
+    if good is None or (definition is not None and undone_between(function, tensor, definition, statement)):
         return None
     draft = function.draft()
-    good = f"{'~' if wrong else ''}torch.{name}({{t}})"
-    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=repr(function.view.text(asked)))
+    if definition is not None:
+        draft.remove(definition)
+    said = repr(" ".join(function.view.text(statement.test).split()))
+    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=said)
     return draft.fix(
         "let the device check",
         Safety.SUGGEST,
         "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
     )
+
+
+def leaves(function: Function, body: list[ast.stmt]) -> bool:
+    """Whether a block tells something and ends the program: prints and logging, then `raise` or `sys.exit()`."""
+    *said, last = body
+    if not all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in said):
+        return False
+    ended = last.value.func if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
+    return isinstance(last, ast.Raise) or (ended is not None and function.dotted(ended) in ("sys.exit", "exit", "quit"))
+
+
+def asked_of(function: Function, test: ast.expr, uses: Sequence[ast.expr], wrong: bool) -> str | None:
+    """What a test asks of a number, as a template of what must hold of the tensor. `wrong`: it asks for what must not be."""
+    if test in uses and function.fact(tensor_read(test, function) or test).dtype is Dtype.BOOL:
+        return "~{t}" if wrong else "{t}"
+    if not isinstance(test, ast.Call) or len(test.args) != 1 or test.args[0] not in uses:
+        return None
+    name = (function.dotted(test.func) or "").removeprefix("math.").removeprefix("numpy.")
+    if name not in ("isfinite", "isnan", "isinf") or wrong is (name == "isfinite"):
+        return None
+    return f"{'~' if wrong else ''}torch.{name}({{t}})"
+
+
+def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.stmt) -> bool:
+    """Whether a tensor may change between two statements, so that it cannot be read at the second."""
+    names = {n.id for n in ast.walk(tensor) if isinstance(n, ast.Name)}
+    return not function.pure(tensor) or any(function.disturbed(n, start, end) for n in names)

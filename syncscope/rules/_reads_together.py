@@ -58,6 +58,37 @@ def stacked_values(site: Site, function: Function) -> Fix | None:
     return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
 
 
+def stacked_entries(site: Site, function: Function) -> Fix | None:
+    """`for k, t in d.items(): read[k] = t.item()` reads them all at once."""
+    tensor, assign, loop = tensor_read(site.node, function), function.parent(site.node), function.loop(site.node)
+    if not isinstance(loop, ast.For) or loop.orelse or not isinstance(assign, ast.Assign) or loop.body != [assign]:
+        return None
+    target, names, items = assign.targets[0], loop.target, loop.iter
+    if (
+        tensor is None
+        or len(assign.targets) != 1
+        or not isinstance(target, ast.Subscript)
+        or not isinstance(target.value, ast.Name)
+        or not isinstance(names, ast.Tuple)
+        or len(names.elts) != 2
+        or not function.same_name(target.slice, names.elts[0])
+        or not function.same_name(tensor, names.elts[1])
+        or not isinstance(items, ast.Call)
+        or not isinstance(items.func, ast.Attribute)
+        or items.func.attr != "items"
+        or not isinstance(items.func.value, ast.Name)
+        or function.same_name(target.value, items.func.value)
+    ):
+        return None
+    after = [n for e in names.elts if isinstance(e, ast.Name) for n in function.reads(e.id) if n.lineno > loop.lineno]
+    if any(n.lineno > (loop.end_lineno or 0) for n in after):
+        return None
+    draft = function.draft()
+    all_read = "{r}.update(zip({d}, torch.stack(tuple({d}.values())).tolist()))"
+    draft.replace(loop, all_read, r=target.value, d=items.func.value)
+    return draft.fix("read all at once", Safety.UNSAFE, f"{target.value.id} must be a dict; {TOGETHER}")
+
+
 def merged(site: Site, function: Function) -> Fix | None:
     """Reads side by side become one: `a, b = torch.stack((x, y)).tolist()`."""
     statement = function.statement(site.node)

@@ -25,7 +25,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 from syncscope.rules._class_columns import all_columns
 from syncscope.rules._hardest import hardest
 from syncscope.rules._masked_loss import cross_entropy, per_element
-from syncscope.rules._masked_reduction import indexed_once, reduced
+from syncscope.rules._masked_reduction import indexed_once, reduced, supposed
 from syncscope.rules._masked_write import chosen, one_column
 from syncscope.rules._positions import selected
 
@@ -377,6 +377,24 @@ EXAMPLES = (
         """
         import torch
 
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            kept = label > 0
+            return error[kept].mean() if kept.any() else error.sum() * 0  # !
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            kept = label > 0
+            return torch.where(kept, error, 0.0).sum() / kept.sum().clamp(min=1)
+        """,
+        Safety.SUGGEST,
+        "error: finite[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             x = x.flatten()
             _, best = x.topk(3)
@@ -426,7 +444,12 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
-    return alone(site, function) or selected(site, function) or indexed_once(site, function, with_own_fix(function))
+    return (
+        alone(site, function)
+        or selected(site, function)
+        or indexed_once(site, function, with_own_fix(function))
+        or supposed(site, function)
+    )
 
 
 def alone(site: Site, function: Function) -> Fix | None:

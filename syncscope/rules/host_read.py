@@ -25,7 +25,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 from syncscope.rules._hardest import hardest
 from syncscope.rules._reads import checked_later, clamped
 from syncscope.rules._reads_later import accumulated, collected, logged_rarely, metered, only_where_logged
-from syncscope.rules._reads_together import merged, merged_in_statement, stacked, stacked_values
+from syncscope.rules._reads_together import merged, merged_in_statement, stacked, stacked_entries, stacked_values
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
@@ -373,11 +373,61 @@ EXAMPLES = (
 
         def step(x: torch.Tensor):
             loss = x.mean()
-            torch._assert_async(torch.isfinite(loss), 'math.isfinite(loss.item())')
+            torch._assert_async(torch.isfinite(loss), 'not math.isfinite(loss.item())')
             return loss
         """,
         Safety.SUGGEST,
         "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import math
+        import sys
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            value = loss.item()  # !
+            if not math.isfinite(value):
+                print(f"the loss is {value}")
+                sys.exit(1)
+            if torch.isnan(x).any().item():  # !
+                raise ValueError("no numbers")
+            return loss
+        """,
+        """
+        import math
+        import sys
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            torch._assert_async(torch.isfinite(loss), 'not math.isfinite(value)')
+            torch._assert_async(~torch.isnan(x).any(), 'torch.isnan(x).any().item()')
+            return loss
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def values(parts: dict[str, torch.Tensor]):
+            read = {}
+            for name, part in parts.items():
+                read[name] = part.item()  # !
+            return read
+        """,
+        """
+        import torch
+
+        def values(parts: dict[str, torch.Tensor]):
+            read = {}
+            read.update(zip(parts, torch.stack(tuple(parts.values())).tolist()))
+            return read
+        """,
+        Safety.UNSAFE,
     ),
     Example(
         """
@@ -433,6 +483,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or collected(site, function)
         or stacked(site, function)
         or stacked_values(site, function)
+        or stacked_entries(site, function)
         or merged(site, function)
         or merged_in_statement(site, function)
         or clamped(site, function)
