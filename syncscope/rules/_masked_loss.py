@@ -67,6 +67,8 @@ def as_loss(call: ast.Call, function: Function, names: set[str]) -> Loss | None:
         settings = call.func
     elif isinstance(call.func, ast.Name) and isinstance(made := function.value(call.func), ast.Call):
         settings = made
+    elif isinstance(call.func, ast.Attribute) and (kept := function.maker(call.func)) is not None:  # self.criterion
+        settings = kept
     name = function.dotted(settings.func)
     keywords = {k.arg: k.value for k in call.keywords}
     arguments = [*call.args, *(keywords[k] for k in ("input", "target") if k in keywords)]
@@ -176,6 +178,11 @@ def cross_entropy(site: Site, function: Function) -> Fix | None:
     if not function.pure(x.mask) or undone([x.mask, x.base, t.base], function, _later(function, x, t), loss.call):
         return None
     ignored = compared(t, function)
+    shared = (
+        isinstance(loss.call.func, ast.Attribute) and loss.settings is not loss.call
+    )  # a module that others call too
+    if shared and ignored is not None and function.constant(ignored) != IGNORED:
+        ignored = None
     if ignored is None and not same_rank(site, function, t.mask, t.base):
         return None  # a mask of whole rows of targets: the loss may have further dimensions
     draft = function.draft()
@@ -195,7 +202,9 @@ def cross_entropy(site: Site, function: Function) -> Fix | None:
         logits = draft.part("{x}.flatten(0, -2)", x=x.base)
         target = draft.part("{t}.flatten()", t=target)
     instead: dict[ast.expr, Part] = {loss.input: logits, loss.target: target}
-    if loss.settings is loss.call:
+    if shared:
+        new = draft.call(loss.call, instead)
+    elif loss.settings is loss.call:
         new = draft.call(loss.call, instead, ignore_index=index)
     elif loss.call.func is loss.settings:
         made = draft.call(loss.settings, {}, ignore_index=index)

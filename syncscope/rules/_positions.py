@@ -83,6 +83,40 @@ def first(site: Site, function: Function, call: ast.Call, op: Op, tupled: bool) 
     return draft.fix("take a fixed number of rows", Safety.SUGGEST, COMPLETED)
 
 
+def padded(function: Function, call: ast.Call, op: Op, tupled: bool) -> Fix | None:
+    """`i = nonzero(m).squeeze(1)`, then `F.pad(i, (0, n - len(i)), value=-1)`: there are n."""
+    row = positions(function, call, tupled)
+    assign = function.parent(row) if row is not None else None
+    uses = function.seen_by(assign) if isinstance(assign, ast.Assign) and assign.value is row else []
+    if len(uses) != 2 or not isinstance(assign, ast.Assign) or row is None:
+        return None
+    pad = function.parent(uses[0])
+    if not isinstance(pad, ast.Call) or function.dotted(pad.func) != "torch.nn.functional.pad" or len(pad.args) != 2:
+        return None
+    widths, fill = pad.args[1], next((k.value for k in pad.keywords if k.arg == "value"), None)
+    if len(pad.keywords) != 1 or fill is None or not isinstance(function.constant(fill), int):
+        return None
+    missing = widths.elts[1] if isinstance(widths, (ast.Tuple, ast.List)) and len(widths.elts) == 2 else None
+    if not isinstance(missing, ast.BinOp) or not isinstance(missing.op, ast.Sub) or not a_size(function, missing.left):
+        return None
+    if uses[1] not in ast.walk(missing.right) or not isinstance(missing.right, (ast.Call, ast.Subscript)):
+        return None
+    names = {n.id for n in ast.walk(op.base) if isinstance(n, ast.Name)}
+    if (
+        not function.pure(op.base)
+        or not function.alone(assign)
+        or any(function.disturbed(n, assign, pad) for n in names)
+    ):
+        return None
+    draft = function.draft()
+    draft.remove(assign)
+    static = draft.part("torch.nonzero_static({m}, size={n}, fill_value={f})", m=op.base, n=missing.left, f=fill)
+    draft.replace(pad, "{s}[:, 0]", s=static)
+    return draft.fix(
+        "say how many rows there are", Safety.SUGGEST, f"{function.view.text(op.base)} must have one dimension"
+    )
+
+
 def a_size(function: Function, node: ast.expr) -> bool:
     """Whether an expression can be a number of rows: none that is negative, or on the device."""
     value = function.constant(node)

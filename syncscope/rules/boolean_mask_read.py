@@ -376,6 +376,34 @@ EXAMPLES = (
     Example(
         """
         import torch
+        from torch import nn
+
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss()
+
+            def loss(self, logits: torch.Tensor, labels: torch.LongTensor):
+                active = labels.view(-1) != -100
+                return self.criterion(logits.view(-1, 4)[active], labels.view(-1)[active])  # !
+        """,
+        """
+        import torch
+        from torch import nn
+
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss()
+
+            def loss(self, logits: torch.Tensor, labels: torch.LongTensor):
+                return self.criterion(logits.view(-1, 4), labels.view(-1))
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
 
         def loss(error: torch.Tensor, label: torch.LongTensor):
             kept = label > 0

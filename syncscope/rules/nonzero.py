@@ -26,7 +26,7 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
 from syncscope.rules._class_columns import all_columns
 from syncscope.rules._function import Op
-from syncscope.rules._positions import first, known_number, positions
+from syncscope.rules._positions import first, known_number, padded, positions
 from syncscope.rules._proofs import is_mask, one_value, same_shape
 
 FAMILY = Family.SHAPE
@@ -248,6 +248,27 @@ EXAMPLES = (
     Example(
         """
         import torch
+        import torch.nn.functional as F
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            found = torch.nonzero(x > 0).squeeze(1)  # !
+            return F.pad(found, (0, 30 - found.numel()), value=-1)
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            return torch.nonzero_static(x > 0, size=30, fill_value=-1)[:, 0]
+        """,
+        Safety.SUGGEST,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
 
         def forward(x: torch.Tensor):
             x = x.flatten()
@@ -291,6 +312,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         filled(site, function, site.node, op)
         or counted(site, function, site.node, op)
         or first(site, function, site.node, op, as_tuple(site, op))
+        or padded(function, site.node, op, as_tuple(site, op))
         or all_columns(site, function)
         or known_number(site, function, site.node, op, as_tuple(site, op))
     )
