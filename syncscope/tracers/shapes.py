@@ -1,7 +1,7 @@
 """Shapes and types of the tensors an operator of our own device was given and made, in the words of torch.profiler.
 
-This runs after every operator: a call that looks like an earlier one costs two look-ups, of its types and of its shapes, and
-only the first of each kind is put into words.
+This runs after every operator: a call that looks like an earlier one costs a look-up, and only the
+first of each kind is put into words.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from operator import attrgetter, itemgetter
+from itertools import repeat
 from typing import Any
 
 # Kineto's names of what is not called as in C++ with `c10::` before it.
@@ -28,8 +28,8 @@ NAMES = {
     "complex128": "c10::complex<double>",
 }
 MOST = 65536  # different calls that are put into words: shapes that follow the data must not fill the memory
-_seen = attrgetter("shape", "dtype")
-_Pick = Callable[[tuple[Any, ...]], Any]
+SILENT = frozenset(f"aten::{name}" for name in ("empty", "empty_strided", "resize_", "set_"))  # the device does nothing
+_SHAPE, _DTYPE, _NONE = repeat("shape"), repeat("dtype"), repeat(None)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -39,7 +39,8 @@ def _is_tensor(value: Any) -> bool:
 def _deep(values: Any) -> tuple[Any, ...]:
     """A key of a call with lists of tensors."""
     return tuple(
-        _seen(v) if _is_tensor(v) else _deep(v) if isinstance(v, (list, tuple)) else v.__class__ for v in values
+        (v.shape, v.dtype) if _is_tensor(v) else _deep(v) if isinstance(v, (list, tuple)) else v.__class__
+        for v in values
     )
 
 
@@ -65,42 +66,36 @@ class Shapes:
 
     def __init__(self, note: Callable[[str], int]) -> None:
         self._note = note
-        self._plans: dict[Any, tuple[Any, _Pick | None]] = {}
         self._known: dict[Any, int] = {}
+        self._with_lists: set[str] = set()  # operators that were seen to take lists of tensors
 
     def number(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
         """The number of this call's detail, 0 for none."""
+        if name in SILENT:
+            return 0
+        values = args + result if result.__class__ is tuple else (*args, result)
         if kwargs and "out" not in kwargs:
-            values = (*args, *kwargs.values())
-        else:
-            values = args
-        values = values + result if result.__class__ is tuple else (*values, result)
-        types = (name, *map(type, values))
-        plan = self._plans.get(types)
-        if plan is None:
-            plan = self._plan(types, values)
-        which, pick = plan
-        key = (which, _deep(values)) if pick is None else (which, *map(_seen, pick(values)))
+            values = (*values, *kwargs.values())
+        key: Any
+        if name in self._with_lists:
+            key = name, _deep(values)
+        else:  # all of it runs in C: what is no tensor has neither
+            key = (name, *map(getattr, values, _SHAPE, _NONE), *map(getattr, values, _DTYPE, _NONE))
         number = self._known.get(key)
-        return self._new(key, args, kwargs, result) if number is None else number
+        return self._new(key, name, args, kwargs, result) if number is None else number
 
-    def _plan(self, types: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, _Pick | None]:
-        """Which of the values of such a call are tensors; None where they stand in lists, too."""
-        pick: _Pick | None = None
-        at = [i for i, value in enumerate(values) if _is_tensor(value)]
-        numbers = (not isinstance(v, (list, tuple)) or (v and isinstance(v[0], (int, float))) for v in values)
-        if at and all(numbers):
-            pick = itemgetter(*at, at[0])  # never of one place only: that would give the value, and not a tuple
-        self._plans[types] = plan = (len(self._plans) if pick else types, pick)
-        return plan
-
-    def _new(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    def _new(self, key: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
         if len(self._known) >= MOST:
             return 0
         made = result if isinstance(result, (list, tuple)) else (result,)
         given = [*args, *(v for v in kwargs.values() if not any(v is m for m in made))]  # `out=` is what is made
+        if name not in self._with_lists and any(
+            isinstance(v, (list, tuple)) and any(map(_is_tensor, v)) for v in given
+        ):
+            self._with_lists.add(name)
+            return self.number(name, args, kwargs, result)  # by the key that tells the tensors in lists apart
         facts = dict(zip(("Input Dims", "Input type"), words(given), strict=True))
         if any(map(_is_tensor, made)):
             facts["Output Dims"], facts["Output type"] = words(made)
-        self._known[key] = self._note(json.dumps(facts, separators=(",", ":")))
-        return self._known[key]
+        number = self._known[key] = self._note(json.dumps(facts, separators=(",", ":")))
+        return number

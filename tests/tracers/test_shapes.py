@@ -32,6 +32,8 @@ def test_an_operator_tells_shapes_and_types_as_the_profiler_does():
         torch.cat([a, a])
         torch.add(a, 1, out=a)
         a[picked]
+        a.mul_(a)
+        torch.cat([a, a[:1]])
     trace = session.trace
     assert told(trace, "aten::mm") == [
         {
@@ -41,9 +43,17 @@ def test_an_operator_tells_shapes_and_types_as_the_profiler_does():
             "Output type": ["float"],
         }
     ]
-    (cat,) = told(trace, "aten::cat")
-    assert cat["Input Dims"][0] == [[2, 3], [2, 3]]
-    assert cat["Output Dims"] == [[4, 3]]
+    assert told(trace, "aten::mul") == [
+        {
+            "Input Dims": [[2, 3], [2, 3]],
+            "Input type": ["float", "float"],
+            "Output Dims": [[2, 3]],
+            "Output type": ["float"],
+        }
+    ]
+    cats = told(trace, "aten::cat")
+    assert [cat["Input Dims"][0] for cat in cats] == [[[2, 3], [2, 3]], [[2, 3], [1, 3]]]
+    assert [cat["Output Dims"] for cat in cats] == [[[4, 3]], [[3, 3]]]
     (index,) = told(trace, "aten::index")
     assert (index["Input Dims"], index["Input type"]) == ([[2, 3], [[2]]], ["float", ["long int"]])
 
