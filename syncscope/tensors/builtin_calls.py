@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors import heat
+from syncscope.tensors.attributes import attribute
 from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
@@ -31,7 +32,6 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Frame, holds_tensor
-from syncscope.tensors.functions import attribute
 from syncscope.tensors.functions import call as call_function
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Instance, instance

@@ -105,6 +105,18 @@ class Frame:
         )
 
 
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` as text; "" when it is not such a chain."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+        return ".".join(reversed(parts))
+    return ""
+
+
 def evaluate(frame: Frame, node: ast.expr) -> Fact:
     """What an expression gives."""
     return frame.table[node.__class__](frame, node)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 
-from syncscope.model.fact import UNKNOWN, Dtype, Fact, Shape
+from syncscope.model.fact import UNKNOWN, Fact, Shape
+from syncscope.tensors.factories import factory
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
-    ARRAY,
     BOOL,
     DEVICE,
     DYNAMIC,
@@ -17,20 +16,16 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     INT,
-    INTEGER,
     MODULE,
     NONE,
     NUMBER,
-    NUMBERS,
     OTHER,
     SCALAR,
     SEQUENCE,
-    SIZE,
     SOMEWHERE,
     TENSOR,
     THING,
     TRUTH,
-    device_of,
     element,
     items,
     sequence,
@@ -39,22 +34,17 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, holds_tensor
 from syncscope.tensors.methods import tensor_method
 from syncscope.tensors.results import (
-    device_named,
     dimensions,
     dtype_given,
     flag,
     names_dim,
-    nonzero_result,
     one_less,
     operand_of,
-    repeated,
     scalar_slots,
     subject,
-    unique_result,
     where_made,
 )
 from syncscope.tensors.signatures import (
-    DTYPE_NAMED,
     DTYPE_OF,
     FACTORIES,
     LIKE,
@@ -64,6 +54,7 @@ from syncscope.tensors.signatures import (
     table,
 )
 from syncscope.tensors.signatures import function as signature_of
+from syncscope.tensors.torch_functions import TORCH
 
 NOTHING_KNOWN = UNKNOWN.kind
 Keywords = dict[str | None, Fact]
@@ -189,74 +180,6 @@ def operation(
     return TRUTH if "B" in back else NUMBER if "N" in back else UNKNOWN
 
 
-_FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
-
-
-def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords: Keywords) -> Fact:
-    """A tensor that is made: on the host unless a device is given."""
-    first = args[0] if args else UNKNOWN
-    given = "device" in keywords
-    device = where_made(frame, node, keywords, HOST)
-    if word in ("tensor", "as_tensor", "asarray"):
-        held = holds_tensor(first)
-        if not given and first.kind is TENSOR and first.sure >= 2:
-            device = first.device
-        elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
-            device = SOMEWHERE
-        dtype = dtype_given(keywords)
-        if dtype is ANY_DTYPE:
-            dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
-        if first.kind is SEQUENCE and held is not None and first.kind is not TENSOR:
-            frame.emit("item", node, node.args[0], held, 2)
-        elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
-            sure = 3 if first.kind in (SCALAR, SEQUENCE) and word == "tensor" else 1
-            sure = min(sure, 3 if device is DEVICE else 2 if keywords["device"].ref == "torch.device" else 1)
-            made = tensor(device=device, sure=sure, why=node)
-            frame.emit("tensor_literal", node, node.args[0] if node.args else None, made)
-        ndim: int | None = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
-        if (
-            first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
-        ) or first is NUMBERS:
-            ndim = 1
-        return tensor(dtype, device, 3, node, held, FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE, ndim)
-    dtype = dtype_given(keywords)
-    if dtype is ANY_DTYPE:
-        dtype = DTYPE_OF.get(
-            word, DTYPE_NAMED.get(word, FLOAT if word in ("zeros", "ones", "empty", "eye") else ANY_DTYPE)
-        )
-    if word == "full":
-        dtype = dtype if dtype is not ANY_DTYPE else (args[1].dtype if len(args) > 1 else ANY_DTYPE)
-    if word == "arange" and dtype is ANY_DTYPE:
-        dtype = FLOAT if any(a.kind is SCALAR and a.dtype is FLOAT for a in args) else INT
-    if word in ("from_numpy", "frombuffer"):
-        return tensor(
-            first.dtype if first.kind is ARRAY else ANY_DTYPE,
-            HOST,
-            3,
-            node,
-            ndim=first.ndim if first.kind is ARRAY else None,
-        )
-    if word.endswith("Tensor") and first.kind is TENSOR:
-        device = first.device
-    elif word.endswith("Tensor") and args and not given:
-        device = HOST
-    sized = scalar_slots(frame, node, f"torch.{word}", args, keywords, 0)
-    ndim = None
-    if word in ("arange", "linspace", "randperm", "logspace", "range"):
-        ndim = 1
-    elif word == "eye":
-        ndim = 2
-    elif args and first.kind is SEQUENCE:
-        ndim = len(first.elements) or None
-    elif (
-        args
-        and word in ("zeros", "ones", "empty", "rand", "randn")
-        and not any(isinstance(a, ast.Starred) for a in node.args)
-    ):
-        ndim = len(args) if first.kind in (SCALAR, NOTHING_KNOWN) and (len(args) > 1 or first.kind is SCALAR) else None
-    return tensor(dtype, device, 3, node, None, DYNAMIC if sized else ANY_SHAPE, ndim)
-
-
 def torch_thing(
     frame: Frame, node: ast.Call, dotted: str, head: str, word: str, args: list[Fact], keywords: Keywords
 ) -> Fact:
@@ -374,177 +297,3 @@ def torch_thing(
         held = next((f for f in args if f.kind is TENSOR), None)
         return tensor(sure=2, why=node, source=held)
     return UNKNOWN
-
-
-Special = Callable[[Frame, ast.Call, list[Fact], Keywords], Fact | None]
-
-
-def _dynamic(op: str, dtype: Dtype | None = None, ndim: int | None = None) -> Special:
-    """A function whose result's shape depends on data."""
-
-    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-        held = subject(args, keywords, 3, node)
-        frame.emit(op, node, operand_of(node), held, 3)
-        return tensor(dtype if dtype is not None else held.dtype, held.device, 3, node, held, DYNAMIC, ndim)
-
-    return run
-
-
-def _nonzero(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    held = subject(args, keywords, 3, node)
-    frame.emit("nonzero", node, operand_of(node), held, 3)
-    return nonzero_result(node, held, 3)
-
-
-def _where(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    if len(node.args) + len(node.keywords) != 1 or any(isinstance(a, ast.Starred) for a in node.args):
-        return None
-    held = subject(args, keywords, 3, node)
-    frame.emit("where", node, operand_of(node), held, 3)
-    each = tensor(INT, held.device, 3, node, held, DYNAMIC, 1)
-    return Fact(SEQUENCE, sure=3, elements=(each,) * held.ndim) if held.ndim else items(each)
-
-
-def _unique(op: str) -> Special:
-    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-        held = subject(args, keywords, 3, node)
-        frame.emit(op, node, operand_of(node), held, 3)
-        return unique_result(node, held, 3)
-
-    return run
-
-
-def _repeat_interleave(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    repeats = args[1] if len(args) > 1 else keywords.get("repeats", args[0] if len(args) == 1 else UNKNOWN)
-    return repeated(frame, node, subject(args, keywords, 3, node), repeats, keywords)
-
-
-def _one_hot(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 3, node)
-    if len(args) < 2 and "num_classes" not in keywords:
-        frame.emit("one_hot", node, operand_of(node), held, 3)
-    return tensor(INT, held.device, 3, node, held, held.shape, held.ndim + 1 if held.ndim is not None else None)
-
-
-def _reading(op: str, result: Fact = TRUTH) -> Special:
-    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-        held = subject(args, keywords, 3, node)
-        if op in ("equal", "allclose") and len(args) > 1 and device_of(*args) is HOST:
-            return result
-        frame.emit(op, node, operand_of(node), held, 3)
-        frame.work = False
-        return result
-
-    return run
-
-
-def _yes(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return TRUTH
-
-
-def _device(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    where = device_named(node.args[0], args[0]) if node.args else SOMEWHERE
-    if node.args and isinstance(node.args[0], ast.IfExp):
-        where = DEVICE
-    return Fact(OTHER, ANY_DTYPE, where, sure=3, ref="torch.device")
-
-
-def _thing(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return THING
-
-
-def _multinomial(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 2, node)
-    frame.emit("multinomial", node, operand_of(node), held, 1)
-    return None
-
-
-def _ctc(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    lengths = [
-        f
-        for f in (*args[2:4], keywords.get("input_lengths", UNKNOWN), keywords.get("target_lengths", UNKNOWN))
-        if f.kind is TENSOR
-    ]
-    if lengths:
-        frame.emit("ctc_loss", node, node.args[2] if len(node.args) > 2 else None, lengths[0], 2)
-    return None
-
-
-def _size_object(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = holds_tensor(args[0]) if args else None
-    if held is not None:
-        frame.emit("size", node, node.args[0], held)
-    return SIZE
-
-
-def _checked(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = next((a for a in args if a.kind is TENSOR), None)
-    if held is not None:
-        frame.emit("tensor_check", node, node.args[args.index(held)], held, 2)
-    return NONE
-
-
-def _compiled(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return args[0] if args else THING
-
-
-def _broadcast(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return sequence(tuple(args)) if args and all(a.kind is TENSOR for a in args) else items(tensor(sure=3, why=node))
-
-
-def _combinations(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 3, node)
-    frame.emit("combinations", node, operand_of(node), held)
-    return tensor(held.dtype, held.device, 3, node, held, FIXED, 2)
-
-
-def _tensor_split(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 3, node)
-    if len(args) > 1 and args[1].kind is TENSOR:
-        frame.emit("size", node, node.args[1], args[1])
-    return items(Fact(TENSOR, held.dtype, held.device, held.shape, held.ndim, 3, node, source=held))
-
-
-TORCH: dict[str, Special] = {
-    "nonzero": _nonzero,
-    "argwhere": _dynamic("argwhere", INT, 2),
-    "where": _where,
-    "unique": _unique("unique"),
-    "unique_consecutive": _unique("unique_consecutive"),
-    "masked_select": _dynamic("masked_select", None, 1),
-    "bincount": _dynamic("bincount", INT, 1),
-    "combinations": _combinations,
-    "repeat_interleave": _repeat_interleave,
-    "one_hot": _one_hot,
-    "equal": _reading("equal"),
-    "allclose": _reading("allclose"),
-    "is_nonzero": _reading("is_nonzero"),
-    "is_tensor": _yes,
-    "is_floating_point": _yes,
-    "is_complex": _yes,
-    "is_grad_enabled": _yes,
-    "device": _device,
-    "dtype": _thing,
-    "finfo": _thing,
-    "iinfo": _thing,
-    "load": lambda *_: UNKNOWN,
-    "multinomial": _multinomial,
-    "ctc_loss": _ctc,
-    "Size": _size_object,
-    "_check_tensor_all": _checked,
-    "_check_tensor_all_with": _checked,
-    "compile": _compiled,
-    "broadcast_tensors": _broadcast,
-    "numel": lambda *_: INTEGER,
-    "tensor_split": _tensor_split,
-    "einsum": lambda frame, node, args, keywords: Fact(
-        TENSOR,
-        next((a.dtype for a in args if a.kind is TENSOR), ANY_DTYPE),
-        device_of(*args[1:]),
-        ANY_SHAPE,
-        None,
-        3,
-        node,
-        source=next((a for a in args if a.kind is TENSOR), None),
-    ),
-}

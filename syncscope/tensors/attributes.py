@@ -1,0 +1,69 @@
+"""Attributes of objects of the project: what `__init__` and the other methods set on them."""
+
+from __future__ import annotations
+
+from syncscope.model.fact import Fact
+from syncscope.tensors.annotations import annotated
+from syncscope.tensors.facts import (
+    HOST,
+    MODULE,
+    OTHER,
+    SOMEWHERE,
+    TENSOR,
+    join,
+)
+from syncscope.tensors.frame import Frame
+from syncscope.tensors.functions import Settling, run
+from syncscope.tensors.project import Class, Function
+from syncscope.tensors.scope import Bound, Instance, ancestry
+
+
+def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None:
+    """An attribute of an object of a class of the project; None when the class does not say."""
+    ref = owner.ref
+    if not isinstance(ref, Instance):
+        return None
+    cls = ref.cls
+    for each in ancestry(cls):
+        prepare(each)
+        fact = each.attributes.get(name)
+        if fact is not None:
+            return fact
+        method = each.methods.get(name)
+        if method is not None:
+            if "property" in method.decorators() or "cached_property" in method.decorators():
+                return run(method, (frame.depth if frame else 0) + 1)
+            return Fact(OTHER, sure=3, ref=Bound(method, owner))
+        annotation = each.fields.get(name)
+        if annotation is not None:
+            fact = annotated(each.module, annotation, f"`{name}` is annotated as a tensor")
+            if fact.kind is not Fact().kind:
+                return fact
+    return None
+
+
+_SET_UP = ("__init__", "__post_init__", "setup", "build", "reset_parameters")
+
+
+def prepare(cls: Class) -> None:
+    """See what `__init__` (and the first pass over the other set-up methods) sets on the object."""
+    if cls.prepared:
+        return
+    cls.prepared = True
+    with Settling(None, cls):
+        for name in _SET_UP:
+            method = cls.methods.get(name)
+            if method is not None:
+                run(method, 1)
+
+
+def set_attribute(owner: Fact, name: str, fact: Fact, by: Function | None = None) -> None:
+    """Remember what is set on an object, joined with what was set before."""
+    ref = owner.ref
+    if isinstance(ref, Instance) and fact.kind is not Fact().kind:
+        if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
+            fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
+        if not ref.cls.module.linted and by is not None and by.name not in _SET_UP:
+            return
+        before = ref.cls.attributes.get(name)
+        ref.cls.attributes[name] = fact if before is None else join(before, fact)

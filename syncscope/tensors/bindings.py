@@ -1,0 +1,182 @@
+"""Bindings: what a name, an attribute or an item of a container is given."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors.annotations import annotated
+from syncscope.tensors.attributes import set_attribute
+from syncscope.tensors.facts import (
+    ARRAY,
+    BOOL,
+    HOST,
+    OTHER,
+    SCALAR,
+    SEQUENCE,
+    TENSOR,
+    TRUTH,
+    Items,
+    element,
+    items,
+    join,
+    sequence,
+)
+from syncscope.tensors.frame import Frame, dotted, evaluate
+from syncscope.tensors.indexing import index
+from syncscope.tensors.operators import binary
+from syncscope.tensors.scope import Instance
+
+
+def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = None) -> None:
+    """Give a value to the target of an assignment, a loop or a with."""
+    kind = target.__class__
+    if kind is ast.Name:
+        name = target.id  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
+        if fact.kind is UNKNOWN.kind and name in frame.used and frame.used[name] == 2:
+            fact = frame.assumed(name, target)
+        frame.env[name] = fact
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
+        count = len(target.elts)
+        for position, each in enumerate(target.elts):
+            if isinstance(each, ast.Starred):
+                rest = fact.elements[position : len(fact.elements) - (count - position - 1)] if fact.elements else ()
+                bind(
+                    frame,
+                    each.value,
+                    sequence(rest) if rest else items(element(fact)) if fact.kind in (SEQUENCE, TENSOR) else UNKNOWN,
+                )
+            else:
+                at = position if starred is None or position < starred else position - count
+                bind(frame, each, unpacked(fact, at))
+    elif isinstance(target, ast.Attribute):
+        owner = evaluate(frame, target.value)
+        if isinstance(owner.ref, Instance):
+            set_attribute(owner, target.attr, fact, frame.function)
+        path = dotted(target)
+        if path:
+            frame.env[path] = fact
+    elif isinstance(target, ast.Subscript):
+        write_item(frame, target, fact, value)
+    elif isinstance(target, ast.Starred):
+        bind(frame, target.value, items(element(fact)))
+
+
+def unpacked(fact: Fact, position: int) -> Fact:
+    """What unpacking gives at a position: a tensor is unpacked along its first dimension."""
+    return element(fact, position)
+
+
+def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr | None) -> None:
+    """`base[index] = value`."""
+    base = evaluate(frame, target.value)
+    if base.kind is SEQUENCE or base is UNKNOWN or base.kind is OTHER:
+        remember(frame, target, base, fact)
+    mask, node, _ = index(frame, target, base)
+    single = (fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0)) and not _gathers(frame, target, node)
+    if base.kind is not ARRAY and mask is not None and not single:
+        # a Python number lowers to masked_fill, and a 0-dimensional tensor on the device is filled in the same way
+        sure = 3 if fact.kind in (TENSOR, SCALAR) else 1
+        if base.kind is not TENSOR:
+            sure = min(sure, 2)
+        frame.emit("mask_write", target, node, mask, min(sure, base.sure if base.kind is TENSOR else sure))
+    if value is not None and fact.kind is TENSOR and base.kind is TENSOR and base.device is HOST:
+        frame.emit("cpu", value, value, fact, 2)  # into a tensor on the host
+
+
+def _gathers(frame: Frame, target: ast.Subscript, mask: ast.expr | None) -> bool:
+    """Whether a tensor or list stands in the index beside the mask."""
+    if not isinstance(target.slice, ast.Tuple):
+        return False
+    others = (
+        each for each in target.slice.elts if each is not mask and not isinstance(each, (ast.Slice, ast.Constant))
+    )
+    return any(evaluate(frame, each).kind in (TENSOR, SEQUENCE, ARRAY) for each in others)
+
+
+def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> None:
+    """A dict or list that is filled item by item."""
+    if not isinstance(target.value, ast.Name) or (fact.kind is UNKNOWN.kind):
+        return
+    key = target.slice.value if isinstance(target.slice, ast.Constant) else None
+    ref = base.ref
+    if base.kind is SEQUENCE:
+        keys = dict(ref.keys) if isinstance(ref, Items) and ref.keys is not None else {}
+        each = ref.each if isinstance(ref, Items) else element(base) if base.elements else UNKNOWN
+        if key is not None:
+            keys[key] = fact
+        else:
+            each = fact if each is UNKNOWN else join(each, fact)
+        frame.env[target.value.id] = items(each, keys)
+    elif base is UNKNOWN and isinstance(key, str):  # `state["step"] = ...`: it is a dict, of which this is known
+        frame.env[target.value.id] = items(UNKNOWN, {key: fact})
+
+
+def assign(frame: Frame, node: ast.Assign) -> None:
+    """`a = b = value`."""
+    value = node.value
+    if value.__class__ is ast.Tuple and len(node.targets) == 1 and node.targets[0].__class__ is ast.Tuple:
+        pairs(frame, node.targets[0], value)
+        return
+    fact = frame.table[value.__class__](frame, value)
+    if fact is TRUTH and value.__class__ is ast.Call and value.args:
+        fact = Fact(SCALAR, BOOL, HOST, sure=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
+    for target in node.targets:
+        if target.__class__ is ast.Name:
+            name = target.id
+            if fact.kind is UNKNOWN.kind and name in frame.used and frame.used[name] == 2:
+                frame.env[name] = frame.assumed(name, node)
+            else:
+                frame.env[name] = fact
+        else:
+            bind(frame, target, fact, value)
+
+
+def pairs(frame: Frame, target: ast.Tuple, value: ast.Tuple) -> None:
+    """`a, b = x, y` and `b, t, d = *x.shape, x.device`: one by one."""
+    facts: list[Fact] = []
+    spread = sum(isinstance(each, ast.Starred) for each in value.elts)
+    room = len(target.elts) - len(value.elts) + 1
+    for each in value.elts:
+        if isinstance(each, ast.Starred):
+            inner = evaluate(frame, each.value)
+            facts += [element(inner, at) for at in range(room)] if spread == 1 else []
+        else:
+            facts.append(frame.table[each.__class__](frame, each))
+    if len(facts) != len(target.elts) or any(isinstance(each, ast.Starred) for each in target.elts):
+        bind(frame, target, sequence(tuple(facts)) if not spread else UNKNOWN)
+        return
+    for each, fact in zip(target.elts, facts, strict=True):
+        bind(frame, each, fact)
+
+
+def ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
+    """`a: Tensor = value`: what the value is outranks what the annotation says, unless it is unknown."""
+    fact = evaluate(frame, node.value) if node.value is not None else UNKNOWN
+    said = annotated(frame.module, node.annotation)
+    if fact.kind is UNKNOWN.kind or (
+        said.kind is TENSOR and fact.kind is TENSOR and said.sure > fact.sure and fact.sure < 2
+    ):
+        fact = said
+    if node.value is not None or not isinstance(node.target, ast.Name):
+        bind(frame, node.target, fact, node.value)
+
+
+def aug_assign(frame: Frame, node: ast.AugAssign) -> None:
+    """`a += value`."""
+    value = evaluate(frame, node.value)
+    target = node.target
+    if isinstance(target, ast.Subscript):
+        base = evaluate(frame, target.value)
+        mask, at, _ = index(frame, target, base)
+        if mask is not None and base.kind is not ARRAY:
+            frame.emit("mask_write", target, at, mask, base.sure if base.kind is TENSOR else 2)
+        return
+    before = evaluate(frame, target)
+    fact = binary(node, before, value, node.op)
+    if before.kind is TENSOR and before.sure >= 2 and fact.kind is not TENSOR:
+        fact = before
+    if before.kind is SEQUENCE:
+        fact = join(before, value) if value.kind is SEQUENCE else before
+    bind(frame, target, fact)

@@ -1,0 +1,171 @@
+"""Narrowing: what holds of names where a test came out true, and where it came out false."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors.facts import (
+    ARRAY,
+    HOST,
+    NUMBER,
+    OTHER,
+    SCALAR,
+    SEQUENCE,
+    TENSOR,
+    tensor,
+)
+from syncscope.tensors.frame import Frame, dotted, evaluate
+from syncscope.tensors.project import Class
+from syncscope.tensors.scope import is_tensor
+
+Env = dict[str, Fact]
+
+
+def constant(frame: Frame, test: ast.expr) -> bool | None:
+    """The truth of a test that the facts decide: isinstance of something known, torch.is_tensor of a tensor."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = constant(frame, test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.Call) and test.args and isinstance(test.func, (ast.Name, ast.Attribute)):
+        word = test.func.id if isinstance(test.func, ast.Name) else test.func.attr
+        if word == "isinstance" and len(test.args) == 2:
+            fact = frame.env.get(dotted(test.args[0]))
+            of = kinds_of(frame, test.args[1])
+            if fact is not None and fact.sure >= 2 and "?" not in of:
+                if fact.kind is TENSOR:
+                    return "tensor" in of
+                if fact.sure == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {"tensor"}:
+                    return False
+        elif word in ("is_tensor", "is_torch_tensor"):
+            fact = frame.env.get(dotted(test.args[0]))
+            if fact is not None and fact.kind is TENSOR and fact.sure >= 2:
+                return True
+    return None
+
+
+def kinds_of(frame: Frame, node: ast.expr) -> set[str]:
+    """What `isinstance` asks for: tensor, number, array, sequence, other words; "?" for what is not known."""
+    parts: list[ast.expr] = [node]
+    found: set[str] = set()
+    while parts:
+        part = parts.pop()
+        if isinstance(part, ast.Tuple):
+            parts.extend(part.elts)
+        elif isinstance(part, ast.BinOp):
+            parts.extend([part.left, part.right])
+        elif isinstance(part, ast.Call):
+            parts.extend(part.args[:1]) if isinstance(part.func, ast.Name) and part.func.id == "type" else found.add(
+                "?"
+            )
+            if parts and isinstance(part.func, ast.Name) and part.func.id == "type":
+                parts.pop()
+                found.add("other")
+        else:
+            fact = evaluate(frame, part)
+            ref = fact.ref
+            if isinstance(ref, str):
+                word = ref.rpartition(".")[2]
+                if ref.startswith("torch.") and (word.endswith("Tensor") or word in ("Parameter", "Buffer")):
+                    found.add("tensor")
+                elif ref.startswith("builtins."):
+                    found.add(
+                        "number"
+                        if word in ("int", "float", "bool", "complex")
+                        else "sequence"
+                        if word in ("list", "tuple", "dict", "set")
+                        else "other"
+                    )
+                elif ref.startswith("numpy"):
+                    found.add("array")
+                elif ref.startswith("numbers.") or word == "Number":
+                    found.add("number")
+                elif word == "Tensor":
+                    found.add("tensor")
+                else:
+                    found.add("other" if ref.startswith(("torch.", "collections", "typing")) else "?")
+            else:
+                found.add("tensor" if isinstance(ref, Class) and is_tensor(ref) else "?")
+    return found
+
+
+def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
+    """What holds of names when a test is true, and when it is false."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        when, otherwise = learnt(frame, test.operand)
+        return otherwise, when
+    if isinstance(test, ast.BoolOp):
+        parts = [learnt(frame, each) for each in test.values]
+        both: Env = {}
+        side = 0 if isinstance(test.op, ast.And) else 1
+        for part in parts:
+            both.update(part[side])
+        return (both, {}) if side == 0 else ({}, both)
+    if isinstance(test, ast.Call) and isinstance(test.func, (ast.Name, ast.Attribute)) and test.args:
+        word = test.func.id if isinstance(test.func, ast.Name) else test.func.attr
+        name = dotted(test.args[0])
+        if not name:
+            return {}, {}
+        if word == "isscalar":
+            return {name: NUMBER}, {}
+        if word in ("is_tensor", "is_torch_tensor"):
+            return {name: proved(frame, name, test)}, {name: _not_a(frame, name, {"tensor"})}
+        if word == "isinstance" and len(test.args) == 2:
+            of = kinds_of(frame, test.args[1])
+            if of == {"tensor"}:
+                return {name: proved(frame, name, test)}, {name: _not_a(frame, name, of)}
+            if "tensor" not in of and "?" not in of:
+                now = frame.env.get(name) or evaluate(frame, test.args[0])
+                rest = {name: now.but(sure=2)} if now.kind is TENSOR and now.sure == 1 and of <= _BESIDE else {}
+                if of == {"number"}:
+                    return {name: NUMBER}, rest
+                if now.kind is TENSOR:
+                    return {name: Fact(OTHER, sure=3, ref="other")}, rest
+    if isinstance(test, ast.Name):
+        asked = frame.env.get(test.id)
+        if asked is not None and asked.kind is SCALAR and isinstance(asked.ref, ast.Call):
+            return learnt(frame, asked.ref)
+    return _placed(frame, test) if isinstance(test, (ast.Compare, ast.Attribute)) else ({}, {})
+
+
+_BESIDE = {"number", "array"}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one
+
+
+def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
+    """What `x.is_cuda` and `x.device.type == "cpu"` say of where x lives."""
+    node: ast.expr = test
+    host_when = False  # that it is not on the host says nothing new
+    if isinstance(test, ast.Compare):
+        kind = test.comparators[0]
+        node = test.left
+        if isinstance(node, ast.Attribute) and node.attr == "type":
+            node = node.value
+        if len(test.ops) != 1 or not (isinstance(node, ast.Attribute) and node.attr == "device"):
+            return {}, {}
+        word = kind.value if isinstance(kind, ast.Constant) else ""
+        if word == "cpu" and isinstance(test.ops[0], ast.Eq):
+            host_when = True
+        elif not (word == "cpu" and isinstance(test.ops[0], ast.NotEq)):
+            return {}, {}
+    elif not (isinstance(test, ast.Attribute) and test.attr == "is_cuda"):
+        return {}, {}
+    assert isinstance(node, ast.Attribute)
+    name = dotted(node.value)
+    fact = frame.env.get(name)
+    if fact is None or fact.kind is not TENSOR:
+        return {}, {}
+    placed = {name: fact.but(device=HOST)}
+    return (placed, {}) if host_when else ({}, placed)
+
+
+def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
+    """A name that a test has shown to be a tensor."""
+    now = frame.env.get(name, UNKNOWN)
+    if now.kind is TENSOR:
+        return now if now.sure == 3 else Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, test, source=now)
+    return tensor(sure=3, why=test)
+
+
+def _not_a(frame: Frame, name: str, of: set[str]) -> Fact:
+    now = frame.env.get(name, UNKNOWN)
+    return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, sure=1, ref="other")
