@@ -107,7 +107,7 @@ def train(args: argparse.Namespace) -> list[float]:
     if args.trace:
         import syncscope
 
-        recording = syncscope.trace(args.trace)
+        recording = syncscope.trace(args.trace, record_shapes=args.shapes)
     with recording as trace:
         start = None
         for step, (images, labels) in enumerate(loader):
@@ -153,6 +153,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fixed", action="store_true", help="the loss in fixed shapes")
     parser.add_argument("--trace", metavar="LOGDIR", help="record the run into this folder")
+    parser.add_argument("--shapes", action="store_true", help="with --trace: shapes too, for `syncscope roofline`")
     return parser.parse_args(argv)
 
 

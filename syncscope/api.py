@@ -20,7 +20,12 @@ T = TypeVar("T")
 
 
 def trace(
-    logdir: str | Path | None = None, wait: int = 0, warmup: int = 0, active: int | None = None, repeat: int = 1
+    logdir: str | Path | None = None,
+    wait: int = 0,
+    warmup: int = 0,
+    active: int | None = None,
+    repeat: int = 1,
+    record_shapes: bool = False,
 ) -> Recording:
     """Records the steps of a training loop: every kernel, every copy, and every line at which the host waits.
 
@@ -32,14 +37,16 @@ def trace(
 
     Also a decorator. After `wait` and `warmup` steps, `active` steps are recorded, `repeat` times (0: until the end); without
     `active` everything up to the end. Each recording is written to `logdir`, for TensorBoard and `syncscope report`.
-    Steps that nobody marks are found at `optimizer.step()`. The trace is written also where the block raises.
+    Steps that nobody marks are found at `optimizer.step()`. `record_shapes` notes what each operator of the `ocl` device was
+    given, for `syncscope roofline`; it costs some microseconds an operator. The trace is written also where the block raises.
 
     Raises:
         UserError: the numbers make no sense, or a folder cannot be written.
     """
     from syncscope.tracers.recording import Recording
 
-    return Recording(_write, _report, logdir=logdir, wait=wait, warmup=warmup, active=active, repeat=repeat)
+    schedule = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
+    return Recording(_write, _report, logdir=logdir, record_shapes=record_shapes, **schedule)
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:

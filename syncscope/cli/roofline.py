@@ -37,7 +37,7 @@ STEPS = 8
 def command(file: str, bandwidth: float | None, flops: float | None, format_: str) -> int:
     """How much of the device's bandwidth and arithmetic each operator reaches, and which of the two bounds it.
 
-    FILE is a recording with shapes: of the `ocl` device, or torch.profiler's with record_shapes=True. The ceilings are those
+    FILE is a recording with shapes: syncscope.trace's or torch.profiler's with record_shapes=True. The ceilings are those
     given, else those of the data sheet of the GPU it names, else they are measured once on this machine's OpenCL device and
     kept.
     """

@@ -35,6 +35,7 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
 @click.option("--warmup", default=0, metavar="N", help="Then steps to let pass with the hooks in place.")
 @click.option("--active", type=int, metavar="N", help="Steps to record; without it, all.")
 @click.option("--repeat", default=1, metavar="N", help="How often; 0 is to the end.")
+@click.option("--shapes", is_flag=True, help="Note what each operator was given, for `syncscope roofline`.")
 @click.option("--quiet", is_flag=True, help="No live line and no table.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGUMENTS...]")
 def command(
@@ -45,6 +46,7 @@ def command(
     warmup: int,
     active: int | None,
     repeat: int,
+    shapes: bool,
     quiet: bool,
     arguments: tuple[str, ...],
 ) -> int:
@@ -67,9 +69,12 @@ def command(
     schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
     if INSIDE in os.environ:
         folder = Path(os.environ.pop(INSIDE))
-        return _record(target, rest, bool(module), folder, Path(output), device, schedule, quiet)
+        return _record(
+            target, rest, bool(module), folder, Path(output), device, schedule | {"record_shapes": shapes}, quiet
+        )
     folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
     options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
+    options += ["--shapes"] * shapes
     options += [f"--output={output}", *(["--quiet"] if quiet else []), *(["-m", target] if module else ["--", target])]
     try:
         status = _supervised([*options, *rest], folder)

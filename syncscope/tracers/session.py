@@ -51,6 +51,7 @@ class Session:
         warmup: int = 0,
         active: int | None = None,
         repeat: int = 1,
+        record_shapes: bool = False,
         spool: Path | None = None,
         on_trace: Callable[[Trace], None] | None = None,
     ) -> None:
@@ -63,6 +64,7 @@ class Session:
         self.traces: list[Trace] = []
         self.count = 0  # steps so far
         self.cycle = 0
+        self._record_shapes = record_shapes
         self._spool = spool
         self._on_trace = on_trace
         self._take: Window | None = None
@@ -185,7 +187,7 @@ class Session:
             self._begin()
 
     def _begin(self) -> None:
-        self._take = Window(self.count, self._spool)
+        self._take = Window(self.count, self._spool, self._record_shapes)
         self.cycle = self.count // (self.wait + self.warmup + (self.active or 1)) + 1
 
     def _finish(self) -> None:

@@ -36,6 +36,7 @@ class Tape:
 
     def __init__(self, folder: Path | None) -> None:
         self.users = 0
+        self.shapes_wanted = 0  # windows that want to know what operators were given
         self.began = time.monotonic_ns()
         self.journal = Journal(folder)
         self._shapes = Shapes(self.journal.fact)
@@ -76,7 +77,8 @@ class Tape:
     ) -> None:
         """Called after each operator on its thread, hundreds of times in a step."""
         local = reads.local
-        self.journal.operator(name, start, end, fallback, local.thread, self._shapes.number(name, args, kwargs, result))
+        detail = self._shapes.number(name, args, kwargs, result) if self.shapes_wanted else 0
+        self.journal.operator(name, start, end, fallback, local.thread, detail)
         if local.waits.value != local.seen:
             driver_reads.explain(name, start, end, fallback)
 
@@ -124,13 +126,15 @@ class Tape:
 class Window:
     """The part of the tape between two moments, with steps of its own."""
 
-    def __init__(self, first_step: int = 0, folder: Path | None = None) -> None:
+    def __init__(self, first_step: int = 0, folder: Path | None = None, record_shapes: bool = False) -> None:
         global _tape
         with _lock:
             if _tape is None:
                 _tape = Tape(folder)
             self.tape = _tape
             self.tape.users += 1
+            self.tape.shapes_wanted += record_shapes
+        self._record_shapes = record_shapes
         self._number = next(_numbers)
         self._step = first_step
         self.began = self._since = time.monotonic_ns()
@@ -148,6 +152,7 @@ class Window:
         now = time.monotonic_ns()
         with _lock:
             self.tape.users -= 1
+            self.tape.shapes_wanted -= self._record_shapes
             if not self.tape.users:
                 _tape = None
             whole = self.tape.so_far(self._number)

@@ -51,7 +51,7 @@ def test_a_recording_of_the_sample_on_our_device_is_known_whole(tmp_path):
     pytest.importorskip("pyopencl")
     pytest.importorskip("sklearn")
     sample = runpy.run_path(str(Path(__file__).parents[2] / "samples" / "segmentation.py"))
-    options = ["--device=ocl", "--size=16", "--batch=2", "--steps=3", "--warmup=1", f"--trace={tmp_path}"]
+    options = ["--device=ocl", "--size=16", "--batch=2", "--steps=3", "--warmup=1", f"--trace={tmp_path}", "--shapes"]
     sample["train"](sample["arguments"](options))
     (path,) = tmp_path.rglob("*.json.gz")
     done = run(str(path), "--bandwidth", "20", "--flops", "0.05")

@@ -27,7 +27,7 @@ def told(trace, name):
 def test_an_operator_tells_shapes_and_types_as_the_profiler_does():
     a, b = torch.ones(2, 3, device="ocl"), torch.ones(3, 5, device="ocl")
     picked = torch.tensor([0, 1], device="ocl")
-    with Session() as session:
+    with Session(record_shapes=True) as session:
         a @ b
         torch.cat([a, a])
         torch.add(a, 1, out=a)
@@ -60,7 +60,7 @@ def test_an_operator_tells_shapes_and_types_as_the_profiler_does():
 
 def test_shapes_survive_the_file_and_stand_where_viewers_look(tmp_path):
     a = torch.ones(4, 4, device="ocl")
-    with Session() as session:
+    with Session(record_shapes=True) as session:
         a @ a
     kineto.save(session.trace, tmp_path / "run.json")
     assert kineto.read(tmp_path / "run.json") == session.trace
@@ -72,7 +72,7 @@ def test_shapes_survive_the_file_and_stand_where_viewers_look(tmp_path):
 
 def test_looking_keeps_no_memory():
     a = torch.ones(4, 4, device="ocl")
-    with Session():
+    with Session(record_shapes=True):
         storage = weakref.ref((a @ a).untyped_storage())
         gc.collect()
         assert storage() is None
@@ -115,7 +115,7 @@ def test_a_recorded_training_step_does_the_arithmetic_that_torch_counts():
 
     with FlopCounterMode(display=False) as counter:
         step("cpu")
-    with syncscope.trace() as trace:
+    with syncscope.trace(record_shapes=True) as trace:
         step("ocl")
     found = roofline(trace.trace, Ceilings(1e9, 1e9))
     assert found.total.flops == counter.get_total_flops()
