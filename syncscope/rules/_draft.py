@@ -232,6 +232,8 @@ class Draft:
     def insert_before(self, statement: ast.stmt, template: str, **parts: Part) -> None:
         """Put a statement before another."""
         start = self.view.starts[statement.lineno - 1]
+        if self.view.code[:start].rstrip(b"\r\n").endswith(b"\\"):
+            raise Unfit("the line before goes on here: nothing can be put between")
         code = self.code(template, **parts).rstrip("\n")
         self.edits.append(Edit(Span(start, start), f"{self.function.indent(statement)}{code}\n"))
 

@@ -225,3 +225,18 @@ class Reader:
     lines = fixed(code).splitlines()
     assert lines[:3] == ["#!/usr/bin/env python", "# coding: latin-1", "import torch"]
     compile(fixed(code).encode("latin-1"), "reader.py", "exec")
+
+
+def test_nothing_is_put_into_a_continued_line() -> None:
+    code = HEAD + (
+        "def train(x: torch.Tensor, steps: int):\n"
+        "    seen = 0.0\n"
+        "    for step in range(steps):\n"
+        "        mean = (x * step).sigmoid().mean()\n"
+        "        value = mean.item()\n"
+        "        if step % 3 == 0: \\\n"
+        "            seen = value\n"
+        "    return seen\n"
+    )
+    assert findings(code, "host-read")
+    assert fixed(code, "host-read") == code
