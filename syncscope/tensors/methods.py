@@ -284,7 +284,8 @@ def _m_to(
     )
     if target is HOST and owner.device is not HOST:
         if blocking:
-            frame.emit("cpu", node, receiver, owner)
+            # Beside another tensor it most often is there already: only where it surely lives elsewhere is it copied.
+            frame.emit("cpu", node, receiver, owner, 1 if sided and owner.device is SOMEWHERE else 3)
     elif target is not None and owner.device is HOST and target is not HOST and blocking:
         moved = Fact(TENSOR, owner.dtype, target, owner.shape, owner.ndim, owner.sure, owner.said, source=owner.source)
         made = (

@@ -162,6 +162,15 @@ CASES = {
                 counts[row] = found[row].sum()  # waits: cpu
             return counts, table
     """,
+    "beside a tensor that was made on the host": """
+        class Schedule:
+            def __init__(self):
+                self.times = torch.arange(9)
+
+            def index(self, time: torch.Tensor, found: torch.Tensor):
+                found.cuda().to(self.times.device)  # waits: cpu
+                return time.to(self.times.device)
+    """,
 }
 
 
