@@ -39,6 +39,9 @@ def recording(name: str) -> str:
 def main() -> None:
     """Tell the story."""
     os.chdir(ROOT)
+    # Where the CPU is the device, it gets all cores but one: a GPU would not slow the host down either.
+    cores = str(max(1, (os.cpu_count() or 2) - 1))
+    os.environ |= {"POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores}
     python, syncscope = (sys.executable,), (sys.executable, "-m", "syncscope")
     train = (*python, SAMPLE, "--device", "ocl", "--steps", "10")
     tell("1  before running", "Where will the host wait, and what could stand there instead?",
