@@ -84,7 +84,7 @@ BLOCKS = (
     "if m.any():",
     "else:",
     "for x in (x, y):",
-    "while total < 1 and k < 2:",
+    "while total < 1 and turns < 2:",  # `turns` only grows: a program that a loop inside could hold for ever would never end
 )
 
 
@@ -105,12 +105,10 @@ def bodies(draw: st.DrawFn) -> str:
             block = draw(st.sampled_from(BLOCKS)).format(**names)
             if block == "else:":
                 block = "if k:\n" + "    " * (depth + 1) + "y = y + 1\n" + "    " * depth + "else:"
-            if block.startswith("while"):
-                lines.append("    " * depth + "k += 1")
             lines.append("    " * depth + block)
             depth, opened = depth + 1, True
             if block.startswith("while"):
-                lines.append("    " * depth + "k += 1")
+                lines.append("    " * depth + "turns += 1")
                 opened = False
         else:
             lines.append("    " * depth + draw(st.sampled_from(STATEMENTS)).format(**names))
@@ -121,7 +119,7 @@ def bodies(draw: st.DrawFn) -> str:
 
 
 def program(body: str) -> str:
-    return f"{HEAD}{SIGNATURE}    m, out, total, k = x > 0, [], 0.0, 0\n{body}\n    return x, y, t, out, total\n"
+    return f"{HEAD}{SIGNATURE}    m, out, total, k, turns = x > 0, [], 0.0, 0, 0\n{body}\n    return x, y, t, out, total\n"
 
 
 def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) -> None:
