@@ -1,9 +1,10 @@
 """Puts a device's clock onto the host's: CLOCK_MONOTONIC, ns.
 
-Two sources. The driver's own timer (`clGetDeviceAndHostTimer`), read between two readings of our clock: the device's time
+Three sources. The driver's own timer (`clGetDeviceAndHostTimer`), read between two readings of our clock: the device's time
 lies between them. Else the QUEUED stamp of each command, which the driver took while the call that enqueued it ran: the
 offset lies in [max(QUEUED - t1), min(QUEUED - t0)], and above END - t1 where the call waited for the command. Both are taken
-again and again, so that drift shows: CLOCK_MONOTONIC_RAW, for example, is not slewed by NTP.
+again and again, so that drift shows: CLOCK_MONOTONIC_RAW, for example, is not slewed by NTP. And regions of the host that
+both clocks have seen: torch.profiler's clock is a counter of the processor, put onto the wall clock.
 """
 
 from __future__ import annotations
@@ -60,6 +61,24 @@ def from_timer(device: Times, before: Times, after: Times) -> Clock:
     order = np.argsort(device)
     middle = (before + (after - before) // 2)[order]
     return Clock(device[order], device[order] - middle, float((after - before).max() / 2), "timer")
+
+
+def from_regions(start: Times, end: Times, before: Times, after: Times) -> Clock:
+    """From regions of the other clock, in order, each recorded between two readings of ours.
+
+    The offset lies in [end - after, start - before] of every region; the narrowest say most.
+    """
+    low, high = end - after, start - before
+    if low.max() <= high.min() + TOLERANCE:  # one offset explains every region
+        middle = low.max() + (high.min() - low.max()) // 2
+        return Clock(start[:1], np.array([middle]), abs(float(high.min() - low.max())) / 2, "anchor")
+    at, offset, width = [], [], []
+    for rows in np.array_split(np.arange(len(start)), min(WINDOWS, len(start))):
+        best = rows[np.argmin((high - low)[rows])]
+        at.append(int(start[best]))
+        offset.append(int(low[best] + (high[best] - low[best]) // 2))
+        width.append(float(high[best] - low[best]) / 2)
+    return Clock(np.array(at), np.array(offset), max(width), "anchor")
 
 
 def from_brackets(queued: Times, before: Times, after: Times, latest: Times | None = None) -> Clock:

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -20,10 +20,11 @@ import numpy as np
 
 from syncscope import kineto
 from syncscope.model.trace import Kind, Trace
-from syncscope.tracers import reads, retarget
+from syncscope.tracers import clocks, reads, retarget
 from syncscope.tracers.columns import COLUMNS, TABLES, Builder
 
 ANCHOR = "syncscope clock"  # a region of the host whose time we know on our clock and find on the profiler's
+WARM = 8  # of them at the start: the first take long
 OFFSET = 1 << 40  # added to correlations, so that they do not meet the hook's
 
 
@@ -53,7 +54,7 @@ class Profiled:
         self._host_only = host_only
         self._profiler: Any = None
         self._trace: Trace | None = None
-        self._anchor = (0, 0)
+        self._anchors: list[tuple[int, int]] = []
         self._lock = threading.RLock()
 
     def start(self) -> None:
@@ -65,17 +66,29 @@ class Profiled:
             return
         which = torch.profiler.ProfilerActivity
         activities = [which.CPU] if self._host_only else [which.CPU, which.CUDA]
-        self._profiler = torch.profiler.profile(activities=activities)
+        self._profiler = torch.profiler.profile(
+            activities=activities, acc_events=True
+        )  # without it, torch warns of cycles
         _running.append(self)
         self._profiler.start()
+        for _ in range(WARM):
+            self.anchor()
+
+    def anchor(self) -> None:
+        """Notes a moment on both clocks: a few us, worth it at every step."""
+        if self._profiler is None:
+            return
+        from torch.autograd.profiler import record_function
+
         before = monotonic_ns()
-        with torch.autograd.profiler.record_function(ANCHOR):
+        with record_function(ANCHOR):
             pass
-        self._anchor = (before, monotonic_ns())
+        self._anchors.append((before, monotonic_ns()))
 
     def stop(self) -> None:
         """Ends and reads what was recorded."""
         with self._lock:
+            self.anchor()
             profiler, self._profiler = self._profiler, None
             if profiler is None:
                 return
@@ -99,32 +112,35 @@ class Profiled:
         """Adds the events, on our clock; what belongs into the trace's meta."""
         if self._trace is None:
             return {"notes": self.notes}
-        return add_trace(builder, self._trace, origin, self._anchor) | {"notes": self.notes}
+        return add_trace(builder, self._trace, origin, self._anchors) | {"notes": self.notes}
 
 
-def add_trace(builder: Builder, trace: Trace, origin: int, anchor: tuple[int, int]) -> dict[str, Any]:
-    """Adds a trace of torch.profiler in which the region ANCHOR lies between two readings of our clock.
+def add_trace(builder: Builder, trace: Trace, origin: int, anchors: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Adds a trace of torch.profiler in which the regions ANCHOR lie, in order, between two readings of our clock each.
 
-    Steps and the anchor itself are left out: the recorder has its own steps.
+    Steps and the anchors themselves are left out: the recorder has its own steps. A thread that the recorder knows keeps
+    its lane, so that its operators lie around and inside the lines that read.
     """
     named = np.array([name == ANCHOR for name in trace.names], bool)
     rows = np.flatnonzero(named[trace.name]) if len(trace) else np.zeros(0, np.int64)
-    shift, clock = -int(trace.start.min(initial=0)), {}
-    if len(rows):
-        middle = int(trace.start[rows[0]]) + int(trace.duration[rows[0]]) // 2
-        shift = sum(anchor) // 2 - origin - middle
-        clock = {"source": "anchor", "uncertainty_ns": (anchor[1] - anchor[0]) // 2}
+    clock = clocks.Clock(trace.start[:1], trace.start[:1], 0.0, "none")  # without an anchor it begins where we do
+    if len(rows) and len(rows) == len(anchors):
+        rows = rows[np.argsort(trace.start[rows])]
+        before, after = (np.array(times) - origin for times in zip(*anchors, strict=True))
+        clock = clocks.from_regions(trace.start[rows], trace.end[rows], before, after)
     part = trace.take(~named[trace.name] & (trace.kind != Kind.STEP)) if len(trace) else trace
     block = {column: getattr(part, column) for column in COLUMNS}
-    block["start"] = part.start + shift
+    block["start"] = clock.to_host(part.start)
     block["correlation"] = np.where(part.correlation >= 0, part.correlation + OFFSET, -1)
-    for column, table in TABLES.items():
-        numbers = np.append(builder.numbers(column, getattr(part, table)), -1)
+    known = {(lane.process, lane.thread): lane for lane in builder.tables["lanes"] if lane.device < 0}
+    lanes = [known.get((lane.process, lane.thread), lane) if lane.device < 0 else lane for lane in part.lanes]
+    for column, values in {**{c: getattr(part, table) for c, table in TABLES.items()}, "lane": lanes}.items():
+        numbers = np.append(builder.numbers(column, values), -1)
         block[column] = numbers[block[column]]
     builder.add(len(part), **block)
     meta: dict[str, Any] = {"devices": part.meta["devices"]} if part.meta.get("devices") else {}
-    if clock:
-        meta["clocks"] = {"torch.profiler": clock}
+    if clock.source != "none":
+        meta["clocks"] = {"torch.profiler": clock.facts()}
     return meta
 
 

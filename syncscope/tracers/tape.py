@@ -36,6 +36,7 @@ class Tape:
 
     def __init__(self, folder: Path | None) -> None:
         self.users = 0
+        self._rescued = folder is not None  # whoever gave the folder looks at what is left in it
         self.shapes_wanted = 0  # windows that want to know what operators were given
         self.began = time.monotonic_ns()
         self.journal = Journal(folder)
@@ -60,6 +61,8 @@ class Tape:
         if self.profiled is None and cuda.wanted():
             self.profiled = cuda.Profiled()
             self.profiled.start()
+        elif self.profiled is not None:
+            self.profiled.anchor()
         module = sys.modules.get("syncscope.kernels.queue")
         if module is not None and self._queue is None:
             self._queue = module
@@ -104,12 +107,18 @@ class Tape:
         labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
         try:
             found = assemble(self.files, labels, notes, only, self.profiled)
-            self._dry |= reads.pretend is not None
-            return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
-        finally:
-            if not self.users:
-                for path in self.files:
-                    path.unlink(missing_ok=True)
+        except BaseException:
+            if not self._rescued:
+                self._remove()
+            raise
+        self._remove()
+        self._dry |= reads.pretend is not None
+        return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
+
+    def _remove(self) -> None:
+        if not self.users:
+            for path in self.files:
+                path.unlink(missing_ok=True)
 
     def _stop(self) -> None:
         reads.sinks.remove(self.journal.read)

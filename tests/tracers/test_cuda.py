@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from syncscope import kineto
+from syncscope.analysis.reads import reads
+from syncscope.analysis.waits import launches, waits
+from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
 from syncscope.tracers import cuda
 from syncscope.tracers.columns import Builder
@@ -97,20 +100,26 @@ def test_a_whole_recording_through_torch_profiler(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: str) -> None:
+    """As if our recorder had run beside: the program's waits get the line of the read that we noted around each."""
     theirs = kineto.read(shared / "traces" / name)
     lane = next(e.lane for e in theirs if e.kind == Kind.CALL)
     first, last = int(theirs.start.min()), int(theirs.end.max())
-    anchor = Event(Kind.ANNOTATION, cuda.ANCHOR, lane, first, 1000)
-    with_anchor = Trace.of([anchor, *theirs], **theirs.meta)
+    regions = [Event(Kind.ANNOTATION, cuda.ANCHOR, lane, at, 1000) for at in (first, last)]
+    with_anchor = Trace.of([*regions, *theirs], **theirs.meta)
     origin = 5_000_000_000
+    anchors = [(origin + at - first - 100, origin + at - first + 1100) for at in (first, last)]
+    stops = [e for e in theirs if e.kind == Kind.CALL and e.lane == lane and e.name.endswith("StreamSynchronize")]
+    place = Place("train.py", 7)
     builder = Builder()
-    read = Event(Kind.READ, "item", Lane(lane.process, lane.thread), last - first, 10)
-    builder.add_events([read])
-    meta = cuda.add_trace(builder, with_anchor, origin, (origin, origin + 1000))
+    ours = Lane(lane.process, lane.thread, label="MainThread")
+    builder.add_events(
+        Event(Kind.READ, "item", ours, e.start - first - 500, e.duration + 1000, place=place, column=4) for e in stops
+    )
+    meta = cuda.add_trace(builder, with_anchor, origin, anchors)
+    assert meta["clocks"]["torch.profiler"]["uncertainty_ns"] <= 100
     joined = builder.trace(**meta)
-    assert len(joined) == len(theirs) + 1 - int((theirs.kind == Kind.STEP).sum())
+    assert len(joined) == len(theirs) + len(stops) - int((theirs.kind == Kind.STEP).sum())
     assert int(np.isin(joined.kind, DEVICE).sum()) == int(np.isin(theirs.kind, DEVICE).sum()) > 0
-    assert joined.start.min() == theirs.start[theirs.kind != Kind.STEP].min() - first
     calls = joined.correlation[(joined.kind == Kind.CALL) & (joined.correlation >= 0)]
     work = joined.correlation[np.isin(joined.kind, DEVICE)]
     linked = np.isin(work, calls).mean()
@@ -120,9 +129,39 @@ def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: st
     assert linked == before > 0.9
     assert calls.min() >= cuda.OFFSET
     assert kineto.read(kineto.write(joined)) == joined
+    launched = launches(joined)
+    found = reads(joined, waits(joined, launched), launched)
+    known = [read for read in found if read.place == place]
+    assert len(known) == len({e.start for e in stops})
+    assert all(read.thread == lane.thread and read.op == "item" for read in known)
+
+
+@pytest.mark.parametrize("drift", [0, 40])
+def test_the_profilers_clock_is_found_between_two_readings_of_ours(drift: int) -> None:
+    """The first region takes long, as it does; the others are short. A clock may run a little fast or slow."""
+    lane, ago = Lane(1, 1), 123_456_789
+
+    def theirs(at: int) -> int:
+        return at + ago + at * drift // 1_000_000
+
+    moments = [1000, *range(1_000_000, 2_000_000_000, 10_000_000)]
+    widths = [200_000, *(3000 for _ in moments[1:])]
+    events = [
+        Event(Kind.ANNOTATION, cuda.ANCHOR, lane, theirs(at) + width // 3, width // 3)
+        for at, width in zip(moments, widths, strict=True)
+    ]
+    middle = 777_777_777
+    events.append(Event(Kind.OP, "aten::item", lane, theirs(middle), 10))
+    builder = Builder()
+    anchors = [(at, at + width) for at, width in zip(moments, widths, strict=True)]
+    meta = cuda.add_trace(builder, Trace.of(events), 0, anchors)
+    (found,) = builder.trace()
+    assert abs(found.start - middle) <= 2000
+    assert meta["clocks"]["torch.profiler"]["uncertainty_ns"] <= 1500
+    assert abs(meta["clocks"]["torch.profiler"]["drift_ns_per_s"] - drift * 1000) < 500
 
 
 def test_no_events_no_trouble() -> None:
     builder = Builder()
-    assert cuda.add_trace(builder, Trace.of(()), 0, (0, 0)) == {}
+    assert cuda.add_trace(builder, Trace.of(()), 0, ()) == {}
     assert json.loads(json.dumps(builder.trace().meta)) == {}
