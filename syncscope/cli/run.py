@@ -76,12 +76,15 @@ def command(
     options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
     options += ["--shapes"] * shapes
     options += [f"--output={output}", *(["--quiet"] if quiet else []), *(["-m", target] if module else ["--", target])]
+    whole = True
     try:
         status = _supervised([*options, *rest], folder)
         if status < 0 or any(folder.iterdir()):
-            _recover(folder, Path(output), quiet)
+            whole = False
+            whole = _recovered(folder, Path(output), quiet)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if whole:
+            shutil.rmtree(folder, ignore_errors=True)
     if status < 0:
         _die_as(-status)
     return status
@@ -138,7 +141,14 @@ def _record(
     from syncscope.tracers.session import Session
 
     me = os.getpid()
-    session = Session(spool=folder, on_trace=lambda trace: _keep(trace, target, output, quiet), **schedule)
+
+    def keep(trace: Trace) -> None:
+        _kept(trace, target, output, quiet)
+
+    def failed(error: Exception) -> None:
+        _say("the recording could not be finished", error)
+
+    session = Session(spool=folder, on_trace=keep, on_failure=failed, **schedule)
     line = contextlib.nullcontext() if quiet else live.Line(session)
     with retarget.to(device), session, line:
         code = program.run(target, arguments, module=module)
@@ -149,12 +159,27 @@ def _record(
     return code
 
 
-def _recover(folder: Path, output: Path, quiet: bool) -> None:
+def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
+    """Whether what a program had recorded when it was killed could be kept."""
     from syncscope.tracers import tape
 
-    trace = tape.recover(folder)
-    if trace is not None:
-        _keep(trace, "recovered", output, quiet)
+    try:
+        trace = tape.recover(folder)
+    except Exception as error:  # cut off anywhere, and the exit code stays the program's
+        _say("what was recorded cannot be read", error, folder)
+        return False
+    return trace is None or _kept(trace, "recovered", output, quiet)
+
+
+def _say(what: str, error: BaseException, where: Path | None = None) -> None:
+    """One line about what failed, and where the recording lies."""
+    if isinstance(error, UserError):
+        why = f"{error.message}; {error.hint}" if error.hint else error.message
+    else:
+        why = f"{type(error).__name__}: {error}".removesuffix(": ")
+    lies = f"; the recording lies in {where}" if where else ""
+    with contextlib.suppress(OSError):  # nobody reads our standard error any more
+        click.echo(f"syncscope: {what}: {' '.join(why.split())}{lies}", err=True)
 
 
 def _would_wait(trace: Trace) -> None:
@@ -171,23 +196,35 @@ def _would_wait(trace: Trace) -> None:
         click.echo(f"  {place}:{column}  {op}  {count / steps:.3g} per step", err=True)
 
 
-def _keep(trace: Trace, target: str, output: Path, quiet: bool) -> None:
-    """Writes the recording and prints its table; to stderr, the program may be part of a pipe."""
-    import syncscope
-    from syncscope.exporters import tensorboard, terminal
+def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
+    """Writes the recording and prints its table, to stderr, since the program may be part of a pipe; whether it is written.
+
+    Nothing that fails here may change how the program goes on, or its exit code.
+    """
+    from syncscope.exporters import tensorboard
 
     try:
         files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])
+    except Exception as error:
+        _say("the recording could not be written", error)
+        return False
+    try:
         if not quiet:
-            from syncscope.cli._console import console
+            _show(trace)
+        for file in files:
+            click.echo(f"wrote {file}", err=True)
+    except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
+        _say("the report could not be made", error, files[0])
+    return True
 
-            if trace.meta.get("dry"):
-                _would_wait(trace)
-            else:
-                out = console(stderr=True)
-                out.print(terminal.render(syncscope.report(trace), out.width))
-    except UserError as error:
-        click.echo(f"error: {error}", err=True)  # the exit code stays the program's
-        return
-    for file in files:
-        click.echo(f"wrote {file}", err=True)
+
+def _show(trace: Trace) -> None:
+    import syncscope
+    from syncscope.cli._console import console
+    from syncscope.exporters import terminal
+
+    if trace.meta.get("dry"):
+        _would_wait(trace)
+    else:
+        out = console(stderr=True)
+        out.print(terminal.render(syncscope.report(trace), out.width))

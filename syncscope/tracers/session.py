@@ -26,9 +26,11 @@ _exit = os._exit
 
 def _exit_after_saving(status: int) -> NoReturn:
     """`os._exit` runs nothing that is still to run: the recordings of this process are ended first."""
-    for session in reversed(_open.copy()):
-        session.__exit__(None, None, None)
-    _exit(status)
+    try:
+        for session in reversed(_open.copy()):
+            session.__exit__(None, None, None)
+    finally:
+        _exit(status)
 
 
 def current() -> Session | None:
@@ -38,7 +40,8 @@ def current() -> Session | None:
 
 class Session:
     """Records what the `with` block does. A trace holds `active` steps, after `wait` and `warmup` steps, `repeat` times;
-    without `active`, everything up to the end. `on_trace` is called with each finished trace.
+    without `active`, everything up to the end. `on_trace` is called with each finished trace. Where a recording cannot be
+    finished, `on_failure` is told instead of the program.
 
     Raises:
         UserError: a number of steps makes no sense, this session is recording already, or there is no room to record into.
@@ -54,6 +57,7 @@ class Session:
         record_shapes: bool = False,
         spool: Path | None = None,
         on_trace: Callable[[Trace], None] | None = None,
+        on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         if min(wait, warmup, repeat) < 0 or (active is not None and active < 1):
             raise UserError(
@@ -67,6 +71,7 @@ class Session:
         self._record_shapes = record_shapes
         self._spool = spool
         self._on_trace = on_trace
+        self._on_failure = on_failure
         self._take: Window | None = None
         self._marked = False  # somebody marks the steps: finding them would count twice
         self._process = 0
@@ -192,11 +197,17 @@ class Session:
 
     def _finish(self) -> None:
         take, self._take = self._take, None
-        if take is not None:
+        if take is None:
+            return
+        try:
             trace = take.end()
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat
             if self._on_trace is not None:
                 self._on_trace(trace)
+        except Exception as failed:
+            if self._on_failure is None:
+                raise
+            self._on_failure(failed)
 
 
 def steps_of(loader: Iterable[T]) -> Iterator[T]:

@@ -1,0 +1,86 @@
+"""`syncscope run`: what fails after the program has ended is said in one line, and the exit code stays the program's."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import atexit, glob, os, signal, sys
+import syncscope, syncscope.cli.run, syncscope.exporters.tensorboard, syncscope.exporters.terminal, syncscope.tracers.tape
+
+def broken(*args, **kwargs):
+    raise RuntimeError("no such luck")
+
+if "table" in sys.argv: syncscope.exporters.terminal.render = broken
+if "files" in sys.argv: syncscope.exporters.tensorboard.save = broken
+if "trace" in sys.argv: syncscope.tracers.tape.assemble = broken
+for _ in syncscope.steps(range(3)):
+    pass
+print("done", flush=True)
+if "_exit" in sys.argv: os._exit(6)
+if "kill" in sys.argv:
+    for file in glob.glob("out/syncscope-run-*/*"):
+        open(file, "wb").write(b"nonsense")
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def run(folder: Path, *arguments: str, options: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
+    (folder / "train.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", *options, "train.py", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.stdout == "done\n"
+    return done
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_a_table_that_cannot_be_made(tmp_path, code):
+    done = run(tmp_path, str(code), "table")
+    assert done.returncode == code
+    (file,) = (tmp_path / "out").glob("*/*.pt.trace.json.gz")
+    said = f"syncscope: the report could not be made: RuntimeError: no such luck; the recording lies in {file}\n"
+    assert done.stderr == said
+
+
+@pytest.mark.parametrize(("how", "code"), [("3", 3), ("_exit", 6)])
+def test_a_recording_that_cannot_be_finished_is_found_by_whoever_is_left(tmp_path, how, code):
+    done = run(tmp_path, how, "trace", options=("--quiet",))
+    assert done.returncode == code
+    assert "syncscope: the recording could not be finished: RuntimeError: no such luck\n" in done.stderr
+    assert len(list((tmp_path / "out").glob("recovered/*.pt.trace.json.gz"))) == 1
+    assert not list((tmp_path / "out").glob("syncscope-run-*"))
+
+
+def test_a_schedule_that_ends_while_the_program_runs_does_not_end_it(tmp_path):
+    done = run(tmp_path, "4", "trace", options=("--quiet", "--active", "1"))
+    assert done.returncode == 4
+    assert done.stderr.count("the recording could not be finished") == 1
+
+
+def test_files_that_cannot_be_written(tmp_path):
+    done = run(tmp_path, "3", "files")
+    assert done.returncode == 3
+    assert "syncscope: the recording could not be written: RuntimeError: no such luck\n" in done.stderr
+
+
+def test_records_that_cannot_be_read_are_left_where_they_are(tmp_path):
+    done = run(tmp_path, "kill")
+    assert done.returncode == -signal.SIGKILL
+    (folder,) = (tmp_path / "out").glob("syncscope-run-*")
+    assert list(folder.iterdir())
+    assert "syncscope: what was recorded cannot be read: " in done.stderr
+    assert done.stderr.endswith(f"; the recording lies in {folder}\n")
+
+
+def test_a_reader_of_the_report_that_goes_away(tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "train.py", "7"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=tmp_path) as child:
+        assert child.stderr is not None
+        child.stderr.close()
+        assert child.wait(120) == 7
