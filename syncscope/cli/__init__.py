@@ -64,3 +64,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except Exception:  # our bug; but 1 would say that there are findings
+        import traceback
+
+        traceback.print_exc()
+        click.echo("this is a bug of syncscope: please report it with the lines above", err=True)
+        sys.exit(2)

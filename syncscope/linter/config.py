@@ -15,6 +15,9 @@ from syncscope.errors import UserError
 CONFIDENCE = {"low": 0, "medium": 2, "high": 3}
 """What `--min-confidence` takes, and the lowest `Finding.confidence` that it lets through."""
 
+BACKENDS = ("ocl",)
+"""Those that have rules of their own."""
+
 BUILT_IN = ("syntax-error", "unused-allow")
 """What the engine itself reports; named like rules wherever rules are named."""
 
@@ -24,6 +27,7 @@ class Config:
     """How files of one folder are linted. Paths are absolute, patterns are those of .gitignore, relative to `root`."""
 
     root: str = ""
+    file: str = ""  # the pyproject.toml that says so
     select: tuple[str, ...] = ()  # none: all rules
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -49,7 +53,7 @@ class Config:
         return frozenset(r for pattern, off in self.per_file_ignores if matches(pattern, relative) for r in off)
 
 
-KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name != "root"}
+KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name not in ("root", "file")}
 
 
 @cache
@@ -127,28 +131,39 @@ def read(path: str, required: bool = False) -> Config | None:
     try:
         table: Any = tomllib.loads(raw.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: {error}", "mend the TOML, or pass --isolated to go without it") from None
+        raise UserError(f"{shown(path)}: {error}", "mend the TOML, or pass --isolated to go without it") from None
     for key in ("tool", "syncscope", "lint"):
         table = table.get(key) if isinstance(table, Mapping) else None
     if table is None:
         return Config(root=os.path.dirname(os.path.abspath(path))) if required else None
-    return parsed(table, path, raw.decode())
+    config = parsed(table, path, raw.decode())
+    for folder in config.rules:
+        if not os.path.isdir(folder):
+            at = f"{shown(path)}:{line_of('rules', raw.decode())}"
+            raise UserError(f"{at}: no such folder of rules: {shown(folder)}", "it is looked for beside this file")
+    return config
 
 
 def parsed(table: Any, path: str, text: str) -> Config:
     """The table as a `Config`; every key and type is looked at."""
     root = os.path.dirname(os.path.abspath(path))
     if not isinstance(table, Mapping):
-        raise UserError(f"{path}: tool.syncscope.lint is not a table")
-    values: dict[str, Any] = {"root": root}
+        raise UserError(
+            f"{shown(path)}: tool.syncscope.lint is not a table", "write [tool.syncscope.lint] above its keys"
+        )
+    values: dict[str, Any] = {"root": root, "file": path}
     for key, value in table.items():
-        where = f"{path}:{line_of(key, text)}"
+        where = f"{shown(path)}:{line_of(key, text)}"
         if key not in KEYS:
             near = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"the keys are: {', '.join(KEYS)}"
             raise UserError(f"{where}: unknown key {key!r} in [tool.syncscope.lint]", hint)
         name = KEYS[key].name
         values[name] = typed(name, value, where)
+        patterns = [*value] if name in ("exclude", "per_file_ignores") else ()
+        for pattern in patterns:
+            if not is_pattern(pattern):
+                raise UserError(f"{where}: {key}: {pattern!r} is no pattern", "they are those of .gitignore")
     for name in ("rules", "src"):
         values[name] = tuple(os.path.normpath(os.path.join(root, p)) for p in values.get(name, ()))
     if values.get("baseline"):
@@ -165,6 +180,8 @@ def typed(name: str, value: Any, where: str) -> Any:
                 f"{where}: {key} maps patterns to lists of rules", f'for example {key} = {{"tests/**" = ["host-read"]}}'
             )
         return tuple((pattern, tuple(rules)) for pattern, rules in value.items())
+    if name == "backend" and value not in BACKENDS:
+        raise UserError(f"{where}: {key} is one of {', '.join(BACKENDS)}, not {value!r}", "leave it out for all others")
     if name == "min_confidence" and value not in CONFIDENCE:
         near = difflib.get_close_matches(str(value), CONFIDENCE, 1)
         raise UserError(
@@ -183,6 +200,15 @@ def typed(name: str, value: Any, where: str) -> Any:
     return tuple(value)
 
 
+def is_pattern(pattern: str) -> bool:
+    """Whether .gitignore would understand it."""
+    try:
+        _spec(pattern)
+    except ValueError:
+        return False
+    return True
+
+
 def is_texts(value: Any) -> bool:
     """Whether it is a list of strings."""
     return isinstance(value, list) and all(isinstance(v, str) for v in value)
@@ -195,3 +221,20 @@ def line_of(key: str, text: str) -> int:
     found = re.compile(rf"^[ \t]*(?:lint\.)?[\"']?{word}[\"']?\s*=|^\[tool\.syncscope\.lint\.{word}\]", re.MULTILINE)
     match = found.search(text, max(table, 0))
     return text.count("\n", 0, match.start() if match else max(table, 0)) + 1
+
+
+def said_at(name: str, config: Config) -> str:
+    """`pyproject.toml:7: ` where the configuration's file names this rule; nothing where only the command line can have."""
+    try:
+        with open(config.file, encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        return ""
+    found = re.compile(rf"[\"']{re.escape(name)}[\"']").search(text, max(text.find("[tool.syncscope"), 0))
+    return f"{shown(config.file)}:{text.count(chr(10), 0, found.start()) + 1}: " if found else ""
+
+
+def shown(path: str) -> str:
+    """A path as messages name it: from here where it is below."""
+    here = os.path.relpath(path)
+    return path if here.startswith(os.pardir) else here

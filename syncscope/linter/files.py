@@ -181,4 +181,10 @@ def ignore(folder: str, path: str) -> Iterator[Ignore]:
     if lines:
         import pathspec
 
-        yield Ignore(folder, pathspec.GitIgnoreSpec.from_lines(lines))
+        from syncscope.linter.config import is_pattern
+
+        try:
+            spec = pathspec.GitIgnoreSpec.from_lines(lines)
+        except ValueError:  # git takes no notice of what it does not understand
+            spec = pathspec.GitIgnoreSpec.from_lines(filter(is_pattern, lines))
+        yield Ignore(folder, spec)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.linter import baseline, engine, suppressions
-from syncscope.linter.config import BUILT_IN, Config
+from syncscope.linter.config import BUILT_IN, Config, said_at
 from syncscope.linter.engine import Checked, Hidden, presented, source_of
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.run import Done, Files, Job, mended, run
@@ -226,4 +226,5 @@ def check_names(configs: Iterable[Config]) -> None:
             choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
             for name in said:
                 if name not in choices:
-                    raise UserError(f"no rule is called {name!r}", discover.did_you_mean(name, choices))
+                    hint = discover.did_you_mean(name, choices)
+                    raise UserError(f"{said_at(name, config)}no rule is called {name!r}", hint)

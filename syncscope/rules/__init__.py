@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -143,6 +144,10 @@ def from_folder(folder: Path) -> dict[str, Rule]:
             spec.loader.exec_module(module)
         except SyntaxError as error:
             raise UserError(f"{path}:{error.lineno}: {error.msg}", "a rule is a Python module") from error
+        except Exception as error:  # whatever the user's own code raises
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            said = f"{path}:{lines[-1] if lines else 1}: {type(error).__name__}: {error}"
+            raise UserError(said, "a rule is a Python module that can be imported") from error
         found[discover.slug(path.stem)] = checked(discover.slug(path.stem), module)
     return found
 

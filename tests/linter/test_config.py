@@ -55,7 +55,9 @@ def test_a_table_can_be_named(door):
         ('per-file-ignores = ["x"]', "per-file-ignores maps patterns to lists of rules"),
         ('ignore = ["nonzeros"]', "no rule is called 'nonzeros'"),
         ("select = [", "pyproject.toml: "),
-        ('rules = ["nowhere"]', "no such folder of rules"),
+        ('rules = ["nowhere"]', "pyproject.toml:5: no such folder of rules: nowhere"),
+        ('exclude = ["build", "!"]', "pyproject.toml:5: exclude: '!' is no pattern"),
+        ('backend = "cuda"', "pyproject.toml:5: backend is one of ocl, not 'cuda'"),
     ],
 )
 def test_a_mistake_names_file_line_and_what_was_meant(door, text, said):
@@ -64,6 +66,35 @@ def test_a_mistake_names_file_line_and_what_was_meant(door, text, said):
     ran = door("lint")
     assert ran.code == 2
     assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'select = [\n  "nonzero",\n  "hots-read",\n]',
+            "7: no rule is called 'hots-read'\n hint: did you mean 'host-read'",
+        ),
+        ('per-file-ignores = {"*.py" = ["nonzeros"]}', "5: no rule is called 'nonzeros'"),
+        ("selct = []", "5: unknown key 'selct'"),
+        ('rules = ["nowhere"]', "5: no such folder of rules: inner/deep/nowhere"),
+        ("select = [", "Invalid value (at end of document)"),
+    ],
+)
+def test_a_mistake_in_a_nested_table_names_that_file(door, text, said):
+    door.write("pyproject.toml", table('ignore = ["host-read"]'))
+    door.write("inner/deep/pyproject.toml", table(text))
+    door.write("inner/deep/train.py", READS)
+    ran = door("lint")
+    assert ran.code == 2
+    assert ran.err.startswith("error: inner/deep/pyproject.toml:")
+    assert said in ran.err
+
+
+def test_a_mistake_on_the_command_line_names_no_file(door):
+    door.write("pyproject.toml", table('ignore = ["host-read"]'))
+    door.write("train.py", READS)
+    assert door("lint", "--select", "hots-read").err.startswith("error: no rule is called 'hots-read'")
 
 
 def test_per_file_ignores_are_patterns_of_gitignore(door):

@@ -37,6 +37,14 @@ def test_gitignore_is_respected_at_every_level(door):
     assert linted(door, "build/a.py") == ["build/a.py"], "what is named itself is linted"
 
 
+def test_a_pattern_that_is_none_ends_nothing(door):
+    (door.folder / ".git").mkdir()
+    door.write(".gitignore", "!\nb.py\n\\\n")
+    for name in ("a.py", "b.py"):
+        door.write(name, READS)
+    assert linted(door) == ["a.py"]
+
+
 def test_gitignore_can_be_switched_off(door):
     (door.folder / ".git").mkdir()
     door.write(".gitignore", "a.py")

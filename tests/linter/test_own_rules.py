@@ -113,3 +113,12 @@ def test_an_entry_point_brings_rules(door, monkeypatch):
     monkeypatch.setattr("syncscope.rules.entry_points", lambda group: [point] if group == "syncscope.rules" else [])
     door.write("x.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    return x.cuda().tolist()\n")
     assert "the house says no" in door("lint", "--all", "x.py").out
+
+
+def test_a_rule_that_cannot_be_imported_is_the_users_to_mend(door):
+    own(door, RULE.replace("FAMILY =", "import no_such_module\n\nFAMILY ="))
+    door.write("x.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    return x.cuda().item()\n")
+    ran = door("lint")
+    line = RULE[: RULE.index("FAMILY =")].count("\n") + 1
+    assert ran.code == 2
+    assert f"house/host_read.py:{line}: ModuleNotFoundError: No module named 'no_such_module'" in ran.err
