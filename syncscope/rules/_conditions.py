@@ -43,7 +43,7 @@ def predicate(test: ast.expr, function: Function, negated: bool = False) -> str 
             p if p and p.endswith("}") else f"({p})" for p in parts
         )
     fact = function.fact(test)
-    if not fact.is_tensor or fact.ndim not in (0, None):
+    if not fact.is_tensor or fact.ndim not in (0, None) or function.mixed(test):
         return None
     hole = f"{{{key(test)}}}"
     if fact.dtype is Dtype.BOOL:

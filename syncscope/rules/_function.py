@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncscope.model.fact import UNKNOWN, Fact, Site
+from syncscope.model.fact import UNKNOWN, Fact, Site, Value
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -236,6 +236,15 @@ class Function:
         """What a name surely holds, as the expression that was assigned to it; else the expression itself."""
         found = self.definition(use)
         return found.value if found is not None else use
+
+    def mixed(self, node: ast.expr) -> bool:
+        """Whether a name in an expression may hold a Python number where it also may hold a tensor: no method can be called."""
+        names = (n for n in ast.walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
+        return any(self.definition(n) is None and self._given_number(n.id) for n in names)
+
+    def _given_number(self, name: str) -> bool:
+        given = (p.value for n in self.binds(name) if isinstance(p := self.parent(n), ast.Assign))
+        return any(number(v) is not None or self.fact(v).kind is Value.SCALAR for v in given)
 
     def maker(self, thing: ast.expr) -> ast.Call | None:
         """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""

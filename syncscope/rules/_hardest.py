@@ -3,19 +3,82 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
+from syncscope.rules._device_count import Count
 from syncscope.rules._function import Function
+from syncscope.rules._positions import Rows, rows_of
 from syncscope.rules._proofs import is_mask, same_rank
-
-if TYPE_CHECKING:
-    from syncscope.rules._draft import Draft, Part
+from syncscope.rules._rows import Unrowed
 
 CHANGES = (
-    "{k} is a tensor that stays on the device; all are sorted, and the sum may differ in its last bits; a k larger than "
-    "the number there is does not raise"
+    "{k} is a tensor that stays on the device; all are sorted, and the sum may differ in its last bits; of equal ones at "
+    "the cut others may be taken; a k larger than the number there is does not raise"
+)
+OF_ROWS = (
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor, weight: torch.Tensor, ratio: int):
+            each = F.cross_entropy(scores, label.clamp(min=0), reduction="none") * weight
+            positive = (label > 0).nonzero(as_tuple=False).reshape(-1)  # !
+            negative = (label == 0).nonzero(as_tuple=False).view(-1)  # !
+            wanted = ratio * positive.size(0)
+            if wanted > negative.size(0):
+                wanted = negative.size(0)
+            hard, _ = each[negative].topk(wanted)
+            easy = each[positive].sum()
+            return easy + hard.sum()
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor, weight: torch.Tensor, ratio: int):
+            each = F.cross_entropy(scores, label.clamp(min=0), reduction="none") * weight
+            positive_mask = label > 0
+            negative_mask = label == 0
+            wanted = ratio * positive_mask.sum()
+            wanted = torch.minimum(wanted, negative_mask.sum())
+            hard = each.masked_fill(~negative_mask, float("-inf")).flatten().sort(descending=True).values
+            easy = torch.where(positive_mask, each, 0).sum()
+            return easy + torch.where(torch.arange(hard.shape[-1], device=hard.device) < wanted, hard, 0).sum()
+        """,
+        Safety.SUGGEST,
+        "scores: finite[n, 4]; label: label[n] < 4; weight: normal[n]; ratio: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor, most: int):
+            error, label = error.flatten(), label.flatten()
+            rows = torch.where(label > 0)[0]  # !
+            count = max(len(rows) // 2, 1)
+            if count > most:
+                count = most
+            hard = error.topk(count).values
+            return hard.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor, most: int):
+            error, label = error.flatten(), label.flatten()
+            rows_mask = label > 0
+            count = (rows_mask.sum() // 2).clamp(min=1)
+            count = count.clamp(max=most)
+            hard = error.sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]; most: count",
+    ),
 )
 
 
@@ -32,12 +95,12 @@ class Best(NamedTuple):
 
 
 def hardest(site: Site, function: Function) -> Fix | None:
-    """The site is any read that k is made of, the `topk` itself, or the selection by a mask of which it is taken."""
+    """The site is any read or `nonzero` that k is made of, the `topk` itself, or the selection of which it is taken."""
     if b"topk" not in function.view.code and b"sort(" not in function.view.code:
         return None
     for best in filter(None, (largest(function, n) for n in ast.walk(function.scope) if isinstance(n, ast.Assign))):
         made = Count(function)
-        if made.of(best.k) and (site.node in made.reads or site.node is best.node or site.node is best.taken):
+        if made.of(best.k) and site.node in concerned(function, best, made):
             return first_count(site, function, best, made)
     return None
 
@@ -91,134 +154,68 @@ def largest(function: Function, statement: ast.Assign) -> Best | None:
     return Best(value, op.base, k, statement, name, total, reduction.name == "mean")
 
 
-class Count:
-    """A number that was read from the device, as the tensor it is."""
+def concerned(function: Function, best: Best, made: Count) -> list[ast.AST]:
+    """The nodes at which the host waits for the k largest."""
+    rows = taken_by(function, best.taken)
+    return [
+        *made.reads,
+        *(r.call for r in made.lengths.values()),
+        *([rows.call] if rows else []),
+        best.node,
+        best.taken,
+    ]
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
-        self.reads: dict[ast.expr, str] = {}  # calls that read, and what takes their place: a template with {t}
-        self.extremes: list[ast.Call] = []  # min(a, b)
-        self.defined: list[ast.Assign] = []
 
-    def of(self, node: ast.expr) -> bool:
-        """Whether the number is made of such reads, by arithmetic and `min`: then they are noted."""
-        return self.kind(node) == "device"
-
-    def kind(self, node: ast.expr) -> str | None:
-        """Where a number is once its reads are gone: on the host, on the device; None where it cannot be said."""
-        function = self.function
-        if function.constant(node) is not None:
-            return "host"
-        if isinstance(node, ast.Name):
-            return self.named(node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)):
-            kinds = {self.kind(node.left), self.kind(node.right)}
-            return None if None in kinds else "device" if "device" in kinds else "host"
-        if not isinstance(node, ast.Call) or node.keywords:
-            return None
-        called = function.dotted(node.func)
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-            self.reads[node] = "{t}"
-            return "device"
-        if called == "int" and len(node.args) == 1:
-            fact = function.fact(node.args[0])
-            if fact.is_tensor:
-                self.reads[node] = "{t}" if fact.dtype is Dtype.INT else "{t}.long()"
-                return "device"
-            kind = self.kind(node.args[0])  # int(k * 3.0)
-            if kind == "device":
-                self.reads[node] = "{t}.long()"
-            return kind
-        if called == "min" and len(node.args) == 2:
-            either = [self.kind(a) for a in node.args]
-            if None in either or "device" not in either:
-                return None
-            self.extremes.append(node)
-            return "device"
-        return None
-
-    def named(self, node: ast.Name) -> str | None:
-        """As `kind`, of a name."""
-        function = self.function
-        if function.fact(node).is_tensor:
-            return "device"
-        made = function.definition(node)
-        if made is None:
-            return "host" if function.untouched(node) else None
-        kind = self.kind(made.value)
-        if kind == "device" and made not in self.defined:
-            self.defined.append(made)
-        return kind
-
-    def spread(self, known: set[int]) -> bool:
-        """Whether every use of the names is one that a tensor serves as well: here, or in arithmetic."""
-        function = self.function
-        for assign in self.defined:
-            uses = function.seen_by(assign)
-            if not uses or not all(id(u) in known or isinstance(function.parent(u), ast.BinOp) for u in uses):
-                return False
-        return True
+def taken_by(function: Function, taken: ast.expr) -> Rows | None:
+    """The rows of `x[rows]`."""
+    return rows_of(function, taken.slice) if isinstance(taken, ast.Subscript) else None
 
 
 def first_count(site: Site, function: Function, best: Best, made: Count) -> Fix | None:
     """The fix: sort, and sum the first k."""
-    mask = (
-        best.taken.slice if isinstance(best.taken, ast.Subscript) and is_mask(function.fact(best.taken.slice)) else None
-    )
-    base = function.op(best.taken)
+    taken, chosen = best.taken, taken_by(function, best.taken)
+    mask = taken.slice if isinstance(taken, ast.Subscript) and is_mask(function.fact(taken.slice)) else None
+    op = function.op(taken)
     flat = (
         mask is not None
-        or function.fact(best.taken).ndim == 1
-        or (base is not None and (base.name == "flatten" or (base.name in ("view", "reshape") and len(base.args) == 1)))
+        or chosen is not None
+        or function.fact(taken).ndim == 1
+        or (op is not None and (op.name == "flatten" or (op.name in ("view", "reshape") and len(op.args) == 1)))
     )
-    known = {id(n) for e in (best.k, *made.extremes, *made.reads) for n in ast.walk(e)}
-    if (best.mean and not flat) or not made.spread(known) or not function.pure(best.taken):
+    known = {id(n) for e in (best.k, *made.parts()) for n in ast.walk(e)}
+    if (best.mean and not flat) or not made.spread(known) or not function.pure(taken):
         return None
     if any(function.disturbed(n.id, best.statement, best.total) for n in ast.walk(best.k) if isinstance(n, ast.Name)):
         return None
-    if function.fact(best.taken).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not isinstance(
-        best.k, (ast.Name, ast.Call, ast.BinOp)
+    if function.fact(taken).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not isinstance(
+        best.k, (ast.Name, ast.Call, ast.BinOp, ast.Subscript)
     ):
         return None
     draft = function.draft()
-    for assign in made.defined:
-        draft.replace(assign.value, "{v}", v=on_device(assign.value, made, draft))
-    k = on_device(best.k, made, draft)
-    if mask is not None and isinstance(best.taken, ast.Subscript):
+    every = {r.name: r for r in (*made.lengths.values(), *([chosen] if chosen else []))}
+    gone = Unrowed(function, draft, every, {*known, *(id(n) for n in ast.walk(taken))})
+    if not gone.of_all():
+        return None
+    made.written(draft, gone.masks)
+    k = made.on_device(best.k, draft, gone.masks)
+    base = taken.value if isinstance(taken, ast.Subscript) and (mask is not None or chosen is not None) else None
+    if base is not None:
         draft.replace(
             best.statement,
             '{v} = {x}.masked_fill(~{m}, float("-inf")).flatten().sort(descending=True).values',
-            v=best.name.id, x=best.taken.value, m=mask,
+            v=best.name.id, x=base, m=gone.masks[chosen.name] if chosen is not None else mask or "",
         )  # fmt: skip
     else:
-        draft.replace(best.statement, "{v} = {x}.sort(descending=True).values", v=best.name.id, x=best.taken)
+        draft.replace(best.statement, "{v} = {x}.sort(descending=True).values", v=best.name.id, x=taken)
     kept = "torch.where(torch.arange({v}.shape[-1], device={v}.device) < {k}, {v}, 0).sum()"
     draft.replace(best.total, f"{kept} / {{k}}" if best.mean else kept, v=best.name.id, k=k)
     changes = CHANGES.format(k=function.view.text(best.k))
-    if (
-        mask is not None
-        and isinstance(best.taken, ast.Subscript)
-        and not same_rank(site, function, mask, best.taken.value)
-    ):
-        x, m = function.view.text(best.taken.value), function.view.text(mask)
-        return draft.fix("sort all, and sum the first", Safety.SUGGEST, f"{x} must have the shape of {m}; {changes}")
-    return draft.fix("sort all, and sum the first", Safety.UNSAFE, changes)
-
-
-def on_device(node: ast.expr, made: Count, draft: Draft) -> Part:
-    """A number as a tensor: the reads taken off, `min` as `torch.minimum` or `clamp`."""
-    if isinstance(node, ast.BinOp):
-        return draft.swapped(node, {n: on_device(n, made, draft) for n in (node.left, node.right)})
-    if not isinstance(node, ast.Call):
-        return node
-    if node in made.reads:
-        tensor = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else node
-        return draft.part(made.reads[node], t=on_device(tensor, made, draft))
-    if node not in made.extremes:
-        return node
-    a, b = (on_device(n, made, draft) for n in node.args)
-    kinds = [made.kind(n) for n in node.args]
-    if kinds == ["device", "device"]:
-        return draft.part("torch.minimum({a}, {b})", a=a, b=b)
-    tensor_part, bound = (a, b) if kinds[0] == "device" else (b, a)
-    return draft.part("{t}.clamp(max={b})", t=tensor_part, b=bound)
+    title = "sort all, and sum the first"
+    if base is not None and chosen is not None:
+        gone.selected.insert(0, base)
+    elif base is not None and mask is not None and not same_rank(site, function, mask, base):
+        x, m = function.view.text(base), function.view.text(mask)
+        return draft.fix(title, Safety.SUGGEST, f"{x} must have the shape of {m}; {changes}")
+    if unfit := gone.supposed():
+        return draft.fix(title, Safety.SUGGEST, f"{unfit}; {changes}")
+    return draft.fix(title, Safety.UNSAFE, changes)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
 from syncscope.rules._function import Function
+from syncscope.rules._positions import Rows, rows_of
 from syncscope.rules._proofs import is_mask, same_rank
 
 if TYPE_CHECKING:
@@ -22,6 +24,83 @@ PER_ELEMENT = {
     "torch.nn.functional.huber_loss", "torch.nn.functional.binary_cross_entropy_with_logits",
 }  # fmt: skip
 IGNORED = -100  # the default of `ignore_index`
+IGNORING = (
+    "the sum may differ in its last bits, and logits that are NaN where they are left out make gradients NaN; "
+    "with nothing kept both are NaN"
+)
+OF_ROWS = (
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            rows = torch.nonzero(target != -1).squeeze(1)  # !
+            return F.cross_entropy(logits[rows], target[rows])
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            return F.cross_entropy(logits, target, ignore_index=-1)
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4]; target: label[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss()
+
+            def loss(self, logits: torch.Tensor, target: torch.LongTensor, weight: torch.Tensor):
+                rows = torch.where(weight > 0)[0]  # !
+                picked = logits[rows]
+                return self.criterion(picked, target[rows].long())
+        """,
+        """
+        import torch
+        from torch import nn
+
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss()
+
+            def loss(self, logits: torch.Tensor, target: torch.LongTensor, weight: torch.Tensor):
+                return self.criterion(logits, torch.where(weight > 0, target, -100).long())
+        """,
+        Safety.SUGGEST,
+    ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            target = target.flatten()
+            criterion = nn.CrossEntropyLoss(reduction="sum")
+            rows = torch.nonzero(target > 0, as_tuple=True)[0]  # !
+            return criterion(logits[rows], target[rows])
+        """,
+        """
+        import torch
+        from torch import nn
+
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            target = target.flatten()
+            criterion = nn.CrossEntropyLoss(reduction="sum")
+            return nn.CrossEntropyLoss(reduction="sum", ignore_index=-100)(logits, torch.where(target > 0, target, -100))
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4]; target: label[n] < 4",
+    ),
+)
 
 
 class Loss(NamedTuple):
@@ -35,11 +114,13 @@ class Loss(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """`base[mask]`."""
+    """`base[mask]`, or `base[rows]` with the rows of a mask."""
 
     base: ast.expr
     mask: ast.expr
     gone: list[ast.AST]  # expressions that made it and are not needed without it
+    rows: Rows | None = None
+    cast: bool = False  # `base[mask].long()`
 
 
 def enclosing_loss(node: ast.AST, function: Function, names: set[str]) -> Loss | None:
@@ -104,14 +185,23 @@ def selection(expr: ast.expr, site: Site, function: Function) -> Selection | Non
         gone.append(defined.value)
         expr = defined.value
     op = function.op(expr)
+    cast = op is not None and op.name == "long" and not op.args and not op.keywords
+    if op is not None and cast:
+        expr = op.base
+        op = function.op(expr)
     flat = (
         op is not None and op.name in ("view", "reshape") and len(op.args) == 2 and function.constant(op.args[0]) == -1
     )
     if op is not None and flat:
         expr = op.base
-    if not isinstance(expr, ast.Subscript) or not is_mask(site.fact_of(expr.slice)):
+    if not isinstance(expr, ast.Subscript):
         return None
     mask = expr.slice
+    if (rows := rows_of(function, mask)) is not None and not flat:
+        gone.append(rows.statement.value)
+        mask = rows.mask
+    elif not is_mask(site.fact_of(mask)):
+        return None
     if flat:
         spread = function.op(function.value(mask))
         if (
@@ -128,7 +218,7 @@ def selection(expr: ast.expr, site: Site, function: Function) -> Selection | Non
         mask = inner
     if defined is not None and undone([expr], function, defined, site.node):
         return None
-    return Selection(expr.value, mask, gone)
+    return Selection(expr.value, mask, gone, rows, cast)
 
 
 def unsqueezed(expr: ast.expr, function: Function) -> ast.expr | None:
@@ -167,9 +257,25 @@ def classes_second(expr: ast.expr, function: Function) -> ast.expr | None:
     return None
 
 
-def cross_entropy(site: Site, function: Function) -> Fix | None:
+def of_rows(site: Site, function: Function) -> Fix | None:
+    """As `cross_entropy`, where the site is the `nonzero` of `rows`, which serve the loss and nothing else."""
+    statement = function.statement(site.node)
+    uses = function.seen_by(statement) if isinstance(statement, ast.Assign) else []
+    rows = rows_of(function, uses[0]) if uses else None
+    taken = function.parent(uses[0]) if uses else None
+    if rows is None or rows.call is not site.node or not isinstance(taken, ast.Subscript):
+        return None
+    loss = enclosing_loss(taken, function, CROSS_ENTROPY)
+    if loss is None:
+        return None
+    made = [function.definition(e) for e in (loss.input, loss.target)]
+    inside = {id(n) for part in (loss.call, *filter(None, made)) for n in ast.walk(part)}
+    return cross_entropy(site, function, loss) if all(id(use) in inside for use in uses) else None
+
+
+def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> Fix | None:
     """`cross_entropy(logits[keep], target[keep])` with `ignore_index` instead."""
-    loss = enclosing_loss(site.node, function, CROSS_ENTROPY)
+    loss = loss or enclosing_loss(site.node, function, CROSS_ENTROPY)
     if loss is None or reduction(loss) not in ("mean", "sum") or setting(loss, "ignore_index") is not None:
         return None
     x, t = selection(loss.input, site, function), selection(loss.target, site, function)
@@ -183,7 +289,8 @@ def cross_entropy(site: Site, function: Function) -> Fix | None:
     )  # a module that others call too
     if shared and ignored is not None and function.constant(ignored) != IGNORED:
         ignored = None
-    if ignored is None and not same_rank(site, function, t.mask, t.base):
+    one_row = t.rows is not None and not t.rows.tupled  # then there is one dimension
+    if ignored is None and not one_row and not same_rank(site, function, t.mask, t.base):
         return None  # a mask of whole rows of targets: the loss may have further dimensions
     draft = function.draft()
     if ignored is not None:
@@ -198,9 +305,11 @@ def cross_entropy(site: Site, function: Function) -> Fix | None:
     definition = function.definition(x.base)
     if second is not None and (definition is None or not undone([second], function, definition, loss.call)):
         logits = draft.node(second)
-    elif site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:
+    elif not one_row and site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:
         logits = draft.part("{x}.flatten(0, -2)", x=x.base)
         target = draft.part("{t}.flatten()", t=target)
+    if t.cast:
+        target = draft.part("{t}.long()", t=target)
     instead: dict[ast.expr, Part] = {loss.input: logits, loss.target: target}
     if shared:
         new = draft.call(loss.call, instead)
@@ -216,12 +325,10 @@ def cross_entropy(site: Site, function: Function) -> Fix | None:
     draft.replace(loss.call, "{new}", new=new)
     draft.drop_unused([loss.call], text)
     title = "leave out with ignore_index" if ignored is not None else "mark what is left out, and ignore it"
-    return draft.fix(
-        title,
-        Safety.UNSAFE,
-        "the sum may differ in its last bits, and logits that are NaN where they are left out make gradients NaN; "
-        "with nothing kept both are NaN",
-    )
+    if one_row and site.fact_of(t.base).ndim != 1:
+        shape = f"{function.view.text(t.base)} must have one dimension"
+        return draft.fix(title, Safety.UNSAFE if ignored is not None else Safety.SUGGEST, f"{shape}; {IGNORING}")
+    return draft.fix(title, Safety.UNSAFE, IGNORING)
 
 
 def _later(function: Function, *selections: Selection) -> ast.AST:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
+from syncscope.rules._lengths import length, number_of_elements
 from syncscope.rules._proofs import elementwise, is_mask, same_rank, same_shape
-from syncscope.rules.nonzero import length, number_of_elements
 
 if TYPE_CHECKING:
     from syncscope.rules._draft import Part

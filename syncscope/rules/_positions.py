@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function, Op
+from syncscope.rules._proofs import is_mask
 
 FLAT = {"view", "reshape"}
 COMPLETED = "there are always that many rows: those that are missing hold -1, which as an index is the last row"
@@ -32,6 +34,47 @@ def positions(function: Function, call: ast.Call, tupled: bool) -> ast.expr | No
     if op.name in FLAT:
         return outer if len(op.args) == 1 and function.constant(op.args[0]) == -1 else None
     return outer if op.name == "flatten" and not op.args and not op.keywords else None
+
+
+class Rows(NamedTuple):
+    """A name for the positions at which a mask is true."""
+
+    name: str
+    mask: ast.expr
+    call: ast.Call  # the `nonzero`
+    statement: ast.Assign
+    tupled: bool  # one index for each dimension, in a tuple, not one row of positions
+
+
+def rows_of(function: Function, use: ast.expr) -> Rows | None:
+    """What a name stands for in `rows = nonzero(m).squeeze(1)`, `rows = where(m)[0]` or `rows = nonzero(m, as_tuple=True)`."""
+    statement = function.definition(use)
+    if statement is None or not isinstance(use, ast.Name):
+        return None
+    value = statement.value
+    inside = [value, getattr(value, "value", None), getattr(getattr(value, "func", None), "value", None)]
+    for call in inside:
+        op = function.op(call)
+        if op is None or op.name not in ("nonzero", "argwhere", "where") or op.args or not isinstance(call, ast.Call):
+            continue
+        flag = op.keywords.get("as_tuple")
+        if op.keywords.keys() - {"as_tuple"} or not (flag is None or isinstance(flag, ast.Constant)):
+            return None
+        tupled = op.name == "where" or (isinstance(flag, ast.Constant) and flag.value is True)
+        whole = tupled and call is value
+        if not (whole or positions(function, call, tupled) is value) or not truths(function, op.base):
+            return None
+        return Rows(use.id, op.base, call, statement, whole)
+    return None
+
+
+def truths(function: Function, node: ast.expr) -> bool:
+    """Whether the operand of a `nonzero` is surely of bools: it is known, or made of comparisons."""
+    if is_mask(function.fact(node)):
+        return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return truths(function, node.left) and truths(function, node.right)
+    return isinstance(node, ast.Compare) and len(node.ops) == 1
 
 
 def everything(index: ast.expr) -> bool:

@@ -18,12 +18,11 @@ def tensor_read(node: ast.AST | None, function: Function) -> ast.expr | None:
         return None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
         return node.func.value
+    if len(node.args) != 1:
+        return None
     called = function.dotted(node.func)
-    if len(node.args) == 1 and (
-        called == "float" or (called == "int" and function.fact(node.args[0]).dtype is Dtype.INT)
-    ):
-        return node.args[0]
-    return None
+    number = called == "float" or (called == "int" and function.fact(node.args[0]).dtype is Dtype.INT)
+    return node.args[0] if number and not function.mixed(node.args[0]) else None
 
 
 def clamped(site: Site, function: Function) -> Fix | None:

@@ -110,7 +110,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:
     """`max` or `min` of two values of which one is a tensor, or both are."""
     facts = [site.fact_of(a) for a in call.args]
-    if any(f.is_tensor and f.ndim not in (0, None) for f in facts):
+    if any(f.is_tensor and f.ndim not in (0, None) for f in facts) or any(map(function.mixed, call.args)):
         return None
     draft = function.draft()
     changes = (

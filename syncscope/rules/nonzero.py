@@ -23,11 +23,15 @@ import ast
 
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules import Example, Family, Function, Severity, View, _hardest, _masked_loss, _rows
 from syncscope.rules._class_columns import all_columns
 from syncscope.rules._function import Op
+from syncscope.rules._hardest import hardest
+from syncscope.rules._lengths import length, number_of_elements
+from syncscope.rules._masked_loss import of_rows
 from syncscope.rules._positions import first, known_number, padded, positions
 from syncscope.rules._proofs import is_mask, one_value, same_shape
+from syncscope.rules._rows import unrowed
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
@@ -295,6 +299,9 @@ EXAMPLES = (
             return torch.where(scores > 0, scores, 0.0)
         """
     ),
+    *_hardest.OF_ROWS,
+    *_masked_loss.OF_ROWS,
+    *_rows.EXAMPLES,
 )
 
 
@@ -304,17 +311,20 @@ def message(site: Site, view: View) -> str | None:
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on, but what is done with it may be
-        return all_columns(site, function)
+        return hardest(site, function) or of_rows(site, function) or all_columns(site, function)
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.Call):
         return None
     return (
-        filled(site, function, site.node, op)
+        hardest(site, function)
+        or filled(site, function, site.node, op)
         or counted(site, function, site.node, op)
         or first(site, function, site.node, op, as_tuple(site, op))
         or padded(function, site.node, op, as_tuple(site, op))
         or all_columns(site, function)
+        or of_rows(site, function)
         or known_number(site, function, site.node, op, as_tuple(site, op))
+        or unrowed(site, function)
     )
 
 
@@ -429,32 +439,3 @@ def counted(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | Non
         Safety.UNSAFE,
         "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it",
     )
-
-
-def length(function: Function, tensor: ast.expr) -> ast.expr | None:
-    """The expression around a tensor that is its number of rows: `len(t)`, `t.shape[0]`, `t.size(0)`."""
-    parent = function.parent(tensor)
-    if isinstance(parent, ast.Call) and parent.args == [tensor] and function.dotted(parent.func) == "len":
-        return parent
-    if not isinstance(parent, ast.Attribute):
-        return None
-    outer = function.parent(parent)
-    if parent.attr == "shape" and isinstance(outer, ast.Subscript) and zero(outer.slice):
-        return outer
-    if parent.attr == "size" and isinstance(outer, ast.Call) and len(outer.args) == 1 and zero(outer.args[0]):
-        return outer
-    return None
-
-
-def zero(node: ast.expr) -> bool:
-    """Whether this is the number 0."""
-    return isinstance(node, ast.Constant) and node.value == 0 and not isinstance(node.value, bool)
-
-
-def number_of_elements(function: Function, tensor: ast.expr) -> ast.expr | None:
-    """The call `t.numel()` or `t.nelement()` around a tensor."""
-    parent = function.parent(tensor)
-    call = function.parent(parent) if isinstance(parent, ast.Attribute) else None
-    if isinstance(parent, ast.Attribute) and parent.attr in ("numel", "nelement") and isinstance(call, ast.Call):
-        return call
-    return None

@@ -19,7 +19,7 @@ import ast
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules.nonzero import length, number_of_elements
+from syncscope.rules._lengths import length, number_of_elements
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING

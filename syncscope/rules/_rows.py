@@ -1,0 +1,130 @@
+"""Positions at which a mask is true, `rows = nonzero(m).squeeze(1)`: what they serve for, done with the mask."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
+from syncscope.rules._function import Function
+from syncscope.rules._lengths import length, number_of_elements
+from syncscope.rules._positions import Rows, rows_of
+
+if TYPE_CHECKING:
+    from syncscope.rules._draft import Draft
+
+OF_ROWS = re.compile(r"_?(inds?|idxs?|index|indexes|indices|ids|rows|positions)$")
+TOTALS = {"sum": "torch.where({m}, {x}, 0).sum()", "mean": "torch.where({m}, {x}, 0.0).sum() / {m}.sum()"}
+ROWS = "the sums may differ in their last bits; what was counted is a tensor that stays on the device"
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            rows = torch.nonzero(label > 0).squeeze(1)  # !
+            total = error[rows].sum() / (rows.numel() + 1)
+            return total, error[rows].mean()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            rows_mask = label > 0
+            total = torch.where(rows_mask, error, 0).sum() / (rows_mask.sum() + 1)
+            return total, torch.where(rows_mask, error, 0.0).sum() / rows_mask.sum()
+        """,
+        Safety.UNSAFE,
+        "error: finite[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, label: torch.LongTensor):
+            rows = torch.nonzero(label > 0).squeeze(1)  # !
+            return x[rows].sum(), x[rows].cos()
+        """
+    ),
+)
+
+
+class Unrowed:
+    """Names of rows that become names of their masks; `masks` says what each mask is called."""
+
+    def __init__(self, function: Function, draft: Draft, every: Mapping[str, Rows], known: Collection[int]) -> None:
+        self.function, self.draft, self.every = function, draft, every
+        self.known = known  # ids of uses that are seen to otherwise
+        self.masks: dict[str, str] = {}
+        self.selected: list[ast.expr] = []  # the tensors that were selected from: they have the masks' shape
+
+    def of_all(self) -> bool:
+        """Write each mask down in the place of its rows, and each use with the mask; False where a use does not serve."""
+        for name, rows in self.every.items():
+            function, mask = self.function, rows.mask
+            uses = function.seen_by(rows.statement)
+            if not uses or not function.alone(rows.statement) or not function.pure(mask) or rows.tupled:
+                return False
+            if isinstance(mask, ast.Name) and not any(function.disturbed(mask.id, rows.statement, u) for u in uses):
+                self.masks[name] = mask.id
+                self.draft.remove(rows.statement)
+            else:
+                self.masks[name] = function.fresh(f"{OF_ROWS.sub('', name) or name}_mask", list(self.masks.values()))
+                self.draft.replace(rows.statement, f"{self.masks[name]} = {{m}}", m=mask)
+            if not all(id(use) in self.known or self.used(use, rows) for use in uses):
+                return False
+        return True
+
+    def used(self, use: ast.Name, rows: Rows) -> bool:
+        """One use, written with the mask: a count, or a sum over what is selected."""
+        function, mask = self.function, self.masks[rows.name]
+        count = length(function, use) or number_of_elements(function, use)
+        if count is not None:
+            self.draft.replace(count, f"{mask}.sum()")
+            return True
+        taken = function.parent(use)
+        if not isinstance(taken, ast.Subscript) or taken.slice is not use or not isinstance(taken.ctx, ast.Load):
+            return False
+        attribute = function.parent(taken)
+        call = function.parent(attribute) if isinstance(attribute, ast.Attribute) else attribute
+        op = function.op(call)
+        if op is None or op.base is not taken or op.args or op.keywords or not isinstance(call, ast.expr):
+            return False
+        dtype = function.fact(taken.value).dtype
+        if op.name not in TOTALS or dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not function.pure(taken.value):
+            return False
+        self.draft.replace(call, TOTALS[op.name], m=mask, x=taken.value)
+        self.selected.append(taken.value)
+        return True
+
+    def supposed(self) -> str:
+        """What must hold though it is not proved; nothing where all is."""
+        function = self.function
+        unfit = [x for x in self.selected if function.fact(x).ndim != 1]
+        if not unfit and all(function.fact(r.mask).ndim == 1 for r in self.every.values()):
+            return ""
+        *some, last = [*dict.fromkeys(function.view.text(x) for x in unfit), "the masks"]
+        return f"{', '.join(some)} and {last} must have one dimension" if some else f"{last} must have one dimension"
+
+
+def unrowed(site: Site, function: Function) -> Fix | None:
+    """The rows of a `nonzero` that serve for counts and sums only: `x[rows].sum() / len(rows)`."""
+    statement = function.statement(site.node)
+    uses = function.seen_by(statement) if isinstance(statement, ast.Assign) else []
+    rows = rows_of(function, uses[0]) if uses else None
+    if rows is None or rows.call is not site.node:
+        return None
+    draft = function.draft()
+    gone = Unrowed(function, draft, {rows.name: rows}, set())
+    if not gone.of_all() or not gone.selected:
+        return None
+    title = "use the mask, not the positions"
+    if unfit := gone.supposed():
+        return draft.fix(title, Safety.SUGGEST, f"{unfit}; {ROWS}")
+    return draft.fix(title, Safety.UNSAFE, ROWS)
