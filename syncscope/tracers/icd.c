@@ -43,12 +43,16 @@ typedef size_t Z;
   X(EnqueueMarkerWithWaitList, 105) X(EnqueueBarrierWithWaitList, 106) X(CreateCommandQueueWithProperties, 123) \
   X(EnqueueSVMFree, 128) X(EnqueueSVMMemcpy, 129) X(EnqueueSVMMemFill, 130) X(EnqueueSVMMap, 131) \
   X(EnqueueSVMUnmap, 132) X(EnqueueSVMMigrateMem, 139)
+#define ASKED(X) /* what we call and do not replace */ \
+  X(GetDeviceInfo, 3) X(GetCommandQueueInfo, 12) X(GetImageInfo, 21) X(GetKernelInfo, 39) X(GetEventInfo, 42) \
+  X(RetainEvent, 43) X(ReleaseEvent, 44) X(GetEventProfilingInfo, 45) X(GetDeviceAndHostTimer, 140)
 #define ID(name, slot) F_##name,
+#define SLOT(name, slot) name = slot,
 enum { FUNCTIONS(ID) NFN };
-enum { GetDeviceInfo = 3, GetCommandQueueInfo = 12, GetImageInfo = 21, GetKernelInfo = 39, GetEventInfo = 42,
-       RetainEvent = 43, ReleaseEvent = 44, GetEventProfilingInfo = 45, GetDeviceAndHostTimer = 141, SLOTS = 149 };
-enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE, WINDOW = 255 };
+enum { FUNCTIONS(SLOT) ASKED(SLOT) SLOTS = 149 };
+enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE, OPERATOR = 8 /* journal.py's */, WINDOW = 255 };
 enum { BLOCKING = 1, FAILED = 2, PROFILED = 4, FORCED = 8, OUT_OF_ORDER = 16 };
+enum { FELL_BACK = 2 }; /* of an OPERATOR, as in model/trace.py */
 
 typedef struct {
   uint8_t type, fn, flags, pad;
@@ -393,15 +397,15 @@ static uint64_t image_bytes(Table *t, P image, const Z *region) {
 
 /* PARAMS and ARGS are what comes between the queue and (number of waits, waits, event). */
 #define UNWRAP(...) __VA_ARGS__
-#define ENQUEUE(FN, SLOT, PARAMS, ARGS, NAME_, SIZE, BLOCKING_)                                           \
+#define ENQUEUE(FN, PARAMS, ARGS, NAME_, SIZE, BLOCKING_)                                                 \
   static I h_##FN(P q, UNWRAP PARAMS, U n, const P *w, P *ev) {                                            \
     typedef I (*T)(P, UNWRAP PARAMS, U, const P *, P *);                                                   \
     Call c;                                                                                                \
-    if (!begin(&c, q)) return V(c.t, SLOT, T)(q, UNWRAP ARGS, n, w, ev);                                   \
+    if (!begin(&c, q)) return V(c.t, FN, T)(q, UNWRAP ARGS, n, w, ev);                                     \
     uint32_t name = NAME_;                                                                                 \
     uint64_t size = SIZE;                                                                                  \
     P *event = open_call(&c, q, ev);                                                                       \
-    I r = V(c.t, SLOT, T)(q, UNWRAP ARGS, n, w, event);                                                    \
+    I r = V(c.t, FN, T)(q, UNWRAP ARGS, n, w, event);                                                      \
     close_call(&c, F_##FN, r, name, size, BLOCKING_);                                                      \
     return r;                                                                                              \
   }
@@ -410,60 +414,60 @@ static uint64_t work_items(U d, const Z *g) {
   for (U i = 0; g && i < d; i++) s *= g[i];
   return s;
 }
-ENQUEUE(EnqueueNDRangeKernel, 59, (P k, U d, const Z *o, const Z *g, const Z *l), (k, d, o, g, l), kernel_name(c.t, k), work_items(d, g), 0)
-ENQUEUE(EnqueueTask, 60, (P k), (k), kernel_name(c.t, k), 1, 0)
-ENQUEUE(EnqueueNativeKernel, 61, (P f, P a, Z cb, U m, P mems, P locs), (f, a, cb, m, mems, locs), 0, 0, 0)
-ENQUEUE(EnqueueReadBuffer, 48, (P b, U blk, Z off, Z sz, P p), (b, blk, off, sz, p), 0, sz, blk)
-ENQUEUE(EnqueueWriteBuffer, 49, (P b, U blk, Z off, Z sz, P p), (b, blk, off, sz, p), 0, sz, blk)
-ENQUEUE(EnqueueCopyBuffer, 50, (P s, P d, Z so, Z dof, Z sz), (s, d, so, dof, sz), 0, sz, 0)
-ENQUEUE(EnqueueReadImage, 51, (P i, U blk, Z *o, Z *g, Z rp, Z sp, P p), (i, blk, o, g, rp, sp, p), 0, image_bytes(c.t, i, g), blk)
-ENQUEUE(EnqueueWriteImage, 52, (P i, U blk, Z *o, Z *g, Z rp, Z sp, P p), (i, blk, o, g, rp, sp, p), 0, image_bytes(c.t, i, g), blk)
-ENQUEUE(EnqueueCopyImage, 53, (P s, P d, Z *so, Z *dof, Z *g), (s, d, so, dof, g), 0, image_bytes(c.t, s, g), 0)
-ENQUEUE(EnqueueCopyImageToBuffer, 54, (P s, P d, Z *so, Z *g, Z dof), (s, d, so, g, dof), 0, image_bytes(c.t, s, g), 0)
-ENQUEUE(EnqueueCopyBufferToImage, 55, (P s, P d, Z so, Z *dof, Z *g), (s, d, so, dof, g), 0, image_bytes(c.t, d, g), 0)
-ENQUEUE(EnqueueUnmapMemObject, 58, (P b, P p), (b, p), 0, 0, 0)
-ENQUEUE(EnqueueReadBufferRect, 86, (P b, U blk, Z *bo, Z *ho, Z *g, Z brp, Z bsp, Z hrp, Z hsp, P p), (b, blk, bo, ho, g, brp, bsp, hrp, hsp, p), 0, volume(g), blk)
-ENQUEUE(EnqueueWriteBufferRect, 87, (P b, U blk, Z *bo, Z *ho, Z *g, Z brp, Z bsp, Z hrp, Z hsp, P p), (b, blk, bo, ho, g, brp, bsp, hrp, hsp, p), 0, volume(g), blk)
-ENQUEUE(EnqueueCopyBufferRect, 88, (P s, P d, Z *so, Z *dof, Z *g, Z srp, Z ssp, Z drp, Z dsp), (s, d, so, dof, g, srp, ssp, drp, dsp), 0, volume(g), 0)
-ENQUEUE(EnqueueFillBuffer, 102, (P b, P pat, Z ps, Z off, Z sz), (b, pat, ps, off, sz), 0, sz, 0)
-ENQUEUE(EnqueueFillImage, 103, (P i, P color, Z *o, Z *g), (i, color, o, g), 0, image_bytes(c.t, i, g), 0)
-ENQUEUE(EnqueueMigrateMemObjects, 104, (U m, P mems, L flags), (m, mems, flags), 0, 0, 0)
-ENQUEUE(EnqueueSVMMemcpy, 129, (U blk, P d, P s, Z sz), (blk, d, s, sz), 0, sz, blk)
-ENQUEUE(EnqueueSVMMemFill, 130, (P p, P pat, Z ps, Z sz), (p, pat, ps, sz), 0, sz, 0)
-ENQUEUE(EnqueueSVMMap, 131, (U blk, L flags, P p, Z sz), (blk, flags, p, sz), 0, sz, blk)
-ENQUEUE(EnqueueSVMUnmap, 132, (P p), (p), 0, 0, 0)
-ENQUEUE(EnqueueSVMMigrateMem, 139, (U m, P ptrs, P sizes, L flags), (m, ptrs, sizes, flags), 0, 0, 0)
+ENQUEUE(EnqueueNDRangeKernel, (P k, U d, const Z *o, const Z *g, const Z *l), (k, d, o, g, l), kernel_name(c.t, k), work_items(d, g), 0)
+ENQUEUE(EnqueueTask, (P k), (k), kernel_name(c.t, k), 1, 0)
+ENQUEUE(EnqueueNativeKernel, (P f, P a, Z cb, U m, P mems, P locs), (f, a, cb, m, mems, locs), 0, 0, 0)
+ENQUEUE(EnqueueReadBuffer, (P b, U blk, Z off, Z sz, P p), (b, blk, off, sz, p), 0, sz, blk)
+ENQUEUE(EnqueueWriteBuffer, (P b, U blk, Z off, Z sz, P p), (b, blk, off, sz, p), 0, sz, blk)
+ENQUEUE(EnqueueCopyBuffer, (P s, P d, Z so, Z dof, Z sz), (s, d, so, dof, sz), 0, sz, 0)
+ENQUEUE(EnqueueReadImage, (P i, U blk, Z *o, Z *g, Z rp, Z sp, P p), (i, blk, o, g, rp, sp, p), 0, image_bytes(c.t, i, g), blk)
+ENQUEUE(EnqueueWriteImage, (P i, U blk, Z *o, Z *g, Z rp, Z sp, P p), (i, blk, o, g, rp, sp, p), 0, image_bytes(c.t, i, g), blk)
+ENQUEUE(EnqueueCopyImage, (P s, P d, Z *so, Z *dof, Z *g), (s, d, so, dof, g), 0, image_bytes(c.t, s, g), 0)
+ENQUEUE(EnqueueCopyImageToBuffer, (P s, P d, Z *so, Z *g, Z dof), (s, d, so, g, dof), 0, image_bytes(c.t, s, g), 0)
+ENQUEUE(EnqueueCopyBufferToImage, (P s, P d, Z so, Z *dof, Z *g), (s, d, so, dof, g), 0, image_bytes(c.t, d, g), 0)
+ENQUEUE(EnqueueUnmapMemObject, (P b, P p), (b, p), 0, 0, 0)
+ENQUEUE(EnqueueReadBufferRect, (P b, U blk, Z *bo, Z *ho, Z *g, Z brp, Z bsp, Z hrp, Z hsp, P p), (b, blk, bo, ho, g, brp, bsp, hrp, hsp, p), 0, volume(g), blk)
+ENQUEUE(EnqueueWriteBufferRect, (P b, U blk, Z *bo, Z *ho, Z *g, Z brp, Z bsp, Z hrp, Z hsp, P p), (b, blk, bo, ho, g, brp, bsp, hrp, hsp, p), 0, volume(g), blk)
+ENQUEUE(EnqueueCopyBufferRect, (P s, P d, Z *so, Z *dof, Z *g, Z srp, Z ssp, Z drp, Z dsp), (s, d, so, dof, g, srp, ssp, drp, dsp), 0, volume(g), 0)
+ENQUEUE(EnqueueFillBuffer, (P b, P pat, Z ps, Z off, Z sz), (b, pat, ps, off, sz), 0, sz, 0)
+ENQUEUE(EnqueueFillImage, (P i, P color, Z *o, Z *g), (i, color, o, g), 0, image_bytes(c.t, i, g), 0)
+ENQUEUE(EnqueueMigrateMemObjects, (U m, P mems, L flags), (m, mems, flags), 0, 0, 0)
+ENQUEUE(EnqueueSVMMemcpy, (U blk, P d, P s, Z sz), (blk, d, s, sz), 0, sz, blk)
+ENQUEUE(EnqueueSVMMemFill, (P p, P pat, Z ps, Z sz), (p, pat, ps, sz), 0, sz, 0)
+ENQUEUE(EnqueueSVMMap, (U blk, L flags, P p, Z sz), (blk, flags, p, sz), 0, sz, blk)
+ENQUEUE(EnqueueSVMUnmap, (P p), (p), 0, 0, 0)
+ENQUEUE(EnqueueSVMMigrateMem, (U m, P ptrs, P sizes, L flags), (m, ptrs, sizes, flags), 0, 0, 0)
 
 static P h_EnqueueMapBuffer(P q, P b, U blk, L flags, Z off, Z sz, U n, const P *w, P *ev, I *err) {
   typedef P (*T)(P, P, U, L, Z, Z, U, const P *, P *, I *);
   Call c;
-  if (!begin(&c, q)) return V(c.t, 56, T)(q, b, blk, flags, off, sz, n, w, ev, err);
+  if (!begin(&c, q)) return V(c.t, EnqueueMapBuffer, T)(q, b, blk, flags, off, sz, n, w, ev, err);
   P *event = open_call(&c, q, ev);
-  P r = V(c.t, 56, T)(q, b, blk, flags, off, sz, n, w, event, err);
+  P r = V(c.t, EnqueueMapBuffer, T)(q, b, blk, flags, off, sz, n, w, event, err);
   close_call(&c, F_EnqueueMapBuffer, !r, 0, sz, blk);
   return r;
 }
 static P h_EnqueueMapImage(P q, P i, U blk, L flags, Z *o, Z *g, P rp, P sp, U n, const P *w, P *ev, I *err) {
   typedef P (*T)(P, P, U, L, Z *, Z *, P, P, U, const P *, P *, I *);
   Call c;
-  if (!begin(&c, q)) return V(c.t, 57, T)(q, i, blk, flags, o, g, rp, sp, n, w, ev, err);
+  if (!begin(&c, q)) return V(c.t, EnqueueMapImage, T)(q, i, blk, flags, o, g, rp, sp, n, w, ev, err);
   uint64_t size = image_bytes(c.t, i, g);
   P *event = open_call(&c, q, ev);
-  P r = V(c.t, 57, T)(q, i, blk, flags, o, g, rp, sp, n, w, event, err);
+  P r = V(c.t, EnqueueMapImage, T)(q, i, blk, flags, o, g, rp, sp, n, w, event, err);
   close_call(&c, F_EnqueueMapImage, !r, 0, size, blk);
   return r;
 }
 
 /* Calls that launch no work of the device: host times only. */
-#define HOST(FN, SLOT, PARAMS, ARGS, OBJECT, QUEUE_, SIZE, WAITS)                                         \
+#define HOST(FN, PARAMS, ARGS, OBJECT, QUEUE_, SIZE, WAITS)                                               \
   static I h_##FN PARAMS {                                                                                 \
     typedef I (*T) PARAMS;                                                                                 \
     Call c;                                                                                                \
-    if (!begin(&c, OBJECT)) return V(c.t, SLOT, T) ARGS;                                                   \
+    if (!begin(&c, OBJECT)) return V(c.t, FN, T) ARGS;                                                     \
     deep = 1;                                                                                              \
     P queue = QUEUE_;                                                                                      \
     uint64_t t0 = now();                                                                                   \
-    I r = V(c.t, SLOT, T) ARGS;                                                                            \
+    I r = V(c.t, FN, T) ARGS;                                                                              \
     host_call(&c, F_##FN, queue, t0, 0, SIZE, WAITS, r);                                                   \
     deep = 0;                                                                                              \
     return r;                                                                                              \
@@ -482,37 +486,37 @@ static int unfinished(Table *t, U n, const P *list, P *queue) {
 }
 static I h_WaitForEvents(U n, const P *list) {
   typedef I (*T)(U, const P *);
-  if (!n || !list || !list[0]) return V(&tables[0], 41, T)(n, list);
+  if (!n || !list || !list[0]) return V(&tables[0], WaitForEvents, T)(n, list);
   Call c;
-  if (!begin(&c, list[0])) return V(c.t, 41, T)(n, list);
+  if (!begin(&c, list[0])) return V(c.t, WaitForEvents, T)(n, list);
   deep = 1;
   P queue = 0;
   int waits = unfinished(c.t, n, list, &queue);
   uint64_t t0 = now();
-  I r = V(c.t, 41, T)(n, list);
+  I r = V(c.t, WaitForEvents, T)(n, list);
   if (waits) host_call(&c, F_WaitForEvents, queue, t0, 0, 0, 1, r);
   deep = 0;
   return r;
 }
-HOST(Flush, 46, (P q), (q), q, q, 0, 0)
-HOST(Finish, 47, (P q), (q), q, q, 0, 1)
-HOST(EnqueueMarker, 62, (P q, P *ev), (q, ev), q, q, 0, 0)
-HOST(EnqueueWaitForEvents, 63, (P q, U n, const P *w), (q, n, w), q, q, 0, 0)
-HOST(EnqueueBarrier, 64, (P q), (q), q, q, 0, 0)
-HOST(EnqueueMarkerWithWaitList, 105, (P q, U n, const P *w, P *ev), (q, n, w, ev), q, q, 0, 0)
-HOST(EnqueueBarrierWithWaitList, 106, (P q, U n, const P *w, P *ev), (q, n, w, ev), q, q, 0, 0)
-HOST(EnqueueSVMFree, 128, (P q, U m, P ptrs, P f, P data, U n, const P *w, P *ev), (q, m, ptrs, f, data, n, w, ev), q, q, 0, 0)
-HOST(SetUserEventStatus, 85, (P e, I status), (e, status), e, 0, 0, 0)
-HOST(BuildProgram, 30, (P p, U nd, const P *d, const char *o, P f, P data), (p, nd, d, o, f, data), p, 0, 0, 0)
-HOST(CompileProgram, 98, (P p, U nd, const P *d, const char *o, U nh, const P *h, const char **hn, P f, P data), (p, nd, d, o, nh, h, hn, f, data), p, 0, 0, 0)
+HOST(Flush, (P q), (q), q, q, 0, 0)
+HOST(Finish, (P q), (q), q, q, 0, 1)
+HOST(EnqueueMarker, (P q, P *ev), (q, ev), q, q, 0, 0)
+HOST(EnqueueWaitForEvents, (P q, U n, const P *w), (q, n, w), q, q, 0, 0)
+HOST(EnqueueBarrier, (P q), (q), q, q, 0, 0)
+HOST(EnqueueMarkerWithWaitList, (P q, U n, const P *w, P *ev), (q, n, w, ev), q, q, 0, 0)
+HOST(EnqueueBarrierWithWaitList, (P q, U n, const P *w, P *ev), (q, n, w, ev), q, q, 0, 0)
+HOST(EnqueueSVMFree, (P q, U m, P ptrs, P f, P data, U n, const P *w, P *ev), (q, m, ptrs, f, data, n, w, ev), q, q, 0, 0)
+HOST(SetUserEventStatus, (P e, I status), (e, status), e, 0, 0, 0)
+HOST(BuildProgram, (P p, U nd, const P *d, const char *o, P f, P data), (p, nd, d, o, f, data), p, 0, 0, 0)
+HOST(CompileProgram, (P p, U nd, const P *d, const char *o, U nh, const P *h, const char **hn, P f, P data), (p, nd, d, o, nh, h, hn, f, data), p, 0, 0, 0)
 
 static P h_LinkProgram(P ctx, U nd, const P *d, const char *o, U np, const P *ps, P f, P data, I *err) {
   typedef P (*T)(P, U, const P *, const char *, U, const P *, P, P, I *);
   Call c;
-  if (!begin(&c, ctx)) return V(c.t, 99, T)(ctx, nd, d, o, np, ps, f, data, err);
+  if (!begin(&c, ctx)) return V(c.t, LinkProgram, T)(ctx, nd, d, o, np, ps, f, data, err);
   deep = 1;
   uint64_t t0 = now();
-  P r = V(c.t, 99, T)(ctx, nd, d, o, np, ps, f, data, err);
+  P r = V(c.t, LinkProgram, T)(ctx, nd, d, o, np, ps, f, data, err);
   host_call(&c, F_LinkProgram, 0, t0, 0, 0, 0, !r);
   deep = 0;
   return r;
@@ -526,7 +530,7 @@ static I h_ReleaseKernel(P k) {
     map_del(kernel_names, k);
     pthread_mutex_unlock(&leaf);
   }
-  return V(t, 37, One)(k);
+  return V(t, ReleaseKernel, One)(k);
 }
 static I h_ReleaseCommandQueue(P q) {
   Table *t = table(q);
@@ -543,7 +547,7 @@ static I h_ReleaseCommandQueue(P q) {
     map_del(queue_numbers, q);
     pthread_mutex_unlock(&leaf);
   }
-  return V(t, 11, One)(q);
+  return V(t, ReleaseCommandQueue, One)(q);
 }
 static void new_queue(Table *t, P q, int forced) {
   if (!q) return;
@@ -557,9 +561,9 @@ static int begin_queue(Call *c, P context) { return begin(c, context) || (armed 
 static P h_CreateCommandQueue(P ctx, P device, L props, I *err) {
   typedef P (*T)(P, P, L, I *);
   Call c;
-  if (!begin_queue(&c, ctx)) return V(c.t, 9, T)(ctx, device, props, err);
+  if (!begin_queue(&c, ctx)) return V(c.t, CreateCommandQueue, T)(ctx, device, props, err);
   deep = 1;
-  P q = V(c.t, 9, T)(ctx, device, props | 2, err);
+  P q = V(c.t, CreateCommandQueue, T)(ctx, device, props | 2, err);
   new_queue(c.t, q, !(props & 2));
   deep = 0;
   return q;
@@ -567,7 +571,7 @@ static P h_CreateCommandQueue(P ctx, P device, L props, I *err) {
 static P h_CreateCommandQueueWithProperties(P ctx, P device, const L *props, I *err) {
   typedef P (*T)(P, P, const L *, I *);
   Call c;
-  if (!begin_queue(&c, ctx)) return V(c.t, 123, T)(ctx, device, props, err);
+  if (!begin_queue(&c, ctx)) return V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, props, err);
   L all[64], had = 0, on_device = 0;
   int n = 0;
   for (const L *p = props; p && *p && n < 58; p += 2) {
@@ -579,8 +583,8 @@ static P h_CreateCommandQueueWithProperties(P ctx, P device, const L *props, I *
   all[n++] = had | 2;
   all[n] = 0;
   deep = 1;
-  P q = V(c.t, 123, T)(ctx, device, all, err);
-  if (!q) q = V(c.t, 123, T)(ctx, device, props, err); /* the driver may know better than we */
+  P q = V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, all, err);
+  if (!q) q = V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, props, err); /* the driver may know better than we */
   if (q && !on_device) new_queue(c.t, q, !(had & 2));
   deep = 0;
   return q;
@@ -594,6 +598,12 @@ typedef struct { const char *name; int64_t slot; P hook; } Hook;
 const Hook hooks[] = {FUNCTIONS(HOOK)};
 int number_of_hooks(void) { return NFN; }
 const Hook *hook_list(void) { return hooks; }
+#define KNOWN(name, slot) {#name, slot, 0},
+/* Every slot that we believe to know, up to an empty name: a loader can tell whether we are right. */
+const Hook *slot_list(void) {
+  static const Hook slots[] = {FUNCTIONS(KNOWN) ASKED(KNOWN){0, 0, 0}};
+  return slots;
+}
 
 /* Gives us a table and the vendor's functions; again after a restore is harmless. Returns 0 where there is no room. */
 int add_table(P at, P *vendor) {
@@ -659,7 +669,7 @@ void settle(uint64_t patience) {
   P flushed = 0;
   for (uint32_t i = head; i != tail; i++) { /* some drivers begin only when flushed */
     Pending *p = &pending[i & (PENDING - 1)];
-    if (p->event && p->queue != flushed) V(p->t, 46, One)(flushed = p->queue);
+    if (p->event && p->queue != flushed) V(p->t, Flush, One)(flushed = p->queue);
   }
   for (uint32_t last = tail; (int32_t)(last - head) > 0 && now() < until;)
     if (!harvest(1 << 30, 64)) {

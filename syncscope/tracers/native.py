@@ -91,6 +91,7 @@ def _open(path: Path) -> c.CDLL | None:
         return None
     u64 = c.c_uint64
     found.hook_list.restype = c.POINTER(Hook)
+    found.slot_list.restype = c.POINTER(Hook)
     found.add_table.argtypes = [c.c_void_p, c.c_void_p]
     found.start.argtypes = [c.c_int, u64, c.c_int]
     found.waits_of_this_thread.restype = c.POINTER(u64)

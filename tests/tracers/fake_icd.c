@@ -83,6 +83,7 @@ static I timer(P d, L *dev, L *host) {
   *dev = *host + clock_offset;
   return 0;
 }
+static I host_timer(P d, L *host) { return *host = now(), 0; }
 static P create_queue(P c, P d, L props, I *err) {
   if (err) *err = 0;
   if (refuse_profiling && props & 2) return 0;
@@ -98,7 +99,7 @@ P *setup(int icd2) {
   table[3] = device_info, table[9] = create_queue, table[11] = nothing, table[12] = queue_info;
   table[39] = kernel_info, table[41] = wait, table[42] = event_info, table[43] = retain, table[44] = release;
   table[45] = profiling, table[46] = nothing, table[47] = nothing, table[48] = read_buffer, table[59] = ndrange;
-  table[141] = timer;
+  table[140] = timer, table[141] = host_timer;
   Object *all[] = {&platform, &device, &context, &queue, &kernel};
   for (int i = 0; i < 5; i++) all[i]->table = icd2 ? tag : table, all[i]->tagged = table;
   queue.props = 2;

@@ -1,5 +1,7 @@
 """Plain pyopencl programs on a real driver: every kind of command, whoever made the queue."""
 
+import ctypes
+import itertools
 import linecache
 import threading
 from collections import Counter
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from syncscope.model.trace import DEVICE, Flag, Kind, Trace
+from syncscope.tracers import icd
 from syncscope.tracers.session import Session
 
 
@@ -23,6 +26,25 @@ def queue(pocl: Any) -> Any:
 
 def buffer(pocl: Any, size: int = 4096) -> Any:
     return pocl.cl.Buffer(pocl.context, pocl.cl.mem_flags.READ_WRITE, size)
+
+
+def test_the_loader_calls_the_slots_that_we_know_by_name(pocl: Any, hook: Any) -> None:
+    """An object whose table holds 149 functions of ours: each says which slot the loader went through."""
+    called: list[int] = []
+    kind = ctypes.CFUNCTYPE(ctypes.c_int)
+    functions = [kind(lambda slot=slot: called.append(slot) or 0) for slot in range(icd.SLOTS)]
+    table = (ctypes.c_void_p * icd.SLOTS)(*(ctypes.cast(f, ctypes.c_void_p).value for f in functions))
+    fake = (ctypes.c_void_p * 2)(ctypes.addressof(table), ctypes.addressof(table))
+    listed = (ctypes.c_void_p * 1)(ctypes.addressof(fake))
+    loader = ctypes.CDLL(icd.loaders()[0])
+    slots = map(hook.slot_list().__getitem__, itertools.count())
+    known = list(itertools.takewhile(lambda slot: slot.name, slots))
+    for function in known:
+        call = getattr(loader, f"cl{function.name.decode()}")
+        first = (1, listed) if function.name == b"WaitForEvents" else (ctypes.c_void_p(ctypes.addressof(fake)),)
+        call(*first, *[ctypes.c_void_p(0)] * 11)
+    assert len(known) > 50
+    assert called == [function.slot for function in known]
 
 
 def test_kernels_copies_and_the_line_that_waits(pocl: Any, queue: Any) -> None:
