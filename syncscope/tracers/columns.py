@@ -37,7 +37,10 @@ class Builder:
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Adds events one by one."""
-        part = Trace.of(events)
+        self.add_trace(Trace.of(events))
+
+    def add_trace(self, part: Trace) -> None:
+        """Adds all events of a trace, as they are."""
         block = {column: getattr(part, column) for column in COLUMNS}
         for column, table in TABLES.items():
             numbers = np.append(self.numbers(column, getattr(part, table)), -1)

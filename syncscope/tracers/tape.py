@@ -21,10 +21,10 @@ import numpy as np
 
 from syncscope.errors import UserError
 from syncscope.model.trace import DEVICE, Kind, Lane, Trace
-from syncscope.tracers import cuda, driver_reads, opencl, reads, spool
+from syncscope.tracers import cuda, marks, opencl, reads, spool
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.journal import Journal, add_rows
-from syncscope.tracers.shapes import Shapes
+from syncscope.tracers.operators import Operators
 
 _tape: Tape | None = None
 _numbers = itertools.count(1)
@@ -37,12 +37,10 @@ class Tape:
     def __init__(self, folder: Path | None) -> None:
         self.users = 0
         self._rescued = folder is not None  # whoever gave the folder looks at what is left in it
-        self.shapes_wanted = 0  # windows that want to know what operators were given
         self.began = time.monotonic_ns()
         self.journal = Journal(folder)
-        self._shapes = Shapes(self.journal.fact)
+        self.operators = Operators(self.journal)
         self.opencl = opencl.Recording(folder)
-        self._queue: Any = None
         self._dry = reads.pretend is not None
         try:
             self.opencl.start()
@@ -63,27 +61,7 @@ class Tape:
             self.profiled.start()
         elif self.profiled is not None:
             self.profiled.anchor()
-        module = sys.modules.get("syncscope.kernels.queue")
-        if module is not None and self._queue is None:
-            self._queue = module
-            module.observers.append(self._operated)
-
-    def _operated(
-        self,
-        name: str,
-        start: int,
-        end: int,
-        fallback: bool,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        result: Any,
-    ) -> None:
-        """Called after each operator on its thread, hundreds of times in a step."""
-        local = reads.local
-        detail = self._shapes.number(name, args, kwargs, result) if self.shapes_wanted else 0
-        self.journal.operator(name, start, end, fallback, local.thread, detail)
-        if local.waits.value != local.seen:
-            driver_reads.explain(name, start, end, fallback)
+        self.operators.listen()
 
     @property
     def files(self) -> list[Path]:
@@ -124,8 +102,7 @@ class Tape:
         reads.sinks.remove(self.journal.read)
         reads.regions.remove(self.journal.annotation)
         reads.modules_wanted -= 1
-        if self._queue is not None:
-            self._queue.observers.remove(self._operated)
+        self.operators.stop()
         if self.profiled is not None:
             self.profiled.stop()
         self.opencl.stop()
@@ -142,7 +119,7 @@ class Window:
                 _tape = Tape(folder)
             self.tape = _tape
             self.tape.users += 1
-            self.tape.shapes_wanted += record_shapes
+            self.tape.operators.want_shapes(+record_shapes)
         self._record_shapes = record_shapes
         self._number = next(_numbers)
         self._step = first_step
@@ -161,7 +138,7 @@ class Window:
         now = time.monotonic_ns()
         with _lock:
             self.tape.users -= 1
-            self.tape.shapes_wanted -= self._record_shapes
+            self.tape.operators.want_shapes(-self._record_shapes)
             if not self.tape.users:
                 _tape = None
             whole = self.tape.so_far(self._number)
@@ -191,9 +168,8 @@ def assemble(
 
         meta.setdefault("origin_ns", header["origin_ns"] - (header["monotonic_ns"] - origin))
         meta["monotonic_ns"] = origin
-        if path.suffix == ".rows":
-            add_rows(builder, records, origin, lane, only)
-        else:
+        add_rows(builder, records, origin, lane, only)
+        if path.suffix != ".rows":
             facts = opencl.add_records(builder, records, header["functions"], origin, lane)
             said += facts.pop("notes")
             meta |= facts
@@ -202,7 +178,8 @@ def assemble(
         said += facts.pop("notes")
         for key, value in facts.items():
             meta[key] = meta[key] | value if isinstance(meta.get(key), dict) else (meta.get(key) or value)
-    return builder.trace(host=platform.node(), recorder="syncscope", notes=said, **meta)
+    found = builder.trace(host=platform.node(), recorder="syncscope", notes=said, **meta)
+    return marks.placed(found)
 
 
 def cut(trace: Trace, began: int, ended: int | None) -> Trace:

@@ -134,7 +134,11 @@ def _uploaded(original: Callable[..., Any], tensor: Any, args: Any, kwargs: Any)
     if reads.local.inside:
         return original(tensor, *args, **kwargs)
     start = monotonic_ns()
-    result = original(tensor, *args, **kwargs)
+    reads.local.inside = True
+    try:
+        result = original(tensor, *args, **kwargs)
+    finally:
+        reads.local.inside = False
     if not result.is_cpu and not (kwargs.get("non_blocking") and tensor.is_pinned()):
         frame, end = sys._getframe(2), monotonic_ns()
         reads.tell("to_device", frame, reads.here(frame), start, end, int(tensor.nbytes))

@@ -1,0 +1,87 @@
+"""Waits inside of CUDA's operators that no function of ours stands for: torch tells of each, at the line that called.
+
+`torch.cuda.set_sync_debug_mode("warn")` has every operation of torch that waits send a Python warning, from the line whose
+call it was, after the call. We take those warnings out before anybody sees them. What one of our own readers is noting is
+known already; the rest (`torch.tensor(..., device=)`, an index on the host, `_grouped_mm`) is noted as MARK: a place and a
+moment, which `marks` gives its operator. The waits of a backward pass are told at its end, on the thread that called it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from time import monotonic_ns
+from typing import Any, SupportsIndex
+
+from syncscope.tracers import reads
+from syncscope.tracers.marks import MARK
+
+SAYS = "called a synchronizing"  # CUDA operation, or HIP
+WARN = 1  # of torch's modes: 0 says nothing, 2 raises
+
+
+def _torch(torch: Any) -> None:
+    if not (torch.version.cuda or torch.version.hip) or not torch.cuda.is_available():
+        return
+    if torch.cuda.get_sync_debug_mode():
+        return  # the program has chosen: its warnings, or its errors, are its own
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the mode is a prototype
+        torch._C._cuda_set_sync_debug_mode(WARN)
+    reads.undo(functools.partial(_off, torch))
+    reads.replace(warnings, "filters", _Filters(warnings.filters))
+    reads.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
+
+
+def _off(torch: Any) -> None:
+    if torch.cuda.get_sync_debug_mode() == WARN:
+        torch._C._cuda_set_sync_debug_mode(0)
+
+
+class _Filters(list[Any]):
+    """The filters of warnings, with ours first whoever changes them: a program that ignores warnings, or raises them, is
+    not to do so with ours."""
+
+    OURS = ("always", re.compile(SAYS), UserWarning, None, 0)
+
+    def __init__(self, filters: Iterable[Any] = ()) -> None:
+        super().__init__([self.OURS, *(f for f in filters if f != self.OURS)])
+
+    def insert(self, index: SupportsIndex, item: Any) -> None:
+        super().insert(max(1, index.__index__()), item)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return _Filters(found) if isinstance(index, slice) else found
+
+    def __setitem__(self, index: Any, items: Any) -> None:
+        super().__setitem__(index, _Filters(items) if isinstance(index, slice) else items)
+
+
+def _showing(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(original)
+    def show(message: Any) -> None:
+        if str(message.message).startswith(SAYS):
+            _heard()
+        else:
+            original(message)
+
+    return show
+
+
+def _heard() -> None:
+    if reads.local.inside:
+        return
+    frame = sys._getframe(2)
+    seen = reads.here(frame)
+    for guard in reads.guards:
+        guard(MARK, seen)
+    if reads.sinks:
+        now = monotonic_ns()
+        reads.tell(MARK, frame, seen, now, now)
+
+
+reads.when_imported("torch", _torch)

@@ -1,0 +1,176 @@
+"""Waits inside of CUDA's operators: torch's own warnings as reads, and the operators they are given."""
+
+import functools
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import syncscope
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Kind, Lane, Trace
+from syncscope.tracers.guard import SyncError
+from syncscope.tracers.marks import MARK, placed
+
+torch = pytest.importorskip("torch")
+TOLD = "called a synchronizing CUDA operation (Triggered internally at CUDAFunctions.cpp:162.)"
+
+
+@pytest.fixture
+def modes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A torch with a CUDA device, as far as its debug mode goes; the modes it was set to."""
+    seen = [0]
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr("syncscope.tracers.cuda.wanted", lambda: False)
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: seen[-1])
+    monkeypatch.setattr(torch._C, "_cuda_set_sync_debug_mode", seen.append, raising=False)
+    return seen
+
+
+wait_inside_an_operator = functools.partial(
+    warnings.warn, TOLD
+)  # C, as torch: the frame is that of the line that calls
+
+
+def test_a_wait_that_nothing_of_ours_stands_for_has_its_line(modes: list[int]) -> None:
+    with warnings.catch_warnings(record=True) as others, syncscope.watch() as watch:
+        assert modes == [0, 1]
+        line = here()
+        wait_inside_an_operator()
+        wait_inside_an_operator()
+        warnings.warn("something else", stacklevel=1)
+    wait_inside_an_operator_of_nobody()
+    assert modes == [0, 1, 0]
+    assert [(found.op, found.count, found.place.line - line) for found in watch.lines if found.place] == [
+        (MARK, 1, 1),
+        (MARK, 1, 2),
+    ]
+    assert [str(w.message) for w in others] == ["something else"]
+
+
+def here() -> int:
+    return sys._getframe(1).f_lineno
+
+
+def wait_inside_an_operator_of_nobody() -> None:
+    """Outside of a recording the warning is the program's own again."""
+    with pytest.warns(UserWarning, match="called a synchronizing"):
+        warnings.warn(TOLD, stacklevel=1)
+
+
+@pytest.mark.parametrize("action", ["error", "ignore"])
+def test_filters_of_the_program_neither_raise_nor_hide_ours(modes: list[int], action: str) -> None:
+    with syncscope.watch() as watch:
+        with warnings.catch_warnings():
+            warnings.simplefilter(action)
+            wait_inside_an_operator()
+            if action == "error":
+                with pytest.raises(UserWarning, match="another"):
+                    warnings.warn("another", stacklevel=1)
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            warnings.filterwarnings(action, category=UserWarning)
+            wait_inside_an_operator()
+    assert watch.count == 2
+
+
+def test_a_mode_that_the_program_chose_is_left_alone(modes: list[int]) -> None:
+    modes.append(2)
+    with syncscope.watch() as watch, pytest.warns(UserWarning, match="called a synchronizing"):
+        wait_inside_an_operator()
+    assert modes == [0, 2]
+    assert watch.count == 0
+
+
+def test_the_wait_of_a_known_read_is_not_told_twice(modes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    def item(self: object) -> float:
+        wait_inside_an_operator()
+        return 1.0
+
+    monkeypatch.setattr(torch.Tensor, "item", item)
+    with syncscope.watch(dry=True) as watch:
+        loss = torch.nn.Linear(2, 1)(torch.ones(1, 2)).sum()
+        loss.item()
+    assert [(line.op, line.count) for line in watch.lines] == [("item", 1)]
+
+
+def test_what_is_forbidden_raises_at_its_line(modes: list[int]) -> None:
+    with syncscope.forbid_syncs(dry=False), pytest.raises(SyncError, match=f"{Path(__file__).name}"):
+        wait_inside_an_operator()
+
+
+MAIN, AUTOGRAD = Lane(1, 1, label="MainThread"), Lane(1, 2)
+
+
+def events(drawing: str, lane: Lane, kinds: dict[str, tuple[Kind, str]], unit: int = 10_000) -> list[Event]:
+    """`a--a` is an event of kind and name `kinds["a"]` over so many units; a single letter takes one."""
+    found = []
+    for letter, (kind, name) in kinds.items():
+        for drawn in re.finditer(f"{letter}(-+{letter})?", drawing):
+            place = Place("train.py", 7) if name == MARK else None
+            duration = 0 if name == MARK else len(drawn[0]) * unit
+            found.append(
+                Event(kind, name, lane, drawn.start() * unit, duration, place=place, column=4 if place else -1)
+            )
+    return found
+
+
+def reads_of(*parts: list[Event]) -> list[tuple[str, Lane, int, int]]:
+    trace = placed(Trace.of([e for part in parts for e in part]))
+    return [
+        (e.name, e.lane, e.start // 10_000, -(-e.end // 10_000))
+        for e in trace
+        if e.kind == Kind.READ and e.place == Place("train.py", 7)
+    ]
+
+
+def test_a_mark_gets_the_operator_before_it() -> None:
+    """
+    operators   a------a   b--b
+    driver         c
+    mark                 m        the copy is the first operator's
+    """
+    kinds = {"a": (Kind.OP, "aten::to"), "b": (Kind.OP, "aten::mm"), "m": (Kind.READ, MARK)}
+    driver = events("   c", MAIN, {"c": (Kind.CALL, "cudaMemcpyAsync")})
+    found = reads_of(events("a------a   b--b", MAIN, kinds), driver, events("         m", MAIN, kinds))
+    assert found == [("to", MAIN, 0, 9)]
+
+
+def test_marks_of_a_backward_pass_go_to_its_threads() -> None:
+    """
+    main      a--a              m     a: no wait of its own
+    driver
+    autograd        b--b  d--d
+    driver           c     c          both waits are the line's that called backward
+    """
+    kinds = {
+        "a": (Kind.OP, "aten::mul"),
+        "b": (Kind.OP, "aten::index_put_"),
+        "d": (Kind.OP, "aten::nonzero"),
+        "e": (Kind.OP, "autograd::engine::evaluate_function: IndexBackward0"),
+        "m": (Kind.READ, MARK),
+    }
+    found = reads_of(
+        events("a--a              m", MAIN, kinds),
+        events("                  m", MAIN, kinds),
+        events("     e----e        ", AUTOGRAD, kinds),
+        events("      b--b  d--d   ", AUTOGRAD, kinds),
+        events("       c     c     ", AUTOGRAD, {"c": (Kind.CALL, "cudaStreamSynchronize")}),
+    )
+    assert found == [("index_put_", AUTOGRAD, 6, 10), ("nonzero", AUTOGRAD, 12, 16)]
+
+
+def test_a_mark_in_a_known_read_is_dropped_and_one_without_operators_stays() -> None:
+    """
+    read      r------r
+    operator   a--a
+    driver      c
+    mark             m  then a second, of a trace without operators
+    """
+    kinds = {"a": (Kind.OP, "aten::item"), "r": (Kind.READ, "item"), "m": (Kind.READ, MARK)}
+    driver = events("  c", MAIN, {"c": (Kind.CALL, "cudaStreamSynchronize")})
+    assert reads_of(events("r------r", MAIN, kinds), events(" a--a   m", MAIN, kinds), driver) == []
+    assert reads_of(events("      m", MAIN, kinds)) == [(MARK, MAIN, 6, 6)]
