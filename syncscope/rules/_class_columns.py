@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
 from syncscope.rules._function import Function
 from syncscope.rules._positions import positions
 from syncscope.rules._proofs import ELEMENTWISE, is_mask
@@ -27,6 +28,42 @@ CAST = {"long", "int", "to", "type"}
 CHANGES = (
     "{0} is a new tensor; what was computed for the kept rows is computed for all rows and columns: more work where few "
     "are kept, and it must be finite there or gradients become NaN; a class out of range is left out instead of raising"
+)
+OF_ROWS = (
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def quality_loss(pred: torch.Tensor, label: torch.LongTensor, score: torch.Tensor):
+            prob = pred.sigmoid()
+            loss = F.binary_cross_entropy_with_logits(pred, torch.zeros_like(pred), reduction="none") * prob.pow(2)
+            good = (label >= 0) & (label < pred.size(1))
+            pos = good.nonzero().squeeze(1)  # !
+            pos_label = label[pos].long()
+            scale = score[pos] - prob[pos, pos_label]
+            loss[pos, pos_label] = F.binary_cross_entropy_with_logits(
+                pred[pos, pos_label], score[pos], reduction="none"
+            ) * scale.abs().pow(2)
+            return loss.sum(dim=1)
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def quality_loss(pred: torch.Tensor, label: torch.LongTensor, score: torch.Tensor):
+            prob = pred.sigmoid()
+            loss = F.binary_cross_entropy_with_logits(pred, torch.zeros_like(pred), reduction="none") * prob.pow(2)
+            good = (label >= 0) & (label < pred.size(1))
+            hit = good[:, None] & (label[:, None] == torch.arange(loss.shape[1], device=loss.device))
+            loss = torch.where(hit, F.binary_cross_entropy_with_logits(
+                pred, score[:, None].expand_as(loss), reduction="none"
+            ) * (score[:, None] - prob).abs().pow(2), loss)
+            return loss.sum(dim=1)
+        """,
+        Safety.UNSAFE,
+        "pred: finite[n, 4]; label: label[n] < 4; score: finite[n]",
+    ),
 )
 
 

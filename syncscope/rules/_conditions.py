@@ -7,8 +7,10 @@ import ast
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules._function import Function
+from syncscope.rules._guards import is_elif
+from syncscope.rules._loss_per_element import per_element
+from syncscope.rules._masked_reduction import reduced, supposed
 from syncscope.rules._proofs import is_mask, no_dimensions, one_value, same_shape
-from syncscope.rules.unique import is_elif
 
 BOTH = (
     "both ways are computed on every pass and must be of one dtype, and NaN or inf in the gradient of the way not taken "
@@ -65,6 +67,8 @@ def holes(test: ast.expr) -> dict[str, ast.expr]:
 
 def alike(function: Function, a: ast.expr, b: ast.expr) -> bool:
     """Whether two values are tensors that `where` may mix: of one shape, or one of them a number written out."""
+    if waits(function, a) or waits(function, b):
+        return False
     one, other = function.fact(a), function.fact(b)
     if function.constant(a) is not None and other.is_tensor:
         return other.dtype is Dtype.FLOAT
@@ -75,6 +79,12 @@ def alike(function: Function, a: ast.expr, b: ast.expr) -> bool:
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
         return False
     return (no_dimensions(function, a) and no_dimensions(function, b)) or same_shape(function, a, b)
+
+
+def waits(function: Function, way: ast.expr) -> bool:
+    """Whether a way waits itself: it is not computed without need, and may raise where the condition keeps it from running."""
+    inside = {id(n) for n in ast.walk(way)}
+    return any(id(s.node) in inside for s in function.sites)
 
 
 def chosen(site: Site, function: Function) -> Fix | None:
@@ -102,6 +112,27 @@ def chosen(site: Site, function: Function) -> Fix | None:
     return draft.fix("let the device choose", Safety.UNSAFE, BOTH)
 
 
+def unless_empty(site: Site, function: Function) -> Fix | None:
+    """`x[m].max() if m.any() else 0`, or the same with `if`: the fix of the selection, which needs no question."""
+    test = test_of(site, function)
+    choice = function.parent(test) if test is not None else None
+    if not isinstance(choice, (ast.If, ast.IfExp)) or choice.test is not test:
+        return None
+    inside = {id(n) for n in ast.walk(choice)}
+    taken = [s for s in function.sites if s.op == "mask_read" and id(s.node) in inside]
+    for one in taken:
+        if not isinstance(one.node, ast.Subscript):
+            continue
+        found = (
+            per_element(one, function)
+            or reduced(one, function, one.node.value, one.node.slice)
+            or supposed(one, function)
+        )
+        if found is not None and any(e.span == function.view.span(choice) for e in found.edits):
+            return found
+    return None
+
+
 def added(site: Site, function: Function, statement: ast.If, test: ast.expr) -> Fix | None:
     """`if t: total += a` [`else: total += b`] as `total += torch.where(t, a, b)`; b is 0 where there is none."""
     yes, no = statement.body[0], statement.orelse[0] if statement.orelse else None
@@ -117,6 +148,8 @@ def added(site: Site, function: Function, statement: ast.If, test: ast.expr) -> 
         or not function.same(no.target, yes.target)
         or not function.pure(no.value)
     ):
+        return None
+    if waits(function, yes.value):
         return None
     condition = predicate(test, function)
     other = no.value if isinstance(no, ast.AugAssign) else None

@@ -16,6 +16,7 @@ from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 from syncscope.rules._function import Unfit
+from syncscope.rules._splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
 
 if TYPE_CHECKING:
     from syncscope.rules._function import Function
@@ -28,25 +29,11 @@ IMPORTS = {
     "nn": "from torch import nn",
     "math": "import math",
 }
-ATOMS = (
-    cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Integer, cst.Float, cst.List, cst.Dict, cst.Set, cst.SimpleString,
-    cst.FormattedString, cst.ListComp, cst.DictComp, cst.SetComp,
-)  # fmt: skip
-DELIMITED = (
-    cst.Arg,
-    cst.Index,
-    cst.Element,
-    cst.Slice,
-    cst.DictElement,
-    cst.Assign,
-)  # what they hold needs no parentheses
 Part = ast.expr | cst.BaseExpression | str
-Left = cst.CSTNode
 Nodes = dict[tuple[int, int], cst.BaseExpression]
 PREAMBLE = re.compile(
     rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
 )  # the linter writes c0ding for what it has decoded
-PLAIN = cst.Module([])  # writes single nodes down
 
 
 def parse(function: Function, statement: ast.stmt | None) -> Nodes:
@@ -102,11 +89,11 @@ class Draft:
         statement = self.function.statement(origin)
         if origin.lineno == origin.end_lineno or statement is None:
             return node
-        return cast(cst.BaseExpression, node.visit(_WriteOut(self.function.indent(statement))))
+        return cast(cst.BaseExpression, node.visit(WriteOut(self.function.indent(statement))))
 
     def indented(self, expr: ast.expr, indent: str) -> cst.BaseExpression:
         """The libcst node of an expression that moves to a block of another indentation."""
-        return cast(cst.BaseExpression, self._node(expr).visit(_WriteOut(indent)))
+        return cast(cst.BaseExpression, self._node(expr).visit(WriteOut(indent)))
 
     def _node(self, expr: ast.expr) -> cst.BaseExpression:
         span, statement = self.view.span(expr), self.function.statement(expr)
@@ -135,7 +122,7 @@ class Draft:
             tree = cst.parse_expression(filled)
         except cst.ParserSyntaxError:
             tree = cst.parse_module(filled)
-        fill = _Fill(self, nodes)
+        fill = Fill(nodes, MODULES, self.called)
         changed = tree.visit(fill)
         assert isinstance(changed, cst.CSTNode)
         if id(changed) in fill.wrapped:
@@ -153,7 +140,7 @@ class Draft:
 
     def swapped(self, expr: ast.expr, instead: dict[ast.expr, Part]) -> cst.BaseExpression:
         """An expression of the function with some of its own parts replaced."""
-        swap = _Swap({self._node(old): self._in_brackets(old, self._part(new)) for old, new in instead.items()})
+        swap = Swap({self._node(old): self._in_brackets(old, self._part(new)) for old, new in instead.items()})
         return self._movable(cast(cst.BaseExpression, self._node(expr).visit(swap)), expr)
 
     def _in_brackets(self, old: ast.expr, new: cst.BaseExpression) -> cst.BaseExpression:
@@ -323,107 +310,3 @@ class Draft:
         if self.function.binds(found) or found in self.function.parameters:
             raise Unfit(f"{found} is something else here")
         return found
-
-
-def spaced(args: list[cst.Arg], new: cst.Arg, before: cst.BaseParenthesizableWhitespace) -> tuple[cst.Arg, cst.Arg]:
-    """The last argument of a call, and one that comes after it, laid out as the others are."""
-    last = args[-1]
-    if isinstance(last.comma, cst.Comma):  # one argument a line, a comma after the last
-        return last.with_changes(comma=cst.Comma(whitespace_after=before)), new.with_changes(comma=last.comma)
-    gap: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" ")
-    if len(args) > 1 and isinstance(args[-2].comma, cst.Comma):
-        gap = args[-2].comma.whitespace_after
-    if isinstance(gap, cst.ParenthesizedWhitespace) and gap.first_line.comment is not None:
-        gap = before
-    return (
-        last.with_changes(comma=cst.Comma(whitespace_after=gap), whitespace_after_arg=cst.SimpleWhitespace("")),
-        new.with_changes(whitespace_after_arg=last.whitespace_after_arg),
-    )
-
-
-def bare(node: cst.BaseExpression) -> cst.BaseExpression:
-    """The expression without parentheses of its own, unless a line break or a comment hangs on them."""
-    if len(node.lpar) != 1 or isinstance(node, (cst.Tuple, cst.GeneratorExp)):
-        return node
-    inside = (node.lpar[0].whitespace_after, node.rpar[0].whitespace_before)
-    if not all(isinstance(space, cst.SimpleWhitespace) for space in inside):
-        return node
-    return node.with_changes(lpar=[], rpar=[])
-
-
-class _Fill(cst.CSTTransformer):
-    """Puts nodes into the holes of a template."""
-
-    def __init__(self, draft: Draft, nodes: dict[str, cst.BaseExpression]) -> None:
-        super().__init__()
-        self.draft = draft
-        self.nodes = nodes
-        self.labels: set[int] = set()  # ids of names that are attributes or keywords
-        self.wrapped: dict[int, tuple[cst.BaseExpression, cst.BaseExpression]] = {}  # by id: in parentheses, without
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.Attribute):
-            self.labels.add(id(node.attr))
-        elif isinstance(node, cst.Arg) and node.keyword is not None:
-            self.labels.add(id(node.keyword))
-        return True
-
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Left:  # type: ignore[override]  # a hole takes any expression
-        if isinstance(original_node, cst.Name) and id(original_node) not in self.labels:
-            return self._filled(original_node)
-        value = getattr(updated_node, "value", None)
-        if isinstance(updated_node, (*DELIMITED, cst.Assign)) and id(value) in self.wrapped:
-            wrapped, node = self.wrapped[id(value)]
-            bare = self.bare(wrapped) if isinstance(updated_node, cst.Assign) else node
-            if not isinstance(bare, (cst.GeneratorExp, cst.NamedExpr, cst.Tuple, cst.Yield)):
-                return updated_node.with_changes(value=bare)
-        return updated_node
-
-    def bare(self, wrapped: cst.BaseExpression) -> cst.BaseExpression:
-        """The node without the parentheses it was given, where no bracket around it holds its lines together."""
-        node = self.wrapped[id(wrapped)][1]
-        return wrapped if "\n" in PLAIN.code_for_node(node) else node
-
-    def _filled(self, name: cst.Name) -> cst.BaseExpression:
-        if name.value in MODULES:
-            return cst.parse_expression(self.draft.called(name.value))
-        node = bare(self.nodes.get(name.value, name))
-        if isinstance(node, ATOMS) or node.lpar:
-            return node
-        wrapped = node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-        self.wrapped[id(wrapped)] = (wrapped, node)
-        return wrapped
-
-
-class _WriteOut(cst.CSTTransformer):
-    """Turns the indentation that libcst adds by itself into white space of the lines."""
-
-    def __init__(self, indent: str) -> None:
-        super().__init__()
-        self.indent = indent
-
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Left:  # type: ignore[override]  # as libcst returns it
-        if isinstance(updated_node, cst.EmptyLine) and updated_node.indent:
-            space = (
-                self.indent + updated_node.whitespace.value if updated_node.comment else updated_node.whitespace.value
-            )
-            return updated_node.with_changes(indent=False, whitespace=cst.SimpleWhitespace(space))
-        if isinstance(updated_node, cst.ParenthesizedWhitespace) and updated_node.indent:
-            last = cst.SimpleWhitespace(self.indent + updated_node.last_line.value)
-            return updated_node.with_changes(indent=False, last_line=last)
-        return updated_node
-
-
-class _Swap(cst.CSTTransformer):
-    """Replaces nodes by others."""
-
-    def __init__(self, instead: dict[cst.BaseExpression, cst.BaseExpression]) -> None:
-        super().__init__()
-        self.old = tuple(instead)  # kept alive, so that no other node gets the id of one
-        self.instead = {id(old): new for old, new in instead.items()}
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        return id(node) not in self.instead
-
-    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Left:  # type: ignore[override]  # a hole takes any expression
-        return self.instead.get(id(original_node), updated_node)

@@ -1,13 +1,14 @@
-"""The function around a site, as a rewrite sees it: who encloses whom, what a name holds, what a call calls."""
+"""The function around a site, as a rewrite sees it: what a name holds, what a call calls, what can be moved."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact, Site, Value
+from syncscope.rules._enclosure import LOOPS, SCOPES, Enclosure
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from syncscope.rules._draft import Draft
     from syncscope.rules._view import View
 
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
 FREE_OF_EFFECTS = (
     ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List,
     ast.Compare, ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Starred,
@@ -43,12 +42,11 @@ class Op(NamedTuple):
         return self.args[position] if position < len(self.args) else self.keywords.get(keyword)
 
 
-class Function:
-    """A function of the user, or a module where code stands in none. Nodes are those of the file's `ast`."""
+class Function(Enclosure):
+    """A function of the user, or a module where code stands in none: what its names hold and its calls call."""
 
     def __init__(self, view: View, scope: ast.AST) -> None:
-        self.view = view
-        self.scope = scope
+        super().__init__(view, scope)
         self.parsed: dict[ast.stmt | None, dict[tuple[int, int], cst.BaseExpression]] = {}  # the draft's, by statement
         self.mended: frozenset[int] | None = None  # ids of selections that have a fix of their own, once
 
@@ -67,60 +65,6 @@ class Function:
     def fact(self, node: ast.expr) -> Fact:
         """What is known of an expression of this function."""
         return self.sites[0].fact_of(node) if self.sites else UNKNOWN
-
-    # who encloses whom
-
-    @cached_property
-    def _parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.scope) for child in ast.iter_child_nodes(node)}
-
-    def parent(self, node: ast.AST) -> ast.AST | None:
-        """The node directly around this one; None for the function itself and for nodes that are not in it."""
-        return self._parents.get(node)
-
-    def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around this one, from the inside out, the function itself last."""
-        at = self.parent(node)
-        while at is not None:
-            yield at
-            at = self.parent(at)
-
-    def statement(self, node: ast.AST) -> ast.stmt | None:
-        """The innermost statement that holds this node."""
-        if isinstance(node, ast.stmt):
-            return node
-        return next((n for n in self.around(node) if isinstance(n, ast.stmt)), None)
-
-    def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """The statements among which this one stands."""
-        parent = self.parent(statement)
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(parent, name, None)
-            if isinstance(block, list) and statement in block:
-                return block
-        return []
-
-    def indent(self, statement: ast.stmt) -> str:
-        """The white space before a statement that begins its line."""
-        start = self.view.starts[statement.lineno - 1]
-        return self.view.code[start : start + statement.col_offset].decode()
-
-    def alone(self, statement: ast.stmt) -> bool:
-        """Whether nothing else stands on the lines of a statement but a comment."""
-        span = self.view.span(statement)
-        rest = self.view.code[span.end :].split(b"\n", 1)[0].strip()
-        return not self.indent(statement).strip() and (not rest or rest.startswith(b"#"))
-
-    def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
-        """The innermost loop whose body this node runs in."""
-        child = node
-        for n in self.around(node):
-            if isinstance(n, SCOPES):
-                return None
-            if isinstance(n, LOOPS) and child in n.body:
-                return n
-            child = n
-        return None
 
     # what a name holds
 
@@ -269,16 +213,21 @@ class Function:
 
         Only where what the value is computed from stays as it is until then, and the assignment can be taken out.
         """
+        uses, assign = self.carried_uses(expr)
+        return (uses[0], assign) if len(uses) == 1 else (expr, None)
+
+    def carried_uses(self, expr: ast.expr) -> tuple[list[ast.expr], ast.Assign | None]:
+        """As `carried`, with all uses of the name."""
         assign = self.parent(expr)
         if not isinstance(assign, ast.Assign) or assign.value is not expr or len(assign.targets) != 1:
-            return expr, None
+            return [expr], None
         reads = self.seen_by(assign)
-        if len(reads) != 1 or isinstance(self.scope, ast.Module):
-            return expr, None
+        if not reads or isinstance(self.scope, ast.Module):
+            return [expr], None
         made_of = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
-        if not self.pure(expr) or not self.alone(assign) or any(self.disturbed(n, assign, reads[0]) for n in made_of):
-            return expr, None
-        return reads[0], assign
+        if not self.pure(expr) or not self.alone(assign) or any(self.disturbed(n, assign, reads[-1]) for n in made_of):
+            return [expr], None
+        return [*reads], assign
 
     def seen_by(self, assign: ast.Assign) -> list[ast.Name]:
         """The uses of a name that surely see this assignment `name = value`; none where it cannot be told of every use."""

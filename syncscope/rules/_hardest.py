@@ -80,6 +80,80 @@ OF_ROWS = (
         "error: normal[n, m]; label: label[n, m]; most: count",
     ),
 )
+OF_MASKS = (
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error = torch.where(label > 0, error, error.sigmoid()).flatten()
+            negative = error < 0.7
+            count = negative.sum() // 2
+            hard, _ = error[negative].topk(count)  # !
+            return hard.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error = torch.where(label > 0, error, error.sigmoid()).flatten()
+            negative = error < 0.7
+            count = negative.sum() // 2
+            hard = error.masked_fill(~negative, float("-inf")).flatten().sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+    ),
+)
+OF_READS = (
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            negative = label == 0
+            count = min(int((label > 0).sum()) * 3, int(negative.sum()))  # !
+            hard, _ = error.masked_fill(~negative, 0).topk(count)
+            return hard.sum() / (count + 1)
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            negative = label == 0
+            count = torch.minimum((label > 0).sum() * 3, negative.sum())
+            hard = error.masked_fill(~negative, 0).sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / (count + 1)
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            label = label.flatten()
+            count = (label > 0).sum().item()  # !
+            hard = error.flatten().sort(descending=True)[0][:count]
+            return hard.mean()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            label = label.flatten()
+            count = (label > 0).sum()
+            hard = error.flatten().sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / count
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+    ),
+)
 
 
 class Best(NamedTuple):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
 from syncscope.rules._function import Function
+from syncscope.rules._guards import Guard, guard_of, nothing
 from syncscope.rules._lengths import length, number_of_elements
 from syncscope.rules._proofs import elementwise, is_mask, same_rank, same_shape
 
@@ -18,22 +20,263 @@ if TYPE_CHECKING:
 LAST_BITS = "the sum may differ in its last bits, and overflows in half precision where the whole tensor's would"
 EMPTY = "an empty selection gives {0} and no error, and one of {0} only shares its gradient with what is left out"
 FINITE = "what is left out must be finite or its gradient is NaN"
-TEMPLATES = {  # (reduction, dtypes): code, what changes; nothing changes where that is empty
+TEMPLATES = {  # (reduction, dtypes): code with {m} for the mask and {out} for its opposite, what changes (SAFE if nothing)
     ("sum", (Dtype.BOOL, Dtype.INT)): ("torch.where({m}, {x}, 0).sum()", ""),
     ("sum", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0).sum()", LAST_BITS),
     ("mean", (Dtype.FLOAT, Dtype.UNKNOWN)): ("torch.where({m}, {x}, 0.0).sum() / {m}.sum()", LAST_BITS),
-    ("max", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("-inf")).max()', EMPTY.format("-inf")),
-    ("amax", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("-inf")).amax()', EMPTY.format("-inf")),
-    ("min", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("inf")).min()', EMPTY.format("inf")),
-    ("amin", (Dtype.FLOAT,)): ('{x}.masked_fill(~{m}, float("inf")).amin()', EMPTY.format("inf")),
+    ("max", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("-inf")).max()', EMPTY.format("-inf")),
+    ("amax", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("-inf")).amax()', EMPTY.format("-inf")),
+    ("min", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("inf")).min()', EMPTY.format("inf")),
+    ("amin", (Dtype.FLOAT,)): ('{x}.masked_fill({out}, float("inf")).amin()', EMPTY.format("inf")),
+    ("max", (Dtype.UNKNOWN,)): ('{x}.masked_fill({out}, float("-inf")).max()', EMPTY.format("-inf")),
+    ("min", (Dtype.UNKNOWN,)): ('{x}.masked_fill({out}, float("inf")).min()', EMPTY.format("inf")),
     ("count_nonzero", (Dtype.BOOL,)): ("({x} & {m}).count_nonzero()", ""),
     ("any", (Dtype.BOOL,)): ("({x} & {m}).any()", ""),
-    ("all", (Dtype.BOOL,)): ("({x} | ~{m}).all()", ""),
+    ("all", (Dtype.BOOL,)): ("({x} | {out}).all()", ""),
 }
+GUARDED = ("sum", "mean", "max", "amax", "min", "amin")  # of these a choice may ask first whether anything is selected
+COUNTED = "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it"
+OTHER_WORDS = "a mask that does not fit, or a division by zero that is left out, is reported in other words"
 EXACT = (
     ast.Compare, ast.Subscript, ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert,
     ast.USub, ast.cmpop, ast.expr_context,
 )  # fmt: skip  # what raises nothing, whatever the values are
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def spread(x: torch.Tensor):
+            x = x.float()
+            known = x[~torch.isnan(x)]  # !
+            mean = known.mean() if known.numel() > 0 else x.new_zeros(())
+            worst = known.max() if known.numel() > 0 else x.new_zeros(())
+            return mean, worst, len(known)
+        """,
+        """
+        import torch
+
+        def spread(x: torch.Tensor):
+            x = x.float()
+            known_mask = ~torch.isnan(x)
+            mean = torch.where(known_mask, x, 0.0).sum() / known_mask.sum().clamp(min=1)
+            worst = torch.where(known_mask.any(), x.masked_fill(~known_mask, float("-inf")).max(), x.new_zeros(()))
+            return mean, worst, known_mask.sum()
+        """,
+        Safety.UNSAFE,
+        "x: holes[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def worst(x: torch.Tensor, mask: torch.Tensor):
+            kept = mask > 0
+            return x[kept].max()  # !
+        """,
+        """
+        import torch
+
+        def worst(x: torch.Tensor, mask: torch.Tensor):
+            kept = mask > 0
+            return x.masked_fill(~kept, float("-inf")).max()
+        """,
+        Safety.SUGGEST,
+        "x: finite[n, m]; mask: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            large = error > 1
+            return error[large].mean()  # !
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            large = error > 1
+            return torch.where(large, error, 0.0).sum() / large.sum()
+        """,
+        Safety.UNSAFE,
+        "error: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            error = error.square()
+            large = error[error > 1]  # !
+            rest = error.mean()
+            return rest + large.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            error = error.square()
+            rest = error.mean()
+            return rest + torch.where(error > 1, error, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            d = x.abs()
+            good = ~torch.isnan(d)
+            return d[good].mean() if d[good].numel() > 0 else 0.0  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            d = x.abs()
+            good = ~torch.isnan(d)
+            return torch.where(good, d, 0.0).sum() / good.sum().clamp(min=1)
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            good = x > 0
+            near = x < 1
+            return near[good].any(), near[good].all()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            good = x > 0
+            near = x < 1
+            return (near & good).any(), (near | ~good).all()
+        """,
+        Safety.SAFE,
+        "x: float[...]",
+    ),
+    Example(
+        """
+        import torch
+
+        def accuracy(label: torch.LongTensor):
+            best = label.clone().relu()
+            known = label != -1
+            return (best[known] == label[known]).sum() / known.sum()  # !
+        """,
+        """
+        import torch
+
+        def accuracy(label: torch.LongTensor):
+            best = label.clone().relu()
+            known = label != -1
+            return torch.where(known, best == label, 0).sum() / known.sum()
+        """,
+        Safety.SAFE,
+        "label: label[...]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            known = x > 0
+            return ((x[known] - near[known]) * 2).abs().mean()  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            known = x > 0
+            return torch.where(known, ((x - near) * 2).abs(), 0.0).sum() / known.sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return torch.mean(torch.abs(guess[known] - depth[known]))  # !
+        """,
+        """
+        import torch
+
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return torch.where(known, torch.abs(guess - depth), 0.0).sum() / known.sum()
+        """,
+        Safety.UNSAFE,
+        "guess: finite[n, m]; depth: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(depth: torch.Tensor):
+            error = depth.square() - 1
+            error = error[depth > 0]  # !
+            return error.abs().mean()
+        """,
+        """
+        import torch
+
+        def loss(depth: torch.Tensor):
+            error = depth.square() - 1
+            return torch.where(depth > 0, error.abs(), 0.0).sum() / (depth > 0).sum()
+        """,
+        Safety.UNSAFE,
+        "depth: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            kept = label > 0
+            return error[kept].mean() if kept.any() else error.sum() * 0  # !
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            kept = label > 0
+            return torch.where(kept, error, 0.0).sum() / kept.sum().clamp(min=1)
+        """,
+        Safety.SUGGEST,
+        "error: finite[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.float()
+            return x[~torch.isnan(x)].max()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.float()
+            return x.masked_fill(torch.isnan(x), float("-inf")).max()
+        """,
+        Safety.UNSAFE,
+        "x: holes[n, m]",
+    ),
+)
 
 
 def supposed(site: Site, function: Function) -> Fix | None:
@@ -52,61 +295,127 @@ def supposed(site: Site, function: Function) -> Fix | None:
     return replace(found, safety=Safety.SUGGEST, changes=f"{x} must have the shape of {m}; {found.changes}")
 
 
+class Reduction(NamedTuple):
+    """`f(x[m]).sum()`, and the choice around it that asks whether there is anything to reduce."""
+
+    use: ast.expr  # the selection, or the name it was given
+    whole: ast.expr  # what is reduced: made element by element of selections
+    call: ast.expr
+    name: str
+    guard: Guard | None
+    template: str
+    changes: str  # nothing where nothing does
+    supposed: str = ""  # what must hold though it is not proved
+
+    @property
+    def node(self) -> ast.expr | ast.stmt:
+        """What is replaced."""
+        return self.guard.node if self.guard is not None else self.call
+
+
 def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False) -> Fix | None:
-    """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection."""
+    """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection.
+
+    Where the selection has a name, all that is done with it.
+    """
     taken = site.node
     if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)):
         return None
     inner = whole(site, function, taken, mask)
     if inner is taken and not fits and not same_rank(site, function, mask, base):
         return None
-    used, definition = function.carried(inner)
-    named = used
-    if definition is not None:
-        used = whole(site, function, named, mask, named)
-    outer = function.parent(used)
+    uses, definition = function.carried_uses(inner)
+    found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken)) is not None]
+    asked = {id(n) for r in found if r.guard is not None for n in ast.walk(r.guard.node.test)}
+    others = [use for use in uses if use not in [r.use for r in found] and id(use) not in asked]
+    lengths = [length(function, use) or number_of_elements(function, use) for use in others]
+    if not found or None in lengths:
+        return counted(function, taken, mask)
+    if not function.pure(mask) or not function.pure(base):
+        return None
+    draft = function.draft()
+    keeps: Part = mask
+    if definition is not None and len(uses) > 1 and not isinstance(mask, ast.Name):
+        keeps = function.fresh(f"{ast.unparse(definition.targets[0])}_mask")
+        draft.replace(definition, f"{keeps} = {{m}}", m=mask)
+    elif definition is not None:
+        draft.remove(definition)
+    opposite = keeps is mask and isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
+    out: Part = mask.operand if isinstance(mask, ast.UnaryOp) and opposite else ""
+    selected = [n for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)]
+    for r in found:
+        bases: dict[ast.expr, Part] = {n: n.value for n in selected}
+        dense: Part = base if inner is taken else draft.swapped(inner, bases)
+        if r.whole is not r.use:
+            more: dict[ast.expr, Part] = {
+                n: n.value for n in ast.walk(r.whole) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
+            }
+            dense = draft.swapped(r.whole, {**more, r.use: dense})
+        other = r.guard.other if r.guard is not None and r.guard.other is not None else "0.0"
+        template = r.template if opposite else r.template.replace("{out}", "~{m}")
+        draft.replace(r.node, template, m=keeps, out=out, x=dense, other=other)
+    for count in filter(None, lengths):
+        draft.replace(count, "{m}.sum()", m=keeps)
+    bases_of = [n.value for n in selected] if inner is not taken else [base]
+    if definition is None and exact(function, found[0], bases_of, mask, inner is taken):
+        return draft.fix("reduce all, with the mask inside", Safety.SAFE)
+    if definition is not None and len(uses) == 1 and found[0].whole is found[0].use:
+        last = function.statement(found[0].call)
+        calm = last is not None and function.quiet(definition, last)
+        if calm and exact(function, found[0], bases_of, mask, inner is taken):
+            return draft.fix("reduce all, with the mask inside", Safety.SAFE)
+    told = [*(r.supposed for r in found), *(r.changes for r in found), COUNTED if lengths else ""]
+    changes = "; ".join(dict.fromkeys(filter(None, told))) or OTHER_WORDS
+    floats = any(site.fact_of(r.whole).dtype in (Dtype.FLOAT, Dtype.UNKNOWN) for r in found)
+    if floats and (inner is not taken or any(r.whole is not r.use for r in found)):
+        changes = f"{changes}; {FINITE}"
+    if not fits and not all(same_rank(site, function, mask, b) for b in bases_of):
+        changes = f"{changes}; all must have the mask's shape"
+    tier = Safety.SUGGEST if any(r.supposed for r in found) else Safety.UNSAFE
+    return draft.fix("reduce all, with what is left out neutral", tier, changes)
+
+
+def exact(function: Function, r: Reduction, bases: list[ast.expr], mask: ast.expr, plain: bool) -> bool:
+    """Whether the reduction over all surely gives the same, and raises what was raised before."""
+    shaped = all(same_shape(function, mask, b) for b in bases)
+    return not r.changes and shaped and (plain or all(isinstance(n, EXACT) for n in ast.walk(r.whole)))
+
+
+def reduction(
+    site: Site, function: Function, use: ast.expr, mask: ast.expr, definition: ast.Assign | None, taken: ast.expr
+) -> Reduction | None:
+    """The reduction that ends what is made of one use of a selection."""
+    stands = use if definition is not None else None
+    inner = whole(site, function, use, mask, stands)
+    outer = function.parent(inner)
     call = function.parent(outer) if isinstance(outer, ast.Attribute) else outer
     op = function.op(call)
-    if op is None or op.base is not used or op.args or op.keywords:
-        return counted(function, taken, mask)
-    dtype = site.fact_of(used).dtype
+    if op is None or op.base is not inner or op.args or op.keywords or not isinstance(call, ast.expr):
+        return None
+    dtype = site.fact_of(inner).dtype
     found = next((value for (name, dtypes), value in TEMPLATES.items() if name == op.name and dtype in dtypes), None)
-    if found is None or not isinstance(call, ast.expr) or not function.pure(mask) or not function.pure(base):
-        return counted(function, taken, mask)
-    if op.name == "mean" and inner is taken and (guard := guarded(function, call, taken, mask)) is not None:
-        return zero_if_empty(function, guard, base, mask)
-    template, changes = found
-    draft = function.draft()
-    bases: dict[ast.expr, Part] = {
-        n: n.value for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
-    }
-    if definition is not None:
-        draft.remove(definition)
-    dense: Part = base if inner is taken else draft.swapped(inner, bases)
-    if used is not named:
-        more: dict[ast.expr, Part] = {
-            n: n.value for n in ast.walk(used) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
-        }
-        dense = draft.swapped(used, {named: dense, **more})
-    draft.replace(call, template, m=mask, x=dense)
-    selected = [b for b in bases.values() if isinstance(b, ast.expr)] if inner is not taken else [base]
-    proved = all(same_shape(function, mask, b) for b in selected)
-    statement = function.statement(call)
-    calm = definition is None or (statement is not None and function.quiet(definition, statement))
-    if (
-        not changes
-        and proved
-        and calm
-        and used is named
-        and all(isinstance(n, EXACT) for n in ast.walk(inner) if inner is not taken)
-    ):
-        return draft.fix("reduce all, with the mask inside", Safety.SAFE)
-    changes = changes or "a mask that does not fit, or a division by zero that is left out, is reported in other words"
-    if (inner is not taken or used is not named) and dtype in (Dtype.FLOAT, Dtype.UNKNOWN):
-        changes = f"{changes}; {FINITE}"
-    if not fits and not all(same_rank(site, function, mask, b) for b in selected):
-        changes = f"{changes}; all must have the mask's shape"
-    return draft.fix("reduce all, with what is left out neutral", Safety.UNSAFE, changes)
+    if found is None:
+        return None
+    guard = guard_of(function, call, mask, [use, taken]) if op.name in GUARDED else None
+    template, changes = found if guard is None else unless_empty(function, op.name, guard, *found)
+    unknown = dtype is Dtype.UNKNOWN and op.name in ("max", "min")  # ints have no inf
+    words = f"{function.view.text(inner)} must be floating point" if unknown else ""
+    return Reduction(use, inner, call, op.name, guard, template, changes, words)
+
+
+def unless_empty(function: Function, name: str, guard: Guard, template: str, changes: str) -> tuple[str, str]:
+    """What a reduction becomes with the choice around it, and what changes: `x[m].max() if m.any() else 0`."""
+    zero = nothing(function, guard.other)
+    if name == "mean":
+        template, changes = "torch.where({m}, {x}, 0.0).sum() / {m}.sum().clamp(min=1)", LAST_BITS
+    if name in ("max", "amax", "min", "amin"):
+        changes = "{x} must have elements".replace("{x}", "what the mask selects from")
+    if zero and name in ("sum", "mean"):
+        changes = f"{changes}; where nothing is selected it is a zero tensor, no Python number"
+    else:
+        template = f"torch.where({{m}}.any(), {template}, {{other}})"
+        changes = f"{changes}; where nothing is selected it is a tensor too, of the same dtype"
+    return guard.head + template, changes
 
 
 def whole(site: Site, function: Function, taken: ast.expr, mask: ast.expr, stands: ast.expr | None = None) -> ast.expr:
@@ -134,92 +443,5 @@ def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
     return draft.fix(
         "count the mask",
         Safety.UNSAFE,
-        "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it",
+        COUNTED,
     )
-
-
-def guarded(function: Function, mean: ast.expr, taken: ast.expr, mask: ast.expr) -> ast.IfExp | None:
-    """The `... if there is any else 0` around a mean."""
-    outer = function.parent(mean)
-    if not isinstance(outer, ast.IfExp) or outer.body is not mean or not nothing(function, outer.orelse):
-        return None
-    test = outer.test
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)):
-        if function.constant(test.comparators[0]) != 0:
-            return None
-        test = test.left
-    asked = function.op(test)
-    if asked is not None and asked.name in ("any", "sum", "count_nonzero") and function.same(asked.base, mask):
-        return outer
-    if asked is not None and asked.name in ("numel", "nelement") and function.same(asked.base, taken):
-        return outer
-    if isinstance(test, ast.Call) and function.dotted(test.func) == "len" and function.same(test.args[0], taken):
-        return outer
-    return None
-
-
-def nothing(function: Function, node: ast.expr) -> bool:
-    """Whether a value is zero: written out, a tensor of it, or `x.sum() * 0`, which is zero if x is finite."""
-    if function.constant(node) is not None:
-        return function.constant(node) == 0
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        one, other = function.constant(node.left), function.constant(node.right)
-        sides = (node.right if one == 0 else node.left if other == 0 else None,)
-        return any(side is not None and function.fact(side).ndim == 0 for side in sides)
-    op = function.op(node)
-    if op is None:
-        return False
-    if op.name == "tensor":
-        return function.constant(op.base) == 0
-    shape = op.args[0] if op.name == "new_zeros" and op.args else op.base if op.name == "zeros" else None
-    return isinstance(shape, ast.Tuple) and not shape.elts
-
-
-def zero_if_empty(function: Function, guard: ast.IfExp, base: ast.expr, mask: ast.expr) -> Fix | None:
-    """`x[m].mean() if m.any() else 0` without asking."""
-    draft = function.draft()
-    draft.replace(guard, "torch.where({m}, {x}, 0.0).sum() / {m}.sum().clamp(min=1)", m=mask, x=base)
-    return draft.fix(
-        "sum all, and divide by the count or one",
-        Safety.UNSAFE,
-        f"{LAST_BITS}; where nothing is selected it is a zero tensor, no Python number",
-    )
-
-
-def indexed_once(site: Site, function: Function, better: frozenset[int]) -> Fix | None:
-    """One `nonzero` instead of one wait for each use of the same mask. `better`: ids of nodes that have another fix."""
-    mask = site.node.slice if isinstance(site.node, ast.Subscript) else None
-    if not isinstance(mask, ast.Name) or (definition := function.definition(mask)) is None:
-        return None
-    uses = [
-        s.node
-        for s in function.sites
-        if s.op in ("mask_read", "mask_write")
-        and isinstance(s.node, ast.Subscript)
-        and id(s.node) not in better
-        and function.same(s.node.slice, mask)
-        and is_mask(s.fact_of(s.node.slice))
-        and function.definition(s.node.slice) is definition
-    ]
-    if len(uses) < 2 or site.node not in uses:
-        return None
-    first = function.statement(uses[0])
-    block = function.block(definition)
-    while first is not None and first not in block:
-        first = next((n for n in function.around(first) if isinstance(n, ast.stmt)), None)
-    if first is None or function.disturbed(mask.id, definition, uses[-1]):
-        return None
-    fact = site.fact_of(mask)
-    if fact.ndim == 0:
-        return None
-    fresh = isinstance(definition.value, (ast.Compare, ast.BinOp, ast.UnaryOp))  # shares its memory with nothing
-    fits = fresh and all(same_shape(function, use.slice, use.value) for use in uses)
-    draft = function.draft()
-    index = function.fresh(f"{mask.id}_index")
-    draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
-    for use in uses:
-        draft.replace(use.slice, index)
-    title = f"look for the true elements of {mask.id} once, not {len(uses)} times"
-    if fits and fact.ndim is not None:
-        return draft.fix(title, Safety.SAFE)
-    return draft.fix(title, Safety.UNSAFE, "a mask whose shape does not fit is not always reported")

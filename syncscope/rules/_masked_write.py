@@ -6,8 +6,34 @@ import ast
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
 from syncscope.rules._function import Function
 from syncscope.rules._proofs import elementwise, is_mask, same_rank
+
+OF_READS = (
+    Example(
+        """
+        import torch
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            goal[found, label[found]] = 1.0  # !
+            return goal
+        """,
+        """
+        import torch
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            goal.masked_fill_(found[:, None] & (label[:, None] == torch.arange(goal.shape[1], device=goal.device)), 1.0)
+            return goal
+        """,
+        Safety.UNSAFE,
+        "scores: finite[n, 4]; label: label[n] < 4",
+    ),
+)
 
 
 def chosen(site: Site, function: Function) -> Fix | None:

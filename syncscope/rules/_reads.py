@@ -7,9 +7,83 @@ from collections.abc import Sequence
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
 from syncscope.rules._function import Function
 
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum().item()  # !
+            return x.sum() / max(found, 1)
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum()
+            return x.sum() / found.clamp(min=1)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import math
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            if not math.isfinite(loss.item()):  # !
+                raise ValueError("the loss is gone")
+            return loss
+        """,
+        """
+        import math
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            torch._assert_async(torch.isfinite(loss), 'not math.isfinite(loss.item())')
+            return loss
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import math
+        import sys
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            value = loss.item()  # !
+            if not math.isfinite(value):
+                print(f"the loss is {value}")
+                sys.exit(1)
+            if torch.isnan(x).any().item():  # !
+                raise ValueError("no numbers")
+            return loss
+        """,
+        """
+        import math
+        import sys
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            torch._assert_async(torch.isfinite(loss), 'not math.isfinite(value)')
+            torch._assert_async(~torch.isnan(x).any(), 'torch.isnan(x).any().item()')
+            return loss
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+)
 
 
 def tensor_read(node: ast.AST | None, function: Function) -> ast.expr | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rules import Example
 from syncscope.rules._function import Function
 from syncscope.rules._reads import tensor_read
 from syncscope.rules.unique import simple
@@ -16,6 +17,125 @@ KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
 ONE_KIND = "all must be of one dtype and live on one device"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            low = x.min().item()  # !
+            high = x.max().item()  # !
+            return low, high
+        """,
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            low, high = torch.stack((x.min(), x.max())).tolist()
+            return low, high
+        """,
+        Safety.SAFE,
+        "x: int[...]",
+    ),
+    Example(
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            x, y = x.exp(), x.cos()
+            low, high = x.mean().item(), y.mean().item()  # !
+            return low, high
+        """,
+        """
+        import torch
+
+        def extremes(x: torch.Tensor):
+            x, y = x.exp(), x.cos()
+            low, high = torch.stack((x.mean(), y.mean())).tolist()
+            return low, high
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            loss, norm = x.sigmoid().mean(), x.float().norm()
+            return {"loss": loss.item(), "norm": norm.item() / 2}  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            loss, norm = x.sigmoid().mean(), x.float().norm()
+            loss_value, norm_value = torch.stack((loss, norm)).tolist()
+            return {"loss": loss_value, "norm": norm_value / 2}
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def watch(x: torch.Tensor, y: torch.Tensor, value: int):
+            return x.mean().item(), y.mean().item(), y.mean().item() + value  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor, y: torch.Tensor, value: int):
+            mean_value, mean_value_2, mean_value_3 = torch.stack((x.mean(), y.mean(), y.mean())).tolist()
+            return mean_value, mean_value_2, mean_value_3 + value
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; y: finite[n]; value: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def losses(x: torch.Tensor):
+            parts = {"error": x.square().mean(), "size": x.abs().mean()}
+            every = [part.item() for part in parts.values()]  # !
+            named = {name: part.item() for name, part in parts.items()}  # !
+            return every, named
+        """,
+        """
+        import torch
+
+        def losses(x: torch.Tensor):
+            parts = {"error": x.square().mean(), "size": x.abs().mean()}
+            every = torch.stack(tuple(parts.values())).tolist()
+            named = dict(zip(parts, torch.stack(tuple(parts.values())).tolist()))
+            return every, named
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def values(parts: dict[str, torch.Tensor]):
+            read = {}
+            for name, part in parts.items():
+                read[name] = part.item()  # !
+            return read
+        """,
+        """
+        import torch
+
+        def values(parts: dict[str, torch.Tensor]):
+            read = {}
+            read.update(zip(parts, torch.stack(tuple(parts.values())).tolist()))
+            return read
+        """,
+        Safety.UNSAFE,
+    ),
+)
 
 
 def stacked(site: Site, function: Function) -> Fix | None:

@@ -20,7 +20,7 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
 from syncscope.rules._class_columns import all_columns
-from syncscope.rules._masked_reduction import indexed_once
+from syncscope.rules._index_once import indexed_once
 from syncscope.rules._masked_write import chosen, one_column
 from syncscope.rules.boolean_mask_read import with_own_fix
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._reads_later import logged_rarely, only_where_logged
+from syncscope.rules._logging import logged_rarely
+from syncscope.rules._read_where_used import only_where_logged
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING

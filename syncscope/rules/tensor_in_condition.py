@@ -10,15 +10,23 @@ Fix safety
 Where both ways end in tensors, `torch.where` lets the device choose: unsafe, because both ways are then computed on every
 pass, and where the way not taken gives NaN or inf in its gradient, `where` passes NaN on. A check that only raises can
 become `torch._assert_async`: it is suggested, not applied, because the error comes later, from the device, and is always a
-RuntimeError.
+RuntimeError. Whether a mask selects anything need not be asked: a sum over nothing is zero, a mean is divided by the count or
+one, and of a maximum the device chooses: unsafe, because the result is then always a tensor.
 """
 
 from __future__ import annotations
 
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._conditions import checked_later, chosen, chosen_at_return, chosen_in_expression, unguarded
+from syncscope.rules import Example, Family, Function, Severity, View, _guards
+from syncscope.rules._conditions import (
+    checked_later,
+    chosen,
+    chosen_at_return,
+    chosen_in_expression,
+    unguarded,
+    unless_empty,
+)
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
@@ -173,6 +181,18 @@ EXAMPLES = (
             return x * 2
         """
     ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor, m: torch.BoolTensor):
+            total = x.sum()
+            if m.any():  # !
+                total += x[m].std()
+            return total
+        """
+    ),
+    *_guards.EXAMPLES,
 )
 
 
@@ -184,7 +204,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
     return (
-        chosen(site, function)
+        unless_empty(site, function)
+        or chosen(site, function)
         or chosen_at_return(site, function)
         or chosen_in_expression(site, function)
         or unguarded(site, function)

@@ -19,6 +19,7 @@ import ast
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._guards import is_elif
 from syncscope.rules._lengths import length, number_of_elements
 
 FAMILY = Family.SHAPE
@@ -148,12 +149,3 @@ def simple(function: Function, statement: ast.stmt, node: ast.expr) -> bool:
         if isinstance(n, conditional):
             return False
     return True
-
-
-def is_elif(function: Function, statement: ast.If) -> bool:
-    """Whether this is the `elif` of another `if`: nothing can be put before it."""
-    parent = function.parent(statement)
-    if not isinstance(parent, ast.If) or parent.orelse != [statement]:
-        return False
-    at = function.view.span(statement).start
-    return function.view.code[at : at + 4] == b"elif"

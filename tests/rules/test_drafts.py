@@ -147,7 +147,7 @@ def test_no_fix_for_indices_that_are_more_than_a_mask(body: str) -> None:
         "    return x[x].sum()\n",  # perhaps indices
         "    y = x[x > 1]\n    return y, len(y)\n",  # the shape escapes
         "    return x[x > 1].sum(0)\n",
-        "    return x[x > 1].max()\n",  # perhaps of ints, which know no -inf
+        "    return x.long()[x > 1].max()\n",  # of ints, which know no -inf
         "    return F.cross_entropy(x[m], y, reduction='none')\n",
         "    return F.cross_entropy(x[m], y[~m])\n",
         "    return F.dropout(x[x > 1]).sum()\n",

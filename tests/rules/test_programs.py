@@ -119,7 +119,9 @@ def bodies(draw: st.DrawFn) -> str:
 
 
 def program(body: str) -> str:
-    return f"{HEAD}{SIGNATURE}    m, out, total, k, turns = x > 0, [], 0.0, 0, 0\n{body}\n    return x, y, t, out, total\n"
+    return (
+        f"{HEAD}{SIGNATURE}    m, out, total, k, turns = x > 0, [], 0.0, 0, 0\n{body}\n    return x, y, t, out, total\n"
+    )
 
 
 def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) -> None:

@@ -1,16 +1,17 @@
-"""Losses over what a mask selects, in fixed shapes."""
+"""Cross-entropy over what a mask selects: what is left out is ignored instead."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
 from syncscope.rules._function import Function
-from syncscope.rules._positions import Rows, rows_of
-from syncscope.rules._proofs import is_mask, same_rank
+from syncscope.rules._loss_calls import Loss, Selection, enclosing_loss, reduction, selection, setting, undone
+from syncscope.rules._positions import rows_of
+from syncscope.rules._proofs import same_rank
 
 if TYPE_CHECKING:
     from syncscope.rules._draft import Part
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 CROSS_ENTROPY = {
     "torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss", "torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss",
     "torch.nn.modules.loss.CrossEntropyLoss",
-}  # fmt: skip
-PER_ELEMENT = {
-    "torch.nn.functional.mse_loss", "torch.nn.functional.l1_loss", "torch.nn.functional.smooth_l1_loss",
-    "torch.nn.functional.huber_loss", "torch.nn.functional.binary_cross_entropy_with_logits",
-}  # fmt: skip
+}  # fmt: skip  # fmt: skip
 IGNORED = -100  # the default of `ignore_index`
 IGNORING = (
     "the sum may differ in its last bits, and logits that are NaN where they are left out make gradients NaN; "
@@ -101,160 +98,86 @@ OF_ROWS = (
         "logits: finite[n, 4]; target: label[n] < 4",
     ),
 )
+OF_MASKS = (
+    Example(
+        """
+        import torch
+        from torch import nn
 
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            keep = target != -1
+            scores = logits.permute(0, 2, 3, 1)
+            chosen = keep.unsqueeze(-1).expand_as(scores)
+            return nn.CrossEntropyLoss()(scores[chosen].view(-1, 4), target[keep])  # !
+        """,
+        """
+        import torch
+        from torch import nn
 
-class Loss(NamedTuple):
-    """A call of a loss."""
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            return nn.CrossEntropyLoss(ignore_index=-1)(logits, target)
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4, h, w]; target: label[n, h, w] < 4",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
 
-    name: str
-    call: ast.Call  # with the input and the target
-    settings: ast.Call  # with reduction, weight, ...: the same call, or the one that made the module
-    input: ast.expr
-    target: ast.expr
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            good = (target > 0) & (target < 3)
+            return F.cross_entropy(
+                logits[good],  # !
+                target[good],  # !
+                reduction="sum",
+            )
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
 
+        def loss(logits: torch.Tensor, target: torch.LongTensor):
+            good = (target > 0) & (target < 3)
+            return F.cross_entropy(
+                logits.flatten(0, -2),
+                torch.where(good, target, -100).flatten(),
+                reduction="sum",
+                ignore_index=-100,
+            )
+        """,
+        Safety.UNSAFE,
+        "logits: finite[n, 4]; target: label[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+        from torch import nn
 
-class Selection(NamedTuple):
-    """`base[mask]`, or `base[rows]` with the rows of a mask."""
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss()
 
-    base: ast.expr
-    mask: ast.expr
-    gone: list[ast.AST]  # expressions that made it and are not needed without it
-    rows: Rows | None = None
-    cast: bool = False  # `base[mask].long()`
+            def loss(self, logits: torch.Tensor, labels: torch.LongTensor):
+                active = labels.view(-1) != -100
+                return self.criterion(logits.view(-1, 4)[active], labels.view(-1)[active])  # !
+        """,
+        """
+        import torch
+        from torch import nn
 
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = nn.CrossEntropyLoss()
 
-def enclosing_loss(node: ast.AST, function: Function, names: set[str]) -> Loss | None:
-    """The loss of which this is an argument, directly, through a reshape or through a name that is used once."""
-    for _ in range(2):
-        for outer in function.around(node):
-            if isinstance(outer, ast.stmt):
-                break
-            if isinstance(outer, ast.Call) and (loss := as_loss(outer, function, names)) is not None:
-                return loss
-        statement = function.statement(node)
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            return None
-        reads = function.reads(statement.targets[0].id)
-        if len(reads) != 1 or function.definition(reads[0]) is not statement:
-            return None
-        node = reads[0]
-    return None
-
-
-def as_loss(call: ast.Call, function: Function, names: set[str]) -> Loss | None:
-    """A call as a loss with an input and a target."""
-    settings = call
-    if isinstance(call.func, ast.Call):
-        settings = call.func
-    elif isinstance(call.func, ast.Name) and isinstance(made := function.value(call.func), ast.Call):
-        settings = made
-    elif isinstance(call.func, ast.Attribute) and (kept := function.maker(call.func)) is not None:  # self.criterion
-        settings = kept
-    name = function.dotted(settings.func)
-    keywords = {k.arg: k.value for k in call.keywords}
-    arguments = [*call.args, *(keywords[k] for k in ("input", "target") if k in keywords)]
-    if name is None or name not in names or len(arguments) < 2 or None in keywords:
-        return None
-    return Loss(name, call, settings, arguments[0], arguments[1])
-
-
-def setting(loss: Loss, name: str) -> ast.expr | None:
-    """What a loss was told by keyword."""
-    return next((k.value for k in loss.settings.keywords if k.arg == name), None)
-
-
-def reduction(loss: Loss) -> str | None:
-    """How a loss is reduced: "mean", "sum" or "none"; None where that cannot be seen."""
-    if any(k.arg is None for k in loss.settings.keywords) or setting(loss, "reduce") or setting(loss, "size_average"):
-        return None
-    if len(loss.settings.args) > (2 if loss.settings is loss.call else 0):
-        return None
-    node = setting(loss, "reduction")
-    if node is None:
-        return "mean"
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
-
-
-def selection(expr: ast.expr, site: Site, function: Function) -> Selection | None:
-    """An argument as what a mask selects: `x[m]`, or over classes `x[m.unsqueeze(-1).expand_as(x)].view(-1, classes)`."""
-    gone: list[ast.AST] = []
-    defined = function.definition(expr)
-    if defined is not None:
-        if len(function.reads(getattr(expr, "id", ""))) != 1:
-            return None
-        gone.append(defined.value)
-        expr = defined.value
-    op = function.op(expr)
-    cast = op is not None and op.name == "long" and not op.args and not op.keywords
-    if op is not None and cast:
-        expr = op.base
-        op = function.op(expr)
-    flat = (
-        op is not None and op.name in ("view", "reshape") and len(op.args) == 2 and function.constant(op.args[0]) == -1
-    )
-    if op is not None and flat:
-        expr = op.base
-    if not isinstance(expr, ast.Subscript):
-        return None
-    mask = expr.slice
-    if (rows := rows_of(function, mask)) is not None and not flat:
-        gone.append(rows.statement.value)
-        mask = rows.mask
-    elif not is_mask(site.fact_of(mask)):
-        return None
-    if flat:
-        spread = function.op(function.value(mask))
-        if (
-            spread is None
-            or spread.name != "expand_as"
-            or not spread.args
-            or not function.same(spread.args[0], expr.value)
-        ):
-            return None
-        inner = unsqueezed(spread.base, function)
-        if inner is None:
-            return None
-        gone += [mask, spread.base]
-        mask = inner
-    if defined is not None and undone([expr], function, defined, site.node):
-        return None
-    return Selection(expr.value, mask, gone, rows, cast)
-
-
-def unsqueezed(expr: ast.expr, function: Function) -> ast.expr | None:
-    """What got one dimension more at its end: `m.unsqueeze(-1)` or `m[..., None]`."""
-    op = function.op(expr)
-    if op is not None and op.name == "unsqueeze" and len(op.args) == 1 and function.constant(op.args[0]) == -1:
-        return op.base
-    if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Tuple) and len(expr.slice.elts) == 2:
-        dots, none = expr.slice.elts
-        if (
-            isinstance(dots, ast.Constant)
-            and dots.value is ...
-            and isinstance(none, ast.Constant)
-            and none.value is None
-        ):
-            return expr.value
-    return None
-
-
-def undone(exprs: list[ast.expr], function: Function, start: ast.AST, end: ast.AST) -> bool:
-    """Whether anything that these expressions are made of may have changed between two nodes."""
-    names = {n.id for e in exprs for n in ast.walk(e) if isinstance(n, ast.Name)}
-    return any(function.disturbed(name, start, end) for name in names)
-
-
-def classes_second(expr: ast.expr, function: Function) -> ast.expr | None:
-    """X where `expr` is X with its classes moved from the second place to the last: what the loss wants is X itself."""
-    op = function.op(function.value(expr))
-    if op is None or op.keywords:
-        return None
-    order = [function.constant(a) for a in op.args]
-    if op.name == "permute" and order == [0, *range(2, len(order)), 1] and len(order) >= 3:
-        return op.base
-    if op.name in ("movedim", "moveaxis") and order == [1, -1]:
-        return op.base
-    return None
+            def loss(self, logits: torch.Tensor, labels: torch.LongTensor):
+                return self.criterion(logits.view(-1, 4), labels.view(-1))
+        """,
+        Safety.UNSAFE,
+    ),
+)
 
 
 def of_rows(site: Site, function: Function) -> Fix | None:
@@ -353,23 +276,14 @@ def compared(t: Selection, function: Function) -> ast.expr | None:
     return b if function.same(a, t.base) and isinstance(function.constant(b), int) else None
 
 
-def per_element(site: Site, function: Function) -> Fix | None:
-    """`mse_loss(x[m], t[m])` over everything, then only what the mask keeps."""
-    loss = enclosing_loss(site.node, function, PER_ELEMENT)
-    how = reduction(loss) if loss is not None else None
-    if loss is None or how not in ("mean", "sum") or loss.settings is not loss.call or setting(loss, "weight"):
+def classes_second(expr: ast.expr, function: Function) -> ast.expr | None:
+    """X where `expr` is X with its classes moved from the second place to the last: what the loss wants is X itself."""
+    op = function.op(function.value(expr))
+    if op is None or op.keywords:
         return None
-    x, t = selection(loss.input, site, function), selection(loss.target, site, function)
-    if x is None or t is None or x.gone or t.gone or not function.same(x.mask, t.mask) or not function.pure(x.mask):
-        return None
-    if not same_rank(site, function, x.mask, x.base) or not same_rank(site, function, t.mask, t.base):
-        return None
-    draft = function.draft()
-    each = draft.call(loss.call, {loss.input: x.base, loss.target: t.base}, reduction='"none"')
-    template = "torch.where({m}, {each}, 0.0).sum()" + (" / {m}.sum()" if how == "mean" else "")
-    draft.replace(loss.call, template, m=x.mask, each=each)
-    return draft.fix(
-        "compute all, keep what the mask selects",
-        Safety.UNSAFE,
-        "the sum may differ in its last bits, and what is left out must be finite or its gradient is NaN",
-    )
+    order = [function.constant(a) for a in op.args]
+    if op.name == "permute" and order == [0, *range(2, len(order)), 1] and len(order) >= 3:
+        return op.base
+    if op.name in ("movedim", "moveaxis") and order == [1, -1]:
+        return op.base
+    return None

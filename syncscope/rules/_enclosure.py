@@ -1,0 +1,85 @@
+"""A function's nodes by place: who encloses whom, which statements stand side by side, which loop repeats what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from syncscope.rules._view import View
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+class Enclosure:
+    """The nodes of a function, or of a module where code stands in none; they are those of the file's `ast`."""
+
+    def __init__(self, view: View, scope: ast.AST) -> None:
+        self.view = view
+        self.scope = scope
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.scope) for child in ast.iter_child_nodes(node)}
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node directly around this one; None for the function itself and for nodes that are not in it."""
+        return self._parents.get(node)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around this one, from the inside out, the function itself last."""
+        at = self.parent(node)
+        while at is not None:
+            yield at
+            at = self.parent(at)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The innermost statement that holds this node."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next((n for n in self.around(node) if isinstance(n, ast.stmt)), None)
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements among which this one stands."""
+        parent = self.parent(statement)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        return []
+
+    def indent(self, statement: ast.stmt) -> str:
+        """The white space before a statement that begins its line."""
+        start = self.view.starts[statement.lineno - 1]
+        return self.view.code[start : start + statement.col_offset].decode()
+
+    def alone(self, statement: ast.stmt) -> bool:
+        """Whether nothing else stands on the lines of a statement but a comment."""
+        span = self.view.span(statement)
+        rest = self.view.code[span.end :].split(b"\n", 1)[0].strip()
+        return not self.indent(statement).strip() and (not rest or rest.startswith(b"#"))
+
+    def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
+        """The innermost loop whose body this node runs in."""
+        child = node
+        for n in self.around(node):
+            if isinstance(n, SCOPES):
+                return None
+            if isinstance(n, LOOPS) and child in n.body:
+                return n
+            child = n
+        return None
+
+    def sometimes(self, node: ast.AST, loop: ast.AST) -> bool:
+        """Whether a node runs on some passes of a loop only: under an `if` in it."""
+        child = node
+        for n in self.around(node):
+            if n is loop:
+                return False
+            if isinstance(n, ast.If) and (child in n.body or child in n.orelse):
+                return True
+            child = n
+        return False
