@@ -170,7 +170,7 @@ def check_source(source: Source, config: Config) -> Checked:
         said, at = [unparsable(path, deep, source)], [None]
     except ValueError as error:  # a null byte, before Python 3.12
         said, at = [unparsable(path, SyntaxError(str(error), (path, 1, 1, "")), source)], [None]
-    comments = suppressions.comments(source, tree)
+    comments = suppressions.comments(source)
     stand, silent, unused = suppressions.apply(said, comments)
     here = {id(finding): site for finding, site in zip(said, at, strict=True)}
     nested = cache(too_deep)  # a function is asked about once, however many findings are in it

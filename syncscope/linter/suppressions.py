@@ -1,12 +1,12 @@
 """`# syncscope: allow[rule] reason` and `# noqa`: findings that somebody looked at and lets stand.
 
-A comment at the end of a line speaks of the statement that the line belongs to; on a line of its own, of the next statement.
+A comment at the end of a line speaks of the logical line that it belongs to (a statement over all its lines, the head of a
+compound one); on a line of its own, of the next.
 `# noqa` silences all rules, `# noqa: item-read` one; both as other linters read them. Unused `allow` comments are reported.
 """
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import tokenize
@@ -23,7 +23,9 @@ NOQA = re.compile(r"#\s*noqa(?P<rules>:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGN
 MAYBE_OURS = re.compile(
     rb"#\s*noqa(?!:[ \t]*[a-z]+\d+(?:[ \t,]+[a-z]+\d+)*[ \t]*(?:#|\r?$))", re.IGNORECASE | re.MULTILINE
 )
-UNUSED = "unused-allow"
+HEADS = {"else:", "finally:", "try:"}
+LONGEST = len("finally:")
+LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +48,57 @@ def ours(code: bytes) -> bool:
     return b"syncscope:" in code
 
 
-def comments(source: Source, tree: ast.Module | None) -> list[Comment]:
+def comments(source: Source) -> list[Comment]:
     """The suppressions of a file. Tokenises it only where its bytes look as if there were one."""
     code = source.code
     if b"syncscope:" not in code and not MAYBE_OURS.search(code):
         return []
-    reach = statements(tree) if tree else []
+    lines, written = logical_lines(code)
     found = []
-    for token in tokens(code):
-        if token.type != tokenize.COMMENT:
-            continue
-        line, column = token.start
+    for text, (line, column), number in written:
         for pattern, ours in ((ALLOW, True), (NOQA, False)):
-            if match := pattern.search(token.string):
+            for match in pattern.finditer(text):
                 row = source.starts[line - 1]
                 before = code[row:].split(b"\n", 1)[0].decode()[:column]
-                start = row + len((before + token.string[: match.start()]).encode())
+                start = row + len((before + text[: match.start()]).encode())
                 end = start + len(match[0].rstrip().encode())
                 named = frozenset(re.findall(r"[\w-]+", match["rules"] or ""))
-                first, last = target(reach, line, alone=not before.strip())
-                found.append(Comment(first, last, named, Span(start, end), ours))
+                first, last = lines[number] if number < len(lines) else (line, line)
+                found.append(Comment(min(first, line), last, named, Span(start, end), ours))
     return found
+
+
+def logical_lines(code: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, tuple[int, int], int]]]:
+    """The first and last line of each logical line: a simple statement, or the head of a compound one; and the comments of the
+    file, each with its place and the number of the logical line it speaks of.
+
+    That is the one it ends or stands in; on a line of its own it is the next that is more than `else:`.
+    """
+    lines: list[tuple[int, int]] = []
+    written: list[tuple[str, tuple[int, int], int]] = []
+    above: list[tuple[str, tuple[int, int]]] = []  # comments on lines of their own, whose line has not come yet
+    first, last, words = 0, 0, ""
+    for token in tokens(code):
+        if token.type not in LAYOUT:
+            last = token.start[0]
+        if token.type == tokenize.COMMENT:
+            if first:
+                written.append((token.string, token.start, len(lines)))
+            else:
+                above.append((token.string, token.start))
+        elif token.type == tokenize.NEWLINE:
+            if words not in HEADS:
+                written += [(*comment, len(lines)) for comment in above]
+                above = []
+            lines.append((first or last, last))
+            first, words = 0, ""
+        elif token.type not in LAYOUT:
+            first = first or token.start[0]
+            words += token.string if len(words) < LONGEST else ""
+    written += [(*comment, len(lines)) for comment in above]
+    if first:  # a comment at the end of the file takes the place of the end of its line
+        lines.append((first, last))
+    return lines, written
 
 
 def tokens(code: bytes) -> Iterable[tokenize.TokenInfo]:
@@ -75,50 +107,6 @@ def tokens(code: bytes) -> Iterable[tokenize.TokenInfo]:
         yield from tokenize.tokenize(io.BytesIO(code).readline)
     except (tokenize.TokenError, SyntaxError):
         return
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Reach:
-    """The lines of a simple statement, or of the head of a compound one; between `end` and `last` its colon may stand."""
-
-    first: int
-    end: int
-    last: int
-
-
-def statements(tree: ast.Module) -> list[Reach]:
-    """Where each statement is, in order."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt):
-            end = last = node.end_lineno or node.lineno
-            body = getattr(node, "body", getattr(node, "cases", None))
-            if body:
-                inner = body[0].pattern if isinstance(body[0], ast.match_case) else body[0]
-                last = max(node.lineno, min(last, inner.lineno - 1))
-                end = max([node.lineno, *(n for n in head_lines(node) if n <= last)])
-            found.append(Reach(node.lineno, end, last))
-    return sorted(found)
-
-
-def head_lines(node: ast.stmt) -> Iterable[int]:
-    """The lines on which the expressions in the head of a compound statement end."""
-    for name, value in ast.iter_fields(node):
-        if name not in ("body", "orelse", "finalbody", "handlers", "cases"):
-            for part in value if isinstance(value, list) else [value]:
-                if isinstance(part, ast.AST):
-                    yield from (c.end_lineno or 0 for c in ast.walk(part) if isinstance(c, ast.expr))
-
-
-def target(reach: Sequence[Reach], line: int, alone: bool) -> tuple[int, int]:
-    """The lines that a comment on this line speaks of; `alone` if there is nothing else on the line."""
-    inside = [r for r in reach if r.first <= line <= (r.end if alone else r.last)]
-    if inside:
-        nearest = max(inside)
-        return nearest.first, nearest.last
-    if alone:
-        return next(((r.first, r.last) for r in reach if r.first > line), (line, line))
-    return line, line
 
 
 def apply(findings: Iterable[Finding], found: Sequence[Comment]) -> tuple[list[Finding], list[Finding], list[Comment]]:
@@ -139,33 +127,39 @@ def removal(code: bytes, comment: Comment) -> Fix:
     line = code.rfind(b"\n", 0, start) + 1
     stop = code.find(b"\n", end)
     stop = len(code) if stop < 0 else stop
-    if not code[end:stop].strip():
-        start = line + len(code[line:start].rstrip(b" \t"))
+    if rest := code[end:stop].strip():  # another comment
+        end = code.index(rest, end)
+    else:
+        start = line + len(code[line:start].rstrip())
         end = stop - code[:stop].endswith(b"\r")
-        if start == line or not code[line:start].strip():
-            start, end = line, min(stop + 1, len(code))
+        if start == line:
+            above = code[:line].removesuffix(b"\n").removesuffix(b"\r")
+            if not above.endswith(b"\\"):
+                end = min(stop + 1, len(code))
+            elif stop == len(code):  # at the end of a file nothing may be continued
+                start = len(above[:-1].rstrip())
     return Fix("remove the comment", (Edit(Span(start, end), ""),), Safety.SAFE)
 
 
 def additions(source: Source, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
-    """An `allow` for each of these lines' rules: behind the statement's last line, or in the `allow` that is there."""
-    reach = statements(ast.parse(source.code))
+    """An `allow` for each of these lines' rules: at the end of the logical line, or in the `allow` that speaks of it."""
+    lines, _ = logical_lines(source.code)
+    there = [c for c in comments(source) if c.ours and c.rules]
     wanted: dict[int, set[str]] = {}
     for line, rules in by_line.items():
-        ends = [r.end for r in reach if r.first <= line <= r.end]
-        wanted.setdefault(ends[-1] if ends else line, set()).update(rules)
+        last = next((end for first, end in lines if first <= line <= end), line)
+        wanted.setdefault(last, set()).update(rules)
     edits = []
     for line, missing in sorted(wanted.items()):
-        start = source.starts[line - 1]
-        row = source.code[start:].split(b"\n", 1)[0].rstrip(b"\r")
-        names = sorted(missing)
-        match = ALLOW.search(row.decode())
-        if match and match["rules"] is not None:
-            at = start + len(row.decode()[: match.end("rules")].encode())
-            had = re.findall(r"[\w-]+", match["rules"])
-            more = "".join(f", {name}" for name in names if name not in had)
-            edits.append(Edit(Span(at, at), more))
+        if joined := next((c for c in there if c.first <= line <= c.last), None):
+            text = source.code[joined.span.start : joined.span.end].decode()
+            match = ALLOW.match(text)
+            assert match is not None
+            at = joined.span.start + len(text[: match.end("rules")].encode())
+            edits.append(Edit(Span(at, at), "".join(f", {name}" for name in sorted(missing - joined.rules))))
         else:
-            text = f"  # syncscope: allow[{', '.join(names)}]" + (f" {reason}" if reason else "")
+            start = source.starts[line - 1]
+            row = source.code[start:].split(b"\n", 1)[0].rstrip(b"\r")
+            text = f"  # syncscope: allow[{', '.join(sorted(missing))}]" + (f" {reason}" if reason else "")
             edits.append(Edit(Span(start + len(row.rstrip()), start + len(row)), text))
     return edits
