@@ -171,6 +171,80 @@ def segmentation(torch: Any, device: Any) -> Step:
     return run
 
 
+# Written after the model was settled, and predicted once before anything was changed for them: docs/price.md has both figures.
+
+
+def boolean_mask(torch: Any, device: Any) -> Step:
+    """A loss over the positions that a mask keeps, whose number only the device knows; without, weights of nought and one."""
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 16)).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    x, y = torch.randn(256, 256).to(device), torch.randn(256, 16).to(device)
+    known = (torch.rand(256, 16) < 0.6).to(device)
+
+    def run(reads: bool) -> None:
+        optimizer.zero_grad()
+        out = net(x)
+        if reads:
+            loss = ((out[known] - y[known]) ** 2).mean()
+        else:
+            loss = torch.where(known, (out - y) ** 2, 0.0).sum() / known.sum()
+        loss.backward()
+        optimizer.step()
+        work(6)
+
+    return run
+
+
+def clipping(torch: Any, device: Any) -> Step:
+    """Gradients scaled to a norm that the host reads to decide, as Python `if` or as a clamp on the device."""
+    torch.manual_seed(2)
+    layers = [m for _ in range(3) for m in (torch.nn.Linear(320, 320), torch.nn.Tanh())]
+    net = torch.nn.Sequential(*layers).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    x, y = torch.randn(160, 320).to(device), torch.randn(160, 320).to(device)
+
+    def run(reads: bool) -> None:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        total = torch.stack([p.grad.norm() for p in net.parameters()]).norm()
+        if reads:
+            norm = total.item()
+            if norm > 1e-4:
+                for p in net.parameters():
+                    p.grad.mul_(1e-4 / norm)
+        else:
+            scale = (1e-4 / total).clamp(max=1.0)
+            for p in net.parameters():
+                p.grad.mul_(scale)
+        work(8)
+        optimizer.step()
+
+    return run
+
+
+def evaluation(torch: Any, device: Any) -> Step:
+    """Eight batches are classified, each prediction goes to the CPU at once; without, all of them in one copy at the end."""
+    torch.manual_seed(3)
+    net = torch.nn.Sequential(torch.nn.Linear(384, 768), torch.nn.ReLU(), torch.nn.Linear(768, 64)).to(device)
+    batches = [torch.randn(96, 384).to(device) for _ in range(8)]
+
+    def run(reads: bool) -> None:
+        found = []
+        with torch.no_grad():
+            for x in batches:
+                best = net(x).argmax(1)
+                found.append(best.cpu() if reads else best)
+                work(1.5)
+            if reads:
+                torch.cat(found)
+            else:
+                torch.cat(found).cpu()
+
+    return run
+
+
 LOOPS = {
     "host-bound": host_bound,
     "device-bound": device_bound,
@@ -179,6 +253,9 @@ LOOPS = {
     "logging": logging_reads,
     "two-optimizers": two_optimizers,
     "segmentation": segmentation,
+    "boolean-mask": boolean_mask,
+    "clipping": clipping,
+    "evaluation": evaluation,
 }
 
 

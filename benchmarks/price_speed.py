@@ -13,11 +13,10 @@ import time
 import numpy as np
 
 from syncscope import kineto
-from syncscope.analysis.layout import Layout
+from syncscope.analysis.layout import lay_out
 from syncscope.analysis.price import PERMUTATIONS, prices
-from syncscope.analysis.reads import reads
 from syncscope.analysis.steps import steps
-from syncscope.analysis.waits import launches, waits
+from syncscope.analysis.waits import launches
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Trace
 
@@ -40,10 +39,8 @@ def with_reads(trace: Trace, lines: int) -> Trace:
 
 def main() -> None:
     trace = with_reads(kineto.read(sys.argv[1]), LINES)
-    launched = launches(trace)
-    waiting, marked = waits(trace, launched), steps(trace, launched)
-    found = reads(trace, waiting, launched, marked)
-    graph = Layout(trace, launched, waiting, found, marked).graph()
+    layout = lay_out(trace)
+    graph, found = layout.graph(), layout.reads
     by_place: dict[object, list[int]] = {}
     for number, read in enumerate(found):
         by_place.setdefault(read.place, []).append(number)

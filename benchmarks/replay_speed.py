@@ -11,11 +11,8 @@ import time
 import numpy as np
 
 from syncscope import kineto
-from syncscope.analysis.layout import Layout
-from syncscope.analysis.reads import reads
+from syncscope.analysis.layout import lay_out
 from syncscope.analysis.replay import replay
-from syncscope.analysis.steps import steps
-from syncscope.analysis.waits import launches, waits
 from syncscope.model.trace import DEVICE, Kind
 
 
@@ -25,9 +22,7 @@ def main() -> None:
         trace = kineto.read(path)
         counted = int(np.isin(trace.kind, (Kind.CALL, *DEVICE)).sum())
         begin = time.process_time()
-        launched = launches(trace)
-        waiting, marked = waits(trace, launched), steps(trace, launched)
-        graph = Layout(trace, launched, waiting, reads(trace, waiting, launched, marked), marked).graph()
+        graph = lay_out(trace).graph()
         laid_out = time.process_time() - begin
         rounds = max(1, 200_000 // counted)
         begin = time.process_time()

@@ -6,14 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from syncscope.analysis.join import same_end
-from syncscope.analysis.layout import Layout
+from syncscope.analysis.layout import lay_out
 from syncscope.analysis.price import window_of
-from syncscope.analysis.reads import reads
-from syncscope.analysis.replay import fidelity, replay
-from syncscope.analysis.steps import steps
+from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import key_of, summarize
-from syncscope.analysis.verdict import GATE
-from syncscope.analysis.waits import launches, waits
+from syncscope.analysis.trust import trust
 from syncscope.model.report import Line, Report
 from syncscope.model.trace import Trace
 
@@ -116,13 +113,9 @@ def _line(line: Line) -> int:
 
 def _predicted(trace: Trace, pairs: list[tuple[Line | None, Line | None]]) -> float | None:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less."""
-    launched = launches(trace)
-    held, marked = waits(trace, launched), steps(trace, launched)
-    found = reads(trace, held, launched, marked)
-    graph = Layout(trace, launched, held, found, marked).graph()
-    base = replay(graph)
-    error = fidelity(graph, base)
-    if error is None or error > GATE or not len(launched.row):
+    layout = lay_out(trace)
+    graph = layout.graph()
+    if not trust(layout, graph).enough:
         return None
     fewer = {}
     for a, b in pairs:
@@ -130,7 +123,7 @@ def _predicted(trace: Trace, pairs: list[tuple[Line | None, Line | None]]) -> fl
             kept = 0.0 if b is None else min(1.0, b.count / a.count)
             fewer[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = 1 - kept
     freed, owed = set(), dict.fromkeys(fewer, 0.0)
-    for number, read in enumerate(found):
+    for number, read in enumerate(layout.reads):
         key = key_of(read)
         if key in owed:
             owed[key] += fewer[key]

@@ -101,7 +101,7 @@ def store(rank: Rank, folder: Path) -> None:
         "error": rank.error,
         "name": rank.name,
         "world": rank.world,
-        "graph": {k: getattr(graph, k) for k in ("queues", "holds", "end", "ends", "depth", "ops", "origin")},
+        "graph": {k: getattr(graph, k) for k in ("queues", "holds", "end", "ends", "depth", "free", "ops", "origin")},
         "steps": [asdict(step) for step in graph.steps],
     }
     for table, rows in kept.items():
@@ -151,6 +151,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
             end=graph["end"],
             ends=tuple(graph["ends"]),
             depth=graph["depth"],
+            free=tuple(graph["free"]),
             ops=graph["ops"],
             origin=graph["origin"],
         ),

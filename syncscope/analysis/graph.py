@@ -80,8 +80,10 @@ class Graph:
     end: float
     ends: tuple[float, ...]
     depth: int
+    free: tuple[float, ...]  # when each queue had done what came before the recording
     inferred: int = 0  # edges between queues that were guessed from times
     odd: int = 0  # work that began late for no recorded reason: it is kept as late after the work before it
+    crowded: int = 0  # work that began late because others had the device
     guessed: int = 0  # waits whose target was guessed from times
     ops: int = 0
     origin: int = 0  # time 0, ns of the trace

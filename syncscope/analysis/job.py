@@ -13,7 +13,8 @@ from syncscope.analysis.price import Window, plan_of, shapley, unpriced, window_
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.summary import Key, key_of
 from syncscope.analysis.together import Meet, RankLine, Together
-from syncscope.analysis.verdict import GATE, WORTH
+from syncscope.analysis.trust import GATE
+from syncscope.analysis.verdict import WORTH
 from syncscope.errors import UserError
 from syncscope.model.report import Price
 from syncscope.model.source import Place

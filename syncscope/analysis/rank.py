@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
+from syncscope.analysis.begins import COLLECTIVE
 from syncscope.analysis.graph import Graph
-from syncscope.analysis.layout import Layout
-from syncscope.analysis.reads import reads
-from syncscope.analysis.replay import fidelity, replay
-from syncscope.analysis.steps import steps
-from syncscope.analysis.waits import Launches, launches, waits
+from syncscope.analysis.layout import lay_out
+from syncscope.analysis.trust import trust
+from syncscope.analysis.waits import Launches
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Trace
-
-COLLECTIVE = re.compile(r"nccl|rccl|oneccl|^c10d|hccl", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,8 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """What a job's analysis needs of one rank. `origin` is time 0 of its graph, Unix ns; `error` its replay's fidelity."""
+    """What a job's analysis needs of one rank. `origin` is time 0 of its graph, Unix ns; `error` the part of its own
+    steps that is wrong in a replay or unexplained: None without device work."""
 
     number: int
     origin: int
@@ -53,19 +50,18 @@ class Rank:
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     """A rank out of its recording; its number is the recording's, if none is given."""
-    launched = launches(trace)
-    held, marked = waits(trace, launched), steps(trace, launched)
-    found = reads(trace, held, launched, marked)
-    rows, keys = _collectives(trace, launched, marked)
-    graph = Layout(trace, launched, held, found, marked).graph(collectives={row: i for i, row in enumerate(rows)})
+    layout = lay_out(trace)
+    rows, keys = _collectives(trace, layout.launched, layout.steps)
+    graph = layout.graph(collectives={row: i for i, row in enumerate(rows)})
+    trusted = trust(layout, graph)
     if number is None:
         number = int(trace.meta.get("rank", -1))
     return Rank(
         number=number,
         origin=int(trace.meta.get("origin_ns", 0)) + graph.origin,
         graph=graph,
-        collectives=_spans(trace, launched, found, rows, keys, graph.origin),
-        error=fidelity(graph, replay(graph)) if len(launched.row) else None,
+        collectives=_spans(trace, layout.launched, layout.reads, rows, keys, graph.origin),
+        error=None if trusted.fidelity is None else max(trusted.fidelity, trusted.unexplained),
         name=name,
         world=int(trace.meta.get("world_size", 0)),
     )

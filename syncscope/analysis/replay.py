@@ -37,7 +37,7 @@ def replay(
     """
     taken_out = set(freed)
     host = 0.0
-    queues = [NEVER] * max(1, graph.queues)
+    queues = list(graph.free)
     limited = graph.ops > graph.depth
     begun: list[tuple[int, float]] = [(-1, NEVER)]  # launches so far, and when the last of them began
     full = 0  # how far in `begun` the launches are that must have begun by now
@@ -129,7 +129,7 @@ def walk(
     width = len(freed)
     out = freed.T.copy()
     host = np.full(width, begin)
-    queues = np.full((max(1, graph.queues), width), NEVER)
+    queues = np.repeat(np.array(graph.free)[:, None] + begin, width, axis=1)
     limited = graph.ops > graph.depth
     begun: list[tuple[int, NDArray[np.float64]]] = [(-1, np.full(width, NEVER))]  # launches so far, when the last began
     full = 0
@@ -173,12 +173,3 @@ def walk(
             host = np.maximum(host, begun[full][1])
     over = np.maximum(host, queues.max(axis=0))
     return over, (np.stack(ends, axis=1) if ends else np.zeros((width, 0)))
-
-
-def fidelity(graph: Graph, outcome: Outcome) -> float | None:
-    """The largest relative error of a replay that changes nothing: of its end and of the ends of its steps."""
-    if graph.end <= 0 or not graph.stream:
-        return None
-    errors = [abs(outcome.end - graph.end)]
-    errors += [abs(a - b) for a, b in zip(outcome.ends, graph.ends, strict=True)]
-    return max(errors) / graph.end

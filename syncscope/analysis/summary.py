@@ -8,14 +8,13 @@ from dataclasses import replace
 
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.join import Join
-from syncscope.analysis.layout import Layout
+from syncscope.analysis.layout import Layout, lay_out
 from syncscope.analysis.price import alone_and_last, unpriced, window_of
 from syncscope.analysis.price import prices as price_lines
-from syncscope.analysis.reads import reads
-from syncscope.analysis.replay import fidelity, replay
-from syncscope.analysis.steps import busy_share, steps
-from syncscope.analysis.verdict import GATE, WORTH, remarks, verdict
-from syncscope.analysis.waits import launches, waits
+from syncscope.analysis.replay import replay
+from syncscope.analysis.steps import busy_share
+from syncscope.analysis.trust import trust
+from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Finding, Hazard
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place
@@ -36,12 +35,10 @@ def summarize(
 
     `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
     """
-    launched = launches(trace)
-    waiting = waits(trace, launched)
-    found_steps = steps(trace, launched)
-    found = reads(trace, waiting, launched, found_steps)
-    layout = Layout(trace, launched, waiting, found, found_steps)
+    layout = lay_out(trace)
+    launched, found_steps, found = layout.launched, layout.steps, layout.reads
     graph = layout.graph()
+    trusted = trust(layout, graph)
     steady = steady_steps(found_steps)
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
@@ -58,7 +55,9 @@ def summarize(
         reads=found,
         lines=tuple(line for _, line in counted),
         device_busy=busy_share(trace, launched, steady or found_steps),
-        fidelity=fidelity(graph, replay(graph)) if len(launched.row) else None,
+        fidelity=trusted.fidelity,
+        unexplained=None if trusted.fidelity is None else trusted.unexplained,
+        late=trusted.lanes,
         notes=tuple(trace.meta.get("notes") or ()),
         trace=trace,
         step=_step(steady),
@@ -66,14 +65,13 @@ def summarize(
         unseen=join.unseen,
     )
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
-    if prices and report.fidelity is not None and report.fidelity <= GATE:
-        each = overhead(trace)
-        report = _priced(report, graph, [rows for rows, _ in counted], layout.graph(each) if each else None)
+    if prices and trusted.enough:
+        report = _priced(report, layout, graph, [rows for rows, _ in counted])
     report = replace(report, verdict=verdict(report))
     return _sorted(report)
 
 
-def _priced(report: Report, graph: Graph, members: list[list[int]], lean: Graph | None) -> Report:
+def _priced(report: Report, layout: Layout, graph: Graph, members: list[list[int]]) -> Report:
     costs = price_lines(graph, members)
     lines = tuple(replace(line, price=price) for line, price in zip(report.lines, costs.lines, strict=True))
     plan = costs.plan if costs.saving >= WORTH * costs.step else ()
@@ -87,12 +85,21 @@ def _priced(report: Report, graph: Graph, members: list[list[int]], lean: Graph 
         plan_saving=costs.plan_saving if plan else None,
         groups=groups(graph, lines, members),
     )
-    if lean is not None:
-        window = window_of(lean)
-        step = window.of(replay(lean))
-        everything = {r for rows in members for r in rows} - unpriced(lean)
-        report = replace(report, lean_step=step, lean_saving=step - window.of(replay(lean, everything)))
+    everything = {r for rows in members for r in rows} - unpriced(graph)
+    if report.late:
+        others = [_step_and_saving(layout.graph(late=late), everything)[1] for late in ("launch", "never")]
+        report = replace(report, saving_range=(min(costs.saving, *others), max(costs.saving, *others)))
+    if report.trace is not None and (each := overhead(report.trace)):
+        step, saving = _step_and_saving(layout.graph(each), everything)
+        report = replace(report, lean_step=step, lean_saving=saving)
     return report
+
+
+def _step_and_saving(graph: Graph, freed: set[int]) -> tuple[float, float]:
+    """ns per step, and how much less without these reads."""
+    window = window_of(graph)
+    step = window.of(replay(graph))
+    return step, step - window.of(replay(graph, freed))
 
 
 def _each_read(found: tuple[Read, ...], graph: Graph) -> tuple[Read, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from syncscope.analysis.graph import Graph
+from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
+from syncscope.analysis.trust import GATE
 from syncscope.model.report import Line, Report
 
-GATE = 0.05  # a replay that is further off than this gives no prices
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved to be worth a change
 
@@ -23,8 +23,13 @@ def verdict(report: Report) -> str:
         return f"No prices: no work of a device was recorded. The host was blocked for {_ms(blocked)} of a {per}."
     if report.fidelity > GATE:
         return (
-            f"No prices: a replay that changes nothing ends {report.fidelity:.1%} away from the recording, "
+            f"No prices: a replay that changes nothing is {report.fidelity:.1%} off{_most(report)}, "
             f"so what it says of changes cannot be trusted (the limit is {GATE:.0%})."
+        )
+    if report.unexplained is not None and report.unexplained > GATE:
+        return (
+            f"No prices: in {report.unexplained:.0%} of a {per} the device stands still and nothing that was recorded says "
+            f"why{_most(report)} (the limit is {GATE:.0%}). Events may be missing from the recording."
         )
     if report.saving is None or report.step is None:
         return f"The host was blocked for {_ms(blocked)} of a {per}; prices were not asked for."
@@ -66,6 +71,13 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
         said.append(f"{_count(graph.inferred, 'wait')} between queues inferred from times")
     if graph.odd:
         said.append(f"{graph.odd:,} of {graph.ops:,} device events began late for no recorded reason; kept as late")
+    if graph.crowded:
+        said.append(
+            f"{graph.crowded:,} of {graph.ops:,} device events waited while others had the device; kept as they were"
+        )
+    busy = max((time for time in graph.free if time > NEVER), default=0.0)
+    if busy > WORTH * graph.end:
+        said.append(f"for the first {_ms(busy)} a queue was busy with what was enqueued before the recording")
     if graph.guessed:
         said.append(f"what {_count(graph.guessed, 'call')} waited for is inferred from times")
     if graph.overlap > OVERLAP:
@@ -75,6 +87,14 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
     if any(read.function for read in report.reads):
         said.append("lines are those on which the enclosing functions begin: the profiler records no others")
     return tuple(said)
+
+
+def _most(report: Report) -> str:
+    """Where most of the unexplained lateness is."""
+    if not report.late:
+        return ""
+    lane = max(report.late, key=lambda key: report.late[key])
+    return f", most on {lane} ({report.late[lane]:.0%} late)"
 
 
 def name(line: Line) -> str:

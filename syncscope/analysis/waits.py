@@ -12,6 +12,7 @@ import json
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,6 +76,7 @@ def launches(trace: Trace) -> Launches:
 class StreamWait:
     """A queue was told to wait for what another had been given by the time an event was recorded; times are ns."""
 
+    device: int
     queue: object  # number or name, as the lanes have it
     since: int  # when it was told
     awaited: object
@@ -91,7 +93,8 @@ def stream_waits(trace: Trace) -> list[StreamWait]:
     for correlation, record in records.items():
         recorded = calls.get(record.get("wait_on_record"))
         if str(record.get("sync_kind")).startswith("Stream Wait") and recorded is not None and correlation in calls:
-            found.append(StreamWait(record["stream"], calls[correlation], record.get("wait_on_stream"), recorded))
+            queues = record["stream"], calls[correlation], record.get("wait_on_stream"), recorded
+            found.append(StreamWait(record["device"], *queues))
     return found
 
 
@@ -195,13 +198,13 @@ def _working_threads(trace: Trace, launched: Launches) -> set[int]:
     return lanes
 
 
-def _records(trace: Trace) -> dict[int, dict[str, object]]:
+def _records(trace: Trace) -> dict[int, dict[str, Any]]:
     """CUPTI's records of waits by the correlation of their call."""
-    found: dict[int, dict[str, object]] = {}
+    found: dict[int, dict[str, Any]] = {}
     for row in trace.rows(Kind.SYNC).tolist():
         event = trace[row]
         detail = json.loads(event.detail) if event.detail else {}
-        found[event.correlation] = {"stream": event.lane.thread} | detail
+        found[event.correlation] = {"stream": event.lane.thread} | detail | {"device": event.lane.device}
     return found
 
 

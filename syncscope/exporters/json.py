@@ -27,6 +27,8 @@ def as_object(report: Report) -> dict[str, Any]:
         "name": report.name,
         "trace": recording(report),
         "fidelity": report.fidelity,
+        "unexplained": report.unexplained,
+        "late": dict(report.late),
         "step_ms": figures.ms(figures.step(report)),
         "steps": [
             {
@@ -40,6 +42,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "device_busy": report.device_busy,
         "verdict": report.verdict,
         "total_saving_ms": figures.ms(report.saving),
+        "total_saving_range_ms": [figures.ms(t) for t in report.saving_range] if report.saving_range else None,
         "plan": [
             {
                 "path": line.place.path if line.place else None,

@@ -80,9 +80,12 @@ def summary(report: Report, width: int) -> Iterator[Text]:
         bar = Text.assemble(("█" * cells, "green"), ("░" * (32 - cells), "bright_black"))
         yield labelled("device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar))
     if report.fidelity is not None:
-        good = report.fidelity <= 0.05
+        unexplained = report.unexplained or 0.0
+        good = max(report.fidelity, unexplained) <= 0.05
         off = figures.percent(report.fidelity) if report.fidelity >= 0.0001 else "0.01 %"
-        text = f"a replay of the recording ends within {off} of what was measured"
+        text = f"a replay is within {off} of the recording"
+        if unexplained >= 0.0001:
+            text += f", {figures.percent(unexplained)} unexplained"
         yield labelled("fidelity", Text(text if good else text + ": too far to give prices", "" if good else "yellow"))
     if report.lean_step is not None and report.lean_saving is not None:
         spared = (

@@ -100,11 +100,13 @@ class Group:
 class Report:
     """Findings, prices, and the trace if there is one.
 
-    `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which the replay
-    reproduces the recording; both None where they cannot be known. `saving` is the ns per step that removing all reads
-    would save. `notes` says in words what was lost, guessed or left out. `sources` is the content of the source files that
-    were at hand, by the path that places name (a notebook's cells by `Finding.source_name`); `name` says what was recorded,
-    as a title; `hazards` are what the linter looked for.
+    `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which a replay
+    reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
+    no recorded reason; None where they cannot be known. `late` is the share in which each queue and thread was late so.
+    `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what may have been
+    the reason of the lateness; None where nothing was late. `notes` says in words what was lost, guessed or left out.
+    `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
+    `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -113,7 +115,10 @@ class Report:
     lines: tuple[Line, ...] = ()
     device_busy: float | None = None
     fidelity: float | None = None
+    unexplained: float | None = None
+    late: Mapping[str, float] = field(default_factory=dict)
     saving: float | None = None
+    saving_range: tuple[float, float] | None = None
     verdict: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)

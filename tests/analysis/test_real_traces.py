@@ -53,8 +53,15 @@ def test_a100_ddp_the_wait_is_in_the_copy_and_half_hidden(shared):
     assert report.lean_step < report.step
 
 
-def test_every_file_is_reproduced_within_the_gate(shared):
+def test_every_file_is_reproduced_or_refused(shared):
+    """Of one file a graph's kernels are missing, of two others every other event: what the device did there nobody knows."""
     files = sorted((shared / "traces").rglob("*.json.gz"))
-    errors = {file.name: summarize(kineto.read(file), prices=False).fidelity for file in files}
-    assert sum(error <= 0.01 for error in errors.values()) >= 27, errors
-    assert max(errors.values()) <= 0.03, errors
+    reports = {file.name.removesuffix(".json.gz"): summarize(kineto.read(file)) for file in files}
+    errors = {name: report.fidelity for name, report in reports.items()}
+    assert sum(error <= 0.01 for error in errors.values()) >= 28, errors
+    refused = {name for name, report in reports.items() if report.saving is None}
+    assert refused == {"a100_train_16ranks_rank0_945item_cudagraph", "rank-0", "rank-1"}
+    for name in refused:
+        assert reports[name].verdict.startswith("No prices")
+        assert reports[name].unexplained > 0.2
+    assert max(report.unexplained for name, report in reports.items() if name not in refused) < 0.03

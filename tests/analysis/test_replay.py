@@ -7,18 +7,14 @@ from drawn import COLUMN, Device, timeline
 from hypothesis import given, settings
 
 from syncscope.analysis.graph import Launch
-from syncscope.analysis.layout import Layout
-from syncscope.analysis.reads import reads
-from syncscope.analysis.replay import fidelity, replay, replay_all
-from syncscope.analysis.steps import steps
-from syncscope.analysis.waits import launches, waits
+from syncscope.analysis.layout import lay_out
+from syncscope.analysis.replay import replay, replay_all
+from syncscope.analysis.trust import error
 from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
 
 
 def graph_of(trace, overhead=0.0):
-    launched = launches(trace)
-    held, marked = waits(trace, launched), steps(trace, launched)
-    return Layout(trace, launched, held, reads(trace, held, launched, marked), marked).graph(overhead)
+    return lay_out(trace).graph(overhead)
 
 
 def test_a_read_on_the_critical_path_costs_what_the_host_could_have_hidden():
@@ -28,7 +24,7 @@ def test_a_read_on_the_critical_path_costs_what_the_host_could_have_hidden():
         gpu    .AAAAAAAAAA......BBB
     """)
     )
-    assert fidelity(graph, replay(graph)) == 0
+    assert error(graph, replay(graph)) == 0
     saved = graph.end - replay(graph, {0}).end
     # without it the host goes on at column 2 and launches b at column 7: B begins when A has ended
     assert saved == pytest.approx(6 * COLUMN, abs=10_000)
@@ -79,7 +75,7 @@ def test_queues_wait_for_each_other_where_the_driver_says_so():
     detail = json.dumps({"sync_kind": "Stream Wait Event", "wait_on_stream": 1, "wait_on_record": 900})
     sync = Event(Kind.SYNC, "Stream Wait Event", Lane(0, 2, 0), COLUMN + 5_000, 1_000, correlation=901, detail=detail)
     free, graph = graph_of(trace), graph_of(Trace.of([*trace, record, told, sync]))
-    assert fidelity(graph, replay(graph)) == 0
+    assert error(graph, replay(graph)) == 0
     assert not any(isinstance(entry, Launch) for entry in free.stream)
     (launch,) = [entry for entry in graph.stream if isinstance(entry, Launch)]
     assert (launch.source, launch.lag) == (0, 2_000)
@@ -95,9 +91,9 @@ def test_a_wrong_clock_shows_in_the_fidelity():
         for e in trace
     )
     graph = graph_of(trace)
-    assert fidelity(graph, replay(graph)) == 0
+    assert error(graph, replay(graph)) == 0
     graph = graph_of(early)
-    assert fidelity(graph, replay(graph)) > 0.05
+    assert error(graph, replay(graph)) > 0.05
 
 
 def test_the_profiler_s_time_can_be_taken_off_the_host():
@@ -125,7 +121,7 @@ PROGRAMS = st.lists(STEP, min_size=1, max_size=4).filter(lambda p: any(x[0] == "
 def test_what_never_changes_is_reproduced(program):
     trace, end = Device().run(program)
     graph = graph_of(trace)
-    assert fidelity(graph, replay(graph)) <= 1e-9
+    assert error(graph, replay(graph)) <= 1e-9
     assert replay(graph).end == pytest.approx(end)
 
 
@@ -157,7 +153,7 @@ def test_side_by_side_is_one_by_one(program, random):
 
 
 def test_back_pressure_stops_the_host(monkeypatch):
-    monkeypatch.setattr("syncscope.analysis.layout.DEPTH", 4)
+    monkeypatch.setattr("syncscope.analysis.begins.DEPTH", 4)
     program = [[("launch", 0, 100_000), ("read", 1, 0)] * 20]
     graph = graph_of(Device().run(program)[0])
     assert graph.depth == 4

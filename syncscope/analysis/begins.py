@@ -1,0 +1,251 @@
+"""Why each piece of device work began when it did, and not sooner.
+
+Of what it could have waited for, the last to come about is the reason:
+
+```text
+LAUNCH     host  --[launch]          it began as long after its launch as launches take
+           queue           \\[==]
+QUEUE      queue  [===][==]          the work before it in its queue had just ended, or is of the same launch (a graph)
+TOLD       queue  [===]              work of another queue had just ended: the driver recorded that it waited for it,
+INFERRED   other       [==]          or the moment says so
+FULL       queue  [=========]        kernels of another queue had the device to themselves
+           other  launched   [==]
+BEFORE            (nothing) [==]     the first of its queue, and the host has not waited yet: what was enqueued before the
+                                     recording is not in it
+NOTHING    queue  [===]      [==]    nothing that was recorded held it up
+```
+
+A launch takes its call and a latency. Both are the driver's own and differ from call to call; what exceeds three times the
+usual latency, and 20 us, is none any more. Work that is late for NOTHING is replayed as late after what ended last before it,
+for else the recording would not be reproduced, and counted: `analysis.trust` says how much of a step rests on it.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.graph import NEVER
+from syncscope.analysis.hosts import Host
+from syncscope.analysis.intervals import covered, union
+from syncscope.analysis.waits import SLACK, Launches, stream_waits
+from syncscope.model.trace import Kind, Trace
+
+BACK_TO_BACK = 4_000  # ns: a kernel that starts sooner after its predecessor was waiting for it
+HAND_OVER = 10_000  # ns: a kernel that starts sooner after one of another queue may have waited for that one,
+ORDERED = 20_000  # and so long after where queues are known to have been made to wait (ROCm takes up to 18 us)
+ODD = 20_000  # ns beyond three times the usual: a launch takes no longer by itself
+LATENCY = 10_000.0  # ns from a launch to its work, where the recording hardly shows it
+PASSING = 2_000  # ns from the end of work to the begin of work in another queue that waited for it
+DEPTH = 1024  # CUDA's queues take at least so many launches before a launch blocks
+MOST = 0.9  # the part of a delay in which others worked, for the device to have been full
+COLLECTIVE = re.compile(r"nccl|rccl|oneccl|^c10d|hccl", re.IGNORECASE)
+STREAM_WAIT = re.compile(r"StreamWait(?:Event|Value)|EnqueueBarrier|EnqueueMarker")
+Numbers = NDArray[np.float64]
+Truths = NDArray[np.bool_]
+
+
+class Cause(IntEnum):
+    """What a piece of work waited for last."""
+
+    LAUNCH = 0
+    QUEUE = 1
+    TOLD = 2
+    INFERRED = 3
+    FULL = 4
+    BEFORE = 5
+    NOTHING = 6
+
+
+class Work:
+    """Kernels, copies and fills in the order in which the host enqueued them, as columns.
+
+    `start` and `duration` as recorded, ns since the host's origin; `item` is the call of the host that enqueued it. It can
+    begin `latency` after that call's begin, `gap` after its predecessor in `queue`, and `lag` after the work `source` (-1:
+    none). `cause` is why it began when it did, `late` how much later that was, ns. `free` is when each queue had done what
+    was enqueued before the recording.
+    """
+
+    def __init__(self, trace: Trace, launched: Launches, host: Host) -> None:
+        start = (trace.start[launched.row] - host.origin).astype(float)
+        known = launched.call >= 0
+        item = _items(trace, launched, host, start)
+        order = np.lexsort((start, item))
+        self.row, self.item, self.start, known = launched.row[order], item[order], start[order], known[order]
+        self.duration = trace.duration[self.row].astype(float)
+        self.end = self.start + self.duration
+        names, self.queue = np.unique(trace.lane[self.row], return_inverse=True)
+        self.lanes = [trace.lanes[lane] for lane in names.tolist()]
+        self.queues = len(self.lanes)
+        self.device = np.array([lane.device for lane in self.lanes], np.intp)[self.queue]
+        self.launch = np.zeros(len(host.row) + 1, bool)
+        self.launch[self.item[known]] = True
+        self._bounds(trace, host, known)
+        self._recorded(trace, host)
+        self.depth = self._depth(host)
+
+    def _bounds(self, trace: Trace, host: Host, known: Truths) -> None:
+        count = len(self.start)
+        before = np.full(count, NEVER)  # when the predecessor in the queue was over
+        same = np.zeros(count, bool)  # whether it came from the same launch
+        for queue in range(self.queues):
+            of = np.flatnonzero(self.queue == queue)
+            before[of[1:]] = self.end[of[:-1]]
+            same[of[1:]] = self.item[of[1:]] == self.item[of[:-1]]
+        began = host.began[self.item] if len(host.row) else np.zeros(count)
+        call = np.maximum(0.0, host.end[self.item] - began) if len(host.row) else np.zeros(count)
+        latency, gap = self.start - began, self.start - before
+        follows = before > NEVER
+        chained = (same | (~known & follows)) & follows  # a graph's members, and work whose launch was not recorded
+        bound = follows & (gap < BACK_TO_BACK)
+        early = ~follows & (began < host.waited)
+        self.usual = self._usual(latency, began, known & ~same & ~early)
+        close = gap[bound & (gap >= 0)]
+        self.usual_gap = float(np.median(close)) if len(close) else 0.0
+        # What no queue does is not replayed, so a recording with a wrong clock, or work that overlaps, shows in the fidelity.
+        latency = np.where(known, np.maximum(latency, -SLACK), latency)
+        gap = np.maximum(gap, -SLACK)
+        self.latency = np.where(bound, np.minimum(latency, self.usual), latency)
+        self.latency[chained] = NEVER
+        self.gap = np.where(bound | chained, gap, np.minimum(gap, self.usual_gap))
+        self.gap[~follows] = 0.0
+        self.source, self.lag = np.full(count, -1, np.intp), np.zeros(count)
+        self.free = np.full(max(1, self.queues), NEVER)
+        self.cause = np.where(bound | chained, Cause.QUEUE, Cause.LAUNCH)
+        launch_ready = np.where(chained | ~known, NEVER, began + call + self.usual)
+        self.ready = np.where(known | follows, np.maximum(launch_ready, before + self.usual_gap), self.start)
+        ordinary = np.where(chained, ODD, call + 3 * self.usual + ODD)
+        doubtful = ~bound & np.where(chained, gap > ODD, known & (latency > ordinary))
+        since = np.where(chained, before, began)
+        self._explained(trace, np.flatnonzero(doubtful), since, gap, latency, early)
+        self.late = np.where(self.cause == Cause.NOTHING, np.maximum(0.0, self.start - self.ready), 0.0)
+
+    def _usual(self, latency: Numbers, began: Numbers, of: Truths) -> float:
+        """What a launch takes to become work on a device that has nothing to do, ns: the median."""
+        idle = np.zeros(len(self.start), bool)
+        for device in np.unique(self.device):
+            by_start = np.flatnonzero(self.device == device)
+            by_start = by_start[np.argsort(self.start[by_start], kind="stable")]
+            over = np.concatenate(([NEVER], np.maximum.accumulate(self.end[by_start])))[:-1]
+            idle[by_start] = over <= began[by_start]
+        found = np.append(latency[idle & of], LATENCY)  # of two, the lower: a single launch may have been any
+        return max(0.0, float(np.quantile(found, 0.5, method="lower")))
+
+    def _explained(
+        self, trace: Trace, late: NDArray[np.intp], since: Numbers, gap: Numbers, latency: Numbers, early: Truths
+    ) -> None:
+        """Why work began late that neither its launch nor its predecessor held up."""
+        if not len(late):
+            return
+        calls = trace.rows(Kind.CALL)
+        ordered = any(STREAM_WAIT.search(trace.names[code]) for code in np.unique(trace.name[calls]))
+        reach = ORDERED if ordered else HAND_OVER
+        by_end = np.argsort(self.end, kind="stable")
+        ends = self.end[by_end]
+        full = self._full(trace, late)
+        for j, crowded in zip(late.tolist(), full.tolist(), strict=True):
+            source = self._source(by_end, ends, j, since[j])
+            queue = self.queue[j]
+            if source >= 0:
+                lag = self.start[j] - self.end[source]
+                chained = self.latency[j] == NEVER
+                if self.queue[source] == queue:
+                    self.gap[j] = gap[j]
+                else:
+                    self.source[j], self.lag[j] = source, lag
+                    self.gap[j] = min(gap[j], self.usual_gap) if chained else self.gap[j]
+                self.latency[j] = min(self.latency[j], self.usual)
+                if lag <= reach:
+                    self.cause[j] = Cause.QUEUE if self.queue[source] == queue else Cause.INFERRED
+                    continue
+            if crowded:
+                self.cause[j] = Cause.FULL
+            elif early[j]:
+                self.cause[j] = Cause.BEFORE
+                self.latency[j], self.free[queue] = min(latency[j], self.usual), self.start[j]
+            else:
+                self.cause[j] = Cause.NOTHING
+
+    def _source(self, by_end: NDArray[np.intp], ends: Numbers, j: int, since: float) -> int:
+        """The work enqueued before `j` whose end `j` seems to have waited for: the last to end before it began."""
+        at = int(np.searchsorted(ends, self.start[j] + 1, side="right")) - 1
+        while at >= 0 and ends[at] > since:
+            if by_end[at] < j:
+                return int(by_end[at])
+            at -= 1
+        return -1
+
+    def _full(self, trace: Trace, late: NDArray[np.intp]) -> Truths:
+        """Whether other work of the same kind had the device while this one waited; a collective's kernels leave room."""
+        kinds = np.where(trace.kind[self.row] == Kind.KERNEL, 0, 1)
+        polite = np.array([bool(COLLECTIVE.search(name)) for name in trace.names], bool)[trace.name[self.row]]
+        found = np.zeros(len(late), bool)
+        for device in np.unique(self.device[late]):
+            for kind in (0, 1):
+                of = (self.device == device) & (kinds == kind) & ~polite
+                mine = (self.device[late] == device) & (kinds[late] == kind)
+                worked = union(self.start[of].astype(np.int64), self.end[of].astype(np.int64))
+                since, until = self.ready[late[mine]].astype(np.int64), self.start[late[mine]].astype(np.int64)
+                found[mine] = covered(worked, since, until) >= MOST * np.maximum(1, until - since)
+        return found
+
+    def _recorded(self, trace: Trace, host: Host) -> None:
+        """Edges between queues that the driver recorded, in place of those inferred for the same work."""
+        told = stream_waits(trace)
+        if not told or not len(host.row):
+            return
+        launched = host.began[self.item] + host.origin
+        of = {queue: self.queue == number for number, queue in enumerate(self.lanes)}
+        by_thread = {(lane.device, lane.thread): mask for lane, mask in of.items()}
+        for wait in told:
+            mine, others = by_thread.get((wait.device, wait.queue)), by_thread.get((wait.device, wait.awaited))
+            if mine is None or others is None:
+                continue
+            later = np.flatnonzero(mine & (launched >= wait.since))
+            before = np.flatnonzero(others & (launched <= wait.recorded))
+            if not len(later) or not len(before) or before[-1] >= later[0]:
+                continue
+            j, k = int(later[0]), int(before[-1])
+            lag = self.start[j] - self.end[k]
+            if lag >= -SLACK and (self.source[j] < 0 or self.end[k] >= self.end[self.source[j]]):
+                guessed = self.source[j] >= 0  # then nothing else is known to have held it up
+                self.source[j], self.lag[j] = k, lag if guessed else min(lag, PASSING)
+                if guessed and lag <= ORDERED:
+                    self.cause[j], self.late[j] = Cause.TOLD, 0.0
+
+    def _depth(self, host: Host) -> int:
+        """How many launches may be enqueued and not begun: what was seen, at least CUDA's own limit."""
+        if not len(self.start) or not len(host.row):
+            return DEPTH
+        reach = np.maximum.accumulate(self.start)
+        begun = np.searchsorted(reach, host.began[self.item], side="right")
+        return int(max(DEPTH, (np.arange(len(begun)) - begun).max() + 1))
+
+
+def _items(trace: Trace, launched: Launches, host: Host, start: Numbers) -> NDArray[np.intp]:
+    """The call of the host that enqueued each piece of work.
+
+    Where it was not recorded: the last call before the work began, but not sooner than its predecessor in the queue was
+    enqueued, nor later than its successor. What was enqueued before the recording stays in the order in which it began.
+    """
+    known = launched.call >= 0
+    of_row = np.full(len(trace) + 1, -1, np.intp)
+    of_row[host.row[host.row >= 0]] = np.flatnonzero(host.row >= 0)
+    item = of_row[launched.call]  # the last of `of_row` is that of call -1: none
+    by_time = np.searchsorted(host.begin, start, side="right") - 1
+    lanes = trace.lane[launched.row]
+    old = np.zeros(len(start), bool)  # enqueued before the first of its queue that was recorded
+    for lane in np.unique(lanes[~known]):
+        of = np.flatnonzero(lanes == lane)
+        of = of[np.argsort(start[of], kind="stable")]
+        least = np.maximum.accumulate(np.where(known[of], item[of], -1))
+        most = np.minimum.accumulate(np.where(known[of], item[of], len(host.row))[::-1])[::-1]
+        item[of] = np.where(known[of], item[of], np.maximum(least, np.minimum(by_time[of], most)))
+        old[of] = least < 0
+    first = np.flatnonzero(old)
+    first = first[np.argsort(start[first], kind="stable")]
+    item[first] = np.minimum.accumulate(item[first][::-1])[::-1]
+    return np.maximum(item, 0)

@@ -1,0 +1,88 @@
+"""How far a replay of a recording can be trusted: what it gets wrong, and what no recorded reason explains.
+
+A replay of a graph that keeps every delay gives back the recording, whatever the delays were: it finds wrong clocks and
+misread queues, no more. So a second one is made, in which nothing is late for no recorded reason: what began late begins as
+soon as its launch, its queue and the queues it waited for let it, and waits return as fast as such waits do. It differs from
+the recording by what is not understood, and by as much may a prediction be wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from syncscope.analysis.graph import Graph
+from syncscope.analysis.intervals import covered, union
+from syncscope.analysis.layout import Layout
+from syncscope.analysis.price import window_of
+from syncscope.analysis.replay import Outcome, replay
+from syncscope.model.trace import Lane
+
+GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """`fidelity` is the relative error of the worse of the two replays, over the counted steps; None without device work.
+
+    `unexplained` is the share of the counted steps in which the device stood still, and something was late for no recorded
+    reason. `lanes` gives the share of each queue and thread that was late, whether or not others worked.
+    """
+
+    fidelity: float | None
+    unexplained: float
+    lanes: dict[str, float]
+
+    @property
+    def enough(self) -> bool:
+        """Whether prices may be given."""
+        return self.fidelity is not None and max(self.fidelity, self.unexplained) <= GATE
+
+
+def trust(layout: Layout, graph: Graph) -> Trust:
+    """How far replays of a graph, which `layout` gave, can be trusted."""
+    if not graph.ops:
+        return Trust(None, 0.0, {})
+    delays = layout.late
+    errors = [error(graph, replay(graph))]
+    if any(len(late.start) for late in delays):
+        errors.append(error(graph, replay(layout.graph(late="never"))))
+    window = window_of(graph)
+    first = graph.ends[window.first] if window.first >= 0 else 0.0
+    last = graph.ends[window.last] if window.last >= 0 else graph.end
+    since, until = np.array([first]).astype(np.int64), np.array([last]).astype(np.int64)
+    length = max(1.0, last - first)
+    lanes: dict[str, float] = {}
+    parts = []
+    for late in delays:
+        spans = union(late.start.astype(np.int64), late.end.astype(np.int64))
+        share = float(covered(spans, since, until)[0]) / length
+        if share > 0:
+            lanes[_name(late.lane)] = lanes.get(_name(late.lane), 0.0) + share
+            parts.append(spans)
+    idle = 0.0
+    if parts:
+        spans = union(np.concatenate([p.start for p in parts]), np.concatenate([p.end for p in parts]))
+        start, end = np.clip(spans.start, since, until), np.clip(spans.end, since, until)
+        idle = float((end - start - covered(layout.worked, start, end)).sum()) / length
+    return Trust(max(errors), idle, lanes)
+
+
+def error(graph: Graph, outcome: Outcome) -> float:
+    """The mean error of the lengths of the counted steps, relative to their mean; without steps that of the whole."""
+    if graph.end <= 0:
+        return 0.0
+    window = window_of(graph)
+    ends, told = list(graph.ends), list(outcome.ends)
+    if window.first < 0:
+        ends, told = [0.0, *ends, graph.end], [0.0, *told, outcome.end]
+    else:
+        part = slice(window.first, window.last + 1)
+        ends, told = ends[part], told[part]
+    measured, replayed = np.diff(ends), np.diff(told)
+    return float(np.abs(replayed - measured).sum() / max(1.0, ends[-1] - ends[0]))
+
+
+def _name(lane: Lane) -> str:
+    return lane.label.strip() or (f"stream {lane.thread}" if lane.device >= 0 else f"thread {lane.thread}")

@@ -1,0 +1,178 @@
+import numpy as np
+import pytest
+from drawn import COLUMN, Device, timeline
+
+from syncscope.analysis.begins import Cause
+from syncscope.analysis.layout import lay_out
+from syncscope.analysis.price import unpriced
+from syncscope.analysis.replay import replay
+from syncscope.analysis.summary import summarize
+from syncscope.analysis.trust import error, trust
+from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
+
+US = 1_000
+
+
+def causes(trace):
+    """Why each piece of work began when it did, by its name."""
+    work = lay_out(trace)._work
+    return {trace.names[trace.name[row]]: Cause(cause) for row, cause in zip(work.row, work.cause, strict=True)}
+
+
+def trusted(trace):
+    layout = lay_out(trace)
+    return trust(layout, layout.graph())
+
+
+def changed(trace, event, /, **changes):
+    """The trace with other facts about the events of one name."""
+    return Trace.of(
+        Event(**{s: getattr(e, s) for s in Event.__slots__} | (changes if e.name == event else {})) for e in trace
+    )
+
+
+def test_launched_queued_or_handed_over():
+    trace = timeline("""
+        host   abc.d...........
+        gpu    .AAABBBB...DDDD
+        gpu2   ........CCC
+    """)
+    assert causes(trace) == {"A": Cause.LAUNCH, "B": Cause.QUEUE, "C": Cause.INFERRED, "D": Cause.INFERRED}
+
+
+def test_what_nothing_recorded_held_up_is_late():
+    trace = timeline("""
+        host   ab..<item       >...c
+        gpu    .AAA.......BBB.......C
+    """)
+    graph = lay_out(trace).graph()
+    assert causes(trace)["B"] == Cause.NOTHING
+    assert error(graph, replay(graph)) == 0
+    found = trusted(trace)
+    assert found.unexplained == pytest.approx(7 / 22, abs=0.01)
+    assert found.fidelity > 0.2
+    assert not found.enough
+    report = summarize(trace)
+    assert report.saving is None
+    assert report.verdict.startswith("No prices")
+
+
+def test_kernels_of_another_queue_may_have_the_device_to_themselves():
+    trace = timeline("""
+        host   ab...............
+        gpu    .AAAAAAAAAAA
+        gpu2   .......BBB
+    """)
+    assert causes(trace)["B"] == Cause.FULL
+    assert trusted(trace).unexplained == 0
+    nccl = changed(trace, "A", name="ncclDevKernel_AllReduce")  # takes a few of the device's processors
+    assert causes(nccl)["B"] == Cause.BEFORE
+    copy = changed(trace, "A", kind=Kind.COPY)  # takes none
+    assert causes(copy)["B"] == Cause.BEFORE
+
+
+def test_the_device_may_be_busy_from_before_the_recording_until_the_host_has_waited():
+    trace = timeline("""
+        host   a.<item     >...b....
+        gpu    ..........AA....BBB
+    """)
+    graph = lay_out(trace).graph()
+    assert causes(trace)["A"] == Cause.BEFORE
+    assert trusted(trace).fidelity == 0
+    # it begins when the device was free, however early the host comes
+    assert replay(graph, {0}).end == pytest.approx(15 * COLUMN, abs=10 * US)
+    later = timeline("""
+        host   a.<item>..b..........
+        gpu    .AAA
+        gpu2   ...............BBB
+    """)
+    assert causes(later)["B"] == Cause.NOTHING
+
+
+def test_a_launch_that_took_long_itself_explains_its_work():
+    base = timeline("""
+        host   a...............b
+        gpu    .........A.......B
+    """)
+    assert causes(base)["A"] == Cause.BEFORE
+    slow = Trace.of(
+        Event(
+            **{s: getattr(e, s) for s in Event.__slots__}
+            | {"duration": 9 * COLUMN if e.correlation == ord("a") else e.duration}
+        )
+        if e.kind == Kind.CALL
+        else e
+        for e in base
+    )
+    assert causes(slow)["A"] == Cause.LAUNCH
+
+
+def test_work_whose_launch_was_not_recorded_waits_for_other_queues_too():
+    trace = timeline("""
+        host   c...........<sync>d
+        gpu    .AAA......CC.......D
+        gpu2   ....BBBBBB
+    """)
+    trace = Trace.of(e for e in trace if e.name not in ("cudaLaunchKernel",) or e.correlation in (ord("c"), ord("d")))
+    found = causes(trace)
+    assert found["B"] in (Cause.LAUNCH, Cause.QUEUE, Cause.BEFORE)
+    assert found["C"] == Cause.INFERRED
+    graph = lay_out(trace).graph()
+    assert error(graph, replay(graph)) == 0
+
+
+def test_a_wait_that_returns_late_is_unexplained_on_its_thread():
+    program = [[("launch", 0, 100 * US), ("read", 1, 0), ("work", 100 * US)]] * 10
+    trace, _ = Device().run(program)
+    assert trusted(trace).lanes == {}
+    shift = 400 * US
+    reads = trace.rows(Kind.READ)
+    after, over = int(trace.start[reads[5]]), int(trace.end[reads[5]])
+    slow = Trace.of(
+        Event(
+            **{s: getattr(e, s) for s in Event.__slots__}
+            | {"start": e.start + shift * (e.start >= over)}
+            | {"duration": e.duration + shift * (e.start <= after < e.end and e.kind not in DEVICE)}
+        )
+        for e in trace
+    )
+    found, graph = trusted(slow), lay_out(slow).graph()
+    assert set(found.lanes) == {"thread 1"}
+    assert found.lanes["thread 1"] * (graph.ends[8] - graph.ends[0]) == pytest.approx(shift, rel=0.01)
+    assert found.fidelity > 0.05
+
+
+def test_prices_say_how_much_they_depend_on_what_is_unexplained():
+    step = [("launch", 0, 1_500 * US), ("launch", 0, 1_500 * US), ("read", 1, 0), ("work", 1_000 * US)]
+    trace, _ = Device().run([step] * 8)
+    assert summarize(trace).saving_range is None
+    kernels = trace.rows(Kind.KERNEL)
+    late = int(trace.start[kernels[7]])  # the second of its step: the first is over, and it does not begin
+    slow = Trace.of(
+        Event(
+            **{s: getattr(e, s) for s in Event.__slots__}
+            | {"start": e.start + 900 * US * (e.start >= late)}
+            | {"duration": e.duration + 900 * US * (e.start < late < e.end)}
+        )
+        for e in trace
+    )
+    report = summarize(slow)
+    assert 0 < report.fidelity < 0.05
+    low, high = report.saving_range
+    assert low <= report.saving <= high
+    assert high - low > 100 * US
+
+
+def test_a_recording_s_first_queues_do_not_depend_on_how_they_are_numbered():
+    trace, _ = Device().run([[("launch", 1, 50 * US), ("launch", 0, 70 * US), ("read", 1, 0)]] * 5)
+    other = Trace.of(
+        Event(
+            **{s: getattr(e, s) for s in Event.__slots__}
+            | ({"lane": Lane(0, 99 - int(e.lane.thread), 0)} if e.kind in DEVICE else {})
+        )
+        for e in trace
+    )
+    one, two = lay_out(trace), lay_out(other)
+    freed = [range(len(one.reads)), range(len(two.reads))]
+    assert unpriced(one.graph()) == unpriced(two.graph())
+    assert np.isclose(replay(one.graph(), freed[0]).end, replay(two.graph(), freed[1]).end)
