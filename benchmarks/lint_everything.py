@@ -44,18 +44,18 @@ def look(path: Path) -> tuple[int, int, int]:
 
 def main() -> int:
     warnings.simplefilter("ignore")
-    frugal()
     roots = [Path(p) for p in sys.argv[1:]] or [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]
     paths = sorted({path for root in roots for path in root.rglob("*.py") if path.is_file()})
     total, bad, start = [0, 0, 0], 0, time.process_time()
-    for number, path in enumerate(paths, 1):
-        try:
-            total = [a + b for a, b in zip(total, look(path), strict=True)]
-        except Exception as error:
-            bad += 1
-            print(f"{path}: {''.join(traceback.format_exception(error)[-3:])}", flush=True)
-        if number % 1000 == 0:
-            print(f"{number} of {len(paths)} files", file=sys.stderr, flush=True)
+    with frugal():
+        for number, path in enumerate(paths, 1):
+            try:
+                total = [a + b for a, b in zip(total, look(path), strict=True)]
+            except Exception as error:
+                bad += 1
+                print(f"{path}: {''.join(traceback.format_exception(error)[-3:])}", flush=True)
+            if number % 1000 == 0:
+                print(f"{number} of {len(paths)} files", file=sys.stderr, flush=True)
     print(
         f"{len(paths)} files, {total[0]:,} lines: {total[1]} findings, {total[2]} fixes made, {bad} failures; "
         f"{time.process_time() - start:.0f} CPU s"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -119,6 +120,17 @@ def is_silent(raw: bytes) -> bool:
     return MENTION not in raw and not suppressions.ours(raw)
 
 
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Room for the frames that deeply nested code takes; then the caller's own limit again."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(RECURSION, before))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
 def check_file(path: str, config: Config) -> Checked:
     """What there is to say of a file on disk; one that cannot be read is a problem, not an exception."""
     try:
@@ -141,6 +153,7 @@ def check(path: str, raw: bytes, config: Config) -> Checked:
     return check_source(source, config)
 
 
+@deep_recursion()
 def check_source(source: Source, config: Config) -> Checked:
     """What there is to say of this text.
 
@@ -153,10 +166,9 @@ def check_source(source: Source, config: Config) -> Checked:
     at: list[Site | None] = [None] * len(said)
     relied: tuple[tuple[str, str], ...] = ()
     view = tree = None
-    sys.setrecursionlimit(max(RECURSION, sys.getrecursionlimit()))
     try:
-        tree = ast.parse(source.code, path)
         tracked = project((*config.src, config.root) if config.root else config.src)
+        tree = tracked.tree(path, source.code) or ast.parse(source.code, path)
         found = sites(source.code, path, tracked, tree)
         relied = tracked.relied(path)
         view = View(source.code, found, tree)
@@ -182,6 +194,8 @@ def check_source(source: Source, config: Config) -> Checked:
         findings.append(
             finding if one is None or view is None else with_fix(source, finding, one, view, config, nested)
         )
+    if view is not None:
+        view.release()
     if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
         findings += [unused_allow(source, comment) for comment in unused if judged(comment, config)]
     findings.sort(key=lambda f: (f.span.start, f.rule))

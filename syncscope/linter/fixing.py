@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from syncscope.errors import UserError
-from syncscope.linter.engine import source_of
+from syncscope.linter.engine import deep_recursion, source_of
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import Source, disjoint
 from syncscope.model.finding import Edit, Finding, Fix, Safety
@@ -104,6 +104,7 @@ def compatible(findings: Iterable[Finding]) -> list[Finding]:
     return taken
 
 
+@deep_recursion()
 def edited(source: Source, edits: Iterable[Edit]) -> Source | None:
     """The file with these edits made, or None where it could not be parsed or written then."""
     try:

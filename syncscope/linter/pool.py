@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import signal
 import sys
@@ -18,6 +19,7 @@ R = TypeVar("R")
 
 CHUNK_FILES = 32
 CHUNK_BYTES = 300_000
+SELDOM = 1_000_000  # objects made and not yet freed before circles are looked for: about the trees of 80,000 lines
 
 
 def chunks(items: Sequence[T], weigh: Callable[[T], int]) -> list[list[T]]:
@@ -101,18 +103,18 @@ def _serve(pipe: Connection, function: Callable[[T], R], inherited: Sequence[Con
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for other in inherited if sys.platform == "linux" else ():
         other.close()  # a fork holds its siblings' pipes too, and would keep them open
-    frugal()
-    while True:
-        try:
-            chunk = pipe.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            answer: Any = [function(item) for item in chunk]
-        except Exception as error:
-            error.add_note("".join(traceback.format_exception(error)))
-            answer = error
-        pipe.send(answer)
+    with frugal():
+        while True:
+            try:
+                chunk = pipe.recv()
+            except (EOFError, OSError):
+                return
+            try:
+                answer: Any = [function(item) for item in chunk]
+            except Exception as error:
+                error.add_note("".join(traceback.format_exception(error)))
+                answer = error
+            pipe.send(answer)
 
 
 @contextlib.contextmanager
@@ -128,9 +130,14 @@ def uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def frugal() -> None:
-    """Trees of syntax are garbage that counting references finds: look for cycles seldom."""
-    import gc
-
+@contextlib.contextmanager
+def frugal() -> Iterator[None]:
+    """Look for circles of garbage seldom: trees of syntax are freed by counting references, and dear to go through."""
+    before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
+    gc.set_threshold(SELDOM, 20, 50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from syncscope.linter import engine
@@ -110,13 +111,15 @@ def run(
             done |= {answer.checked.path: answer for answer in answers}
             tick(len(done))
     else:
+        saving: AbstractContextManager[None] = nullcontext()
         if weight > WORTH_A_POOL:
             from syncscope.linter.pool import frugal
 
-            frugal()
-        for job, _ in todo:
-            done[job.path] = work(job)
-            tick(len(done))
+            saving = frugal()
+        with saving:
+            for job, _ in todo:
+                done[job.path] = work(job)
+                tick(len(done))
     if store:
         for job, _ in todo:
             if not done[job.path].checked.problem:

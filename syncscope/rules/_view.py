@@ -82,6 +82,10 @@ class View:
         scope = site.function if site.function is not None else self.tree
         return self._functions.setdefault(id(scope), Function(self, scope))
 
+    def release(self) -> None:
+        """Let go of the functions, which point back: then memory is free at once, without the garbage collector."""
+        self._functions.clear()
+
 
 def meanings(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """The names that the imports among some nodes bind, and what they stand for."""

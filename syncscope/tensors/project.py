@@ -151,10 +151,8 @@ class Module:
         """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""
         for each in self.defined:
             each.release()
-        self.defined.clear()
-        self.facts.clear()
-        self.symbols.clear()
-        self.functions.clear()
+        for names in (self.defined, self.facts, self.symbols, self.functions, self.top):
+            names.clear()
 
 
 def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:

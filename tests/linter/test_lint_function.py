@@ -1,5 +1,7 @@
 """`syncscope.lint`: the linter for programs."""
 
+import gc
+import os
 import sys
 
 import pytest
@@ -37,3 +39,28 @@ def test_what_cannot_be_read_raises(door):
 def test_the_folder_named_linter_does_not_hide_the_function():
     assert callable(syncscope.lint)
     assert "syncscope.lint" not in sys.modules
+
+
+def test_the_caller_finds_his_interpreter_as_it_was(door):
+    door.write("large.py", READS + "#" * 200_000)  # so much that circles of garbage are looked for seldom
+    limit, thresholds = sys.getrecursionlimit(), gc.get_threshold()
+    assert syncscope.lint(".", source=MASKS + "x = " + "-" * 3000 + "1\n")
+    assert len(syncscope.lint(".")) == 1
+    assert (sys.getrecursionlimit(), gc.get_threshold(), gc.get_freeze_count()) == (limit, thresholds, 0)
+
+
+def test_what_a_file_leaves_behind_is_freed_without_the_garbage_collector(door, monkeypatch):
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", os.devnull)
+    forward = "class Layer(torch.nn.Module):\n    def forward(self, x):\n        return x[x > 0], x.sum().item(), float(x.max())"
+    door.write("layers.py", f"import torch\n\n\n{forward}\n")
+    door.write("train.py", f"from layers import Layer\n{READS}{MASKS}")
+    syncscope.lint(".", all=True)  # what is made once
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            assert len(syncscope.lint(".", all=True)) == 5
+            syncscope.lint(source="import torch\n")
+    finally:
+        gc.enable()
+    assert gc.collect() < 100  # a tree is thousands
