@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,59 +17,71 @@ from syncscope.errors import UserError
 if TYPE_CHECKING:
     from syncscope.analysis.job import Job
 
-ENDINGS = (".json", ".json.gz")
 SHOWN = 12  # ranks and collectives in a table
 
 
 @click.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FOLDER|FILE...")
 @click.option(
     "--tables", type=click.Path(path_type=Path), metavar="DIR", help="Keep Parquet tables of every rank there."
 )
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-def command(folder: Path, tables: Path | None, format_: str) -> int:
+def command(files: tuple[str, ...], tables: Path | None, format_: str) -> int:
     """Who waits for whom in a job, and what a line costs all of it.
 
-    FOLDER holds one trace for each rank, or the tables that --tables made. A rank that waits for another one in a collective
-    gains nothing by making no read: the price of a line here is what the job gains.
+    FOLDER holds one trace for each rank, or the tables that --tables made; the traces may be named one by one. A rank that
+    waits for another one in a collective gains nothing by making no read: the price of a line here is what the job gains.
 
     \b
     syncscope ranks traces/                       a table for people
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
     """
-    from syncscope.analysis.job import job
+    from syncscope.cli._traces import traces
 
-    ranks, problems = loaded(folder, tables)
-    found = job(ranks)
+    if len(files) == 1 and (Path(files[0]) / "graph").is_dir():
+        from syncscope.analysis import fleet
+        from syncscope.analysis.job import job
+
+        return _told(job(fleet.load(Path(files[0]))), [], format_)
+    missing = next((name for name in files if not os.path.exists(name) and "://" not in name), None)
+    if missing is not None:
+        raise UserError(f"there is no {missing!r}", "name the folder that holds one trace for each rank")
+    paths = traces(files)
+    if empty := next((path for path in paths if os.path.isdir(path)), None):
+        raise UserError(f"{empty} holds no trace", "traces end in .json or .json.gz, one for each rank")
+    return show_job(paths, tables, format_)
+
+
+def show_job(paths: Sequence[str], tables: Path | None = None, format_: str = "terminal") -> int:
+    """Print what these traces say as one job; the exit code."""
+    from syncscope import kineto
+    from syncscope.analysis import fleet
+    from syncscope.analysis.job import job
+    from syncscope.analysis.rank import Rank
+
+    parts = list(fleet.mapped(kineto.read, paths, folder=None if tables is None else str(tables)))
+    problems = [part for part in parts if isinstance(part, UserError)]
+    ranks = [part for part in parts if isinstance(part, Rank)]
+    if len(problems) == len(parts):
+        raise problems[0]
+    return _told(job(ranks if tables is None else fleet.load(tables)), problems, format_)
+
+
+def _told(found: Job, problems: Sequence[UserError], format_: str) -> int:
     if format_ == "json":
-        click.echo(json.dumps(asdict(found) | {"problems": problems}, indent=2))
+        click.echo(json.dumps(asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
     else:
-        show(found, problems)
+        show(found)
+    for error in problems:
+        click.echo(f"error: {error}", err=True)
     return 2 if problems else 0
 
 
-def loaded(folder: Path, tables: Path | None) -> tuple[list[Any], list[str]]:
-    """The ranks in a folder, and what could not be read."""
-    from syncscope import kineto
-    from syncscope.analysis import fleet
-    from syncscope.analysis.rank import Rank
-
-    if (folder / "graph").is_dir():
-        return fleet.load(folder), []
-    paths = sorted(str(p) for p in folder.rglob("*") if p.name.endswith(ENDINGS) and not p.name.startswith("."))
-    if not paths:
-        raise UserError(f"{folder} holds no trace", "traces end in .json or .json.gz, one for each rank")
-    parts = list(fleet.mapped(kineto.read, paths, folder=None if tables is None else str(tables)))
-    problems = [str(part) for part in parts if isinstance(part, UserError)]
-    ranks = [part for part in parts if isinstance(part, Rank)]
-    return (fleet.load(tables) if tables is not None else ranks), problems
-
-
-def show(found: Job, problems: list[str]) -> None:
+def show(found: Job) -> None:
     """Print it for people."""
-    from rich.console import Console
+    from syncscope.cli._console import console as made
 
-    console = Console(highlight=False)
+    console = made()
     console.print(f"{len(found.ranks)} ranks, {len(found.meets)} collectives, a step of {found.step / 1e6:.2f} ms")
     console.print(f"the joint replay ends within {max(found.fidelity, 1e-4):.2%} of what was measured\n")
     slow = sorted(found.ranks, key=lambda rank: -rank.imposed)[:SHOWN]
@@ -84,7 +99,7 @@ def show(found: Job, problems: list[str]) -> None:
             str(r.number),
             _ms(r.blocked),
             _ms(r.symptom),
-            f"{r.late} times" if r.late else "",
+            f"{r.late} {'time' if r.late == 1 else 'times'}" if r.late else "",
             _ms(r.imposed) if r.late else "",
             r.cause,
             "" if r.saved_alone is None else _ms(r.saved_alone),
@@ -94,8 +109,8 @@ def show(found: Job, problems: list[str]) -> None:
     console.print(_table(columns, rows))
     _rest(console, len(found.ranks), "ranks")
     worst = sorted(found.meets, key=lambda meet: -meet.skew)[:SHOWN]
-    meets = [(m.key, _ms(m.skew), str(m.late), m.cause, _ms(m.transfer)) for m in worst]
-    console.print(_table(("collective", "last after first", "last is", "by", "transfer"), meets))
+    meets = [(*_named(m.key), _ms(m.skew), str(m.late), m.cause, _ms(m.transfer)) for m in worst]
+    console.print(_table(("step", "collective", "last after first", "last is", "by", "transfer"), meets))
     _rest(console, len(found.meets), "collectives")
     lines = []
     for line in found.lines:
@@ -104,10 +119,19 @@ def show(found: Job, problems: list[str]) -> None:
         lines.append((place, line.op, f"{line.count:.3g}", _ms(line.blocked), *prices))
     names = ("line", "op", "reads", "blocked", "alone", "last", "share")
     console.print(_table(names, lines))
-    console.print(f"\n{found.verdict}", soft_wrap=True)
-    for note in (*found.notes, *problems):
+    console.print(f"\n{found.verdict}")
+    for note in found.notes:
         console.print(f"note  {note}", style="dim")
     console.print("\nms per step; lines: on the mean rank, and what the whole job gains", style="dim")
+
+
+def _named(key: str) -> tuple[str, str]:
+    """Step and short name of a collective; its key is step/group/kernel/ordinal, see `analysis.rank`."""
+    head, _, ordinal = key.rpartition("/")
+    step, _, rest = head.partition("/")
+    group, _, kernel = rest.rpartition("/")
+    name = re.split(r"[(<]", kernel, maxsplit=1)[0].removeprefix("ncclKernel_").removeprefix("ncclDevKernel_")
+    return step, " ".join(filter(None, (group, name, ordinal)))
 
 
 def _table(columns: tuple[str, ...], rows: list[Any]) -> Any:

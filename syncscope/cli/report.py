@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from syncscope.model.report import Report
 
 LARGE = 8 << 20  # bytes of file from which the reading shows its progress
-ENDINGS = (".json", ".json.gz")
 
 
 class StepRange(click.ParamType[Any]):
@@ -80,7 +78,8 @@ def command(
     """Where the host waited in a recording, what each line costs a step, and the rewrite.
 
     FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU. The
-    source files it names are linted where they are at hand, never run.
+    source files it names are linted where they are at hand, never run. A FOLDER with the ranks of one job is reported as the
+    job, as `syncscope ranks` does.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -92,10 +91,21 @@ def command(
 
     Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
     """
-    from syncscope.cli import _gate
+    from syncscope.cli import _gate, _traces
 
     exporter, name = chosen(format_, output)
-    paths = traces(files)
+    paths = _traces.traces(files)
+    job = _traces.ranks(paths)
+    each = source or steps or no_price or max_reads_per_step is not None or max_price is not None
+    if job and name == "terminal" and output is None and not each and len(files) == 1:
+        from syncscope.cli.ranks import show_job
+
+        click.echo(f"{job} ranks of one job; of one alone: syncscope report {paths[0]}\n")
+        return show_job(paths)
+    if job and name == "terminal" and output is None:
+        folders = {os.path.dirname(path) or "." for path in paths}
+        where = folders.pop() if len(folders) == 1 else "with all of them"
+        click.echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
     as_list = name == "json" and output is None and (len(files) > 1 or os.path.isdir(files[0]))
     if output is None and name not in ("terminal", "json") and (len(paths) > 1 or not hasattr(exporter, "export")):
         raise UserError(f"--format {name} needs a place to write to", "add -o and the name of a folder")
@@ -103,12 +113,9 @@ def command(
     over: list[str] = []
     objects: list[Any] = []
     written: set[Path] = set()
-    ranks: set[tuple[int, int]] = set()
     for path in paths:
         try:
             report = read(path, source, steps, not no_price)
-            if report.trace is not None and report.trace.meta.get("world_size", 1) > 1:
-                ranks.add((report.trace.meta["world_size"], report.trace.meta.get("rank", 0)))
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:
@@ -123,11 +130,6 @@ def command(
         click.echo(json.dumps(objects, indent=2))
     for line in over:
         click.echo(line, err=True)
-    if len(ranks) > 1 and len({world for world, _ in ranks}) == 1:
-        click.echo(
-            f"these are {len(ranks)} ranks of one job: `syncscope ranks {' '.join(files)}` says what a line costs all of them",
-            err=True,
-        )
     return 2 if failed else 1 if over else 0
 
 
@@ -144,19 +146,6 @@ def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:
     raise UserError(
         f"{output} does not say which format is wanted", f"add --format, or end it with one of {', '.join(suffixes)}"
     )
-
-
-def traces(files: Sequence[str]) -> list[str]:
-    """The files, and in place of a folder the traces in it: those named as such, else whatever is JSON. URLs as they are."""
-    found: list[str] = []
-    for name in files:
-        inside = (
-            sorted(str(p) for p in Path(name).rglob("[!.]*.json*") if p.name.endswith(ENDINGS))
-            if os.path.isdir(name)
-            else []
-        )
-        found += [path for path in inside if ".pt.trace." in path] or inside or [name]
-    return found
 
 
 def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | None, prices: bool) -> Report:

@@ -255,16 +255,42 @@ def test_the_price_gate():
         list(_gate.broken(replace(report, steps=()), 3, None))
 
 
-def test_ranks_of_one_job_are_pointed_to_the_command_for_jobs(tmp_path):
-    for rank in range(2):
+def ranks(folder, numbers=(0, 1), world=2):
+    for rank in numbers:
         kept = recording("train.py")
-        kineto.save(replace(kept, meta=kept.meta | {"rank": rank, "world_size": 2}), tmp_path / f"{rank}.pt.trace.json")
-    result = CliRunner().invoke(commands, ["report", "--no-price", str(tmp_path)], standalone_mode=False)
-    assert f"these are 2 ranks of one job: `syncscope ranks {tmp_path}`" in result.stderr
-    alone = CliRunner().invoke(
-        commands, ["report", "--no-price", str(tmp_path / "0.pt.trace.json")], standalone_mode=False
-    )
-    assert "ranks" not in alone.stderr
+        meta = kept.meta | {"rank": rank, "world_size": world}
+        kineto.save(replace(kept, meta=meta), folder / f"worker{rank}.pt.trace.json")
+
+
+def test_a_folder_with_the_ranks_of_one_job_is_reported_as_the_job(folder):
+    ranks(folder / "job")
+    code, out, err = outcome("job")
+    assert (code, err) == (0, "")
+    assert out.startswith("2 ranks of one job; of one alone: syncscope report job/worker0.pt.trace.json\n")
+    assert "2 ranks, 0 collectives" in out
+    assert out.count("train.py:7") == 1
+
+
+def test_ranks_that_are_named_or_held_to_something_are_reported_each_alone(folder):
+    ranks(folder / "job")
+    for args in (("job/worker0.pt.trace.json", "job/worker1.pt.trace.json"), ("job", "--max-reads-per-step", "3")):
+        code, out, _ = outcome(*args)
+        assert code == 0
+        assert out.startswith("2 ranks of one job, each alone; what a line costs the job: syncscope ranks job\n")
+        assert out.count("train.py:7  item") == 2
+    assert len(json.loads(report("job", "--format", "json").stdout)) == 2
+
+
+def test_traces_that_are_not_clearly_one_job_are_reported_each_alone(folder):
+    ranks(folder / "job")
+    kineto.save(recording("other.py"), folder / "job" / "other.pt.trace.json")
+    code, out, err = outcome("job", "--no-price")
+    assert (code, err) == (0, "")
+    assert "one job" not in out
+    ranks(folder / "two", (0,))
+    ranks(folder / "two" / "again", (0,))
+    assert "one job" not in report("two", "--no-price").stdout
+    assert "one job" not in report("two/worker0.pt.trace.json", "--no-price").stdout
 
 
 def test_how_busy_the_device_is_is_said_of_the_steps_that_count(tmp_path):

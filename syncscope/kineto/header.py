@@ -1,0 +1,37 @@
+"""What a trace says before its events: which rank of which job it is. Read in a moment, however long the events are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from syncscope.errors import UserError
+from syncscope.kineto.source import opened, pieces
+
+HEAD = 1 << 20  # bytes of unpacked text in which it must stand; torch writes it before the events
+JOB = re.compile(r'"distributedInfo"\s*:\s*(?=\{)')
+
+
+def rank(path: str | os.PathLike[str]) -> tuple[int, int] | None:
+    """Rank and number of ranks; None where the file does not say so before its events, or cannot be read."""
+    text = b""
+    try:
+        with opened(path) as (_, file):
+            for piece in pieces(file, []):
+                text += piece
+                if len(text) >= HEAD or b'"traceEvents"' in text:
+                    break
+    except (UserError, OSError):
+        return None
+    head = text[:HEAD].decode("utf-8", "replace")
+    found = JOB.search(head)
+    if found is None:
+        return None
+    try:
+        told: dict[str, Any] = json.JSONDecoder().raw_decode(head, found.end())[0]
+    except ValueError:
+        return None
+    said = told.get("rank"), told.get("world_size")
+    return said if isinstance(said[0], int) and isinstance(said[1], int) else None  # type: ignore[return-value]  # both are
