@@ -16,7 +16,7 @@ NOTHING    queue  [===]      [==]    nothing that was recorded held it up
 ```
 
 A launch takes its call and a latency. Both are the driver's own and differ from call to call; what exceeds three times the
-usual latency, and 20 us, is none any more. Work that is late for NOTHING is replayed as late after what ended last before it,
+usual latency and 20 us (`usual`) is none any more. Work that is late for NOTHING is replayed as late after what ended last before it,
 for else the recording would not be reproduced, and counted: `analysis.trust` says how much of a step rests on it.
 """
 
@@ -41,6 +41,7 @@ ODD = 20_000  # ns beyond three times the usual: a launch takes no longer by its
 LATENCY = 10_000.0  # ns from a launch to its work, where the recording hardly shows it
 PASSING = 2_000  # ns from the end of work to the begin of work in another queue that waited for it
 DEPTH = 1024  # CUDA's queues take at least so many launches before a launch blocks
+FEW = 20  # times of which one in twenty can be told
 MOST = 0.9  # the part of a delay in which others worked, for the device to have been full
 COLLECTIVE = re.compile(r"nccl|rccl|oneccl|^c10d|hccl", re.IGNORECASE)
 STREAM_WAIT = re.compile(r"StreamWait(?:Event|Value)|EnqueueBarrier|EnqueueMarker")
@@ -102,7 +103,8 @@ class Work:
         chained = (same | (~known & follows)) & follows  # a graph's members, and work whose launch was not recorded
         bound = follows & (gap < BACK_TO_BACK)
         early = ~follows & (began < host.waited)
-        self.usual = self._usual(latency, began, known & ~same & ~early)
+        idle = self._idle(began) & known & ~same & ~early
+        self.usual, longest = usual(np.append(latency[idle], LATENCY))
         close = gap[bound & (gap >= 0)]
         self.usual_gap = float(np.median(close)) if len(close) else 0.0
         # What no queue does is not replayed, so a recording with a wrong clock, or work that overlaps, shows in the fidelity.
@@ -117,22 +119,21 @@ class Work:
         self.cause = np.where(bound | chained, Cause.QUEUE, Cause.LAUNCH)
         launch_ready = np.where(chained | ~known, NEVER, began + call + self.usual)
         self.ready = np.where(known | follows, np.maximum(launch_ready, before + self.usual_gap), self.start)
-        ordinary = np.where(chained, ODD, call + 3 * self.usual + ODD)
+        ordinary = np.where(chained, ODD, call + np.where(idle, longest, 3 * self.usual + ODD))
         doubtful = ~bound & np.where(chained, gap > ODD, known & (latency > ordinary))
         since = np.where(chained, before, began)
         self._explained(trace, np.flatnonzero(doubtful), since, gap, latency, early)
         self.late = np.where(self.cause == Cause.NOTHING, np.maximum(0.0, self.start - self.ready), 0.0)
 
-    def _usual(self, latency: Numbers, began: Numbers, of: Truths) -> float:
-        """What a launch takes to become work on a device that has nothing to do, ns: the median."""
+    def _idle(self, began: Numbers) -> Truths:
+        """Whether the device had nothing to do from the launch of each piece of work to its begin."""
         idle = np.zeros(len(self.start), bool)
         for device in np.unique(self.device):
             by_start = np.flatnonzero(self.device == device)
             by_start = by_start[np.argsort(self.start[by_start], kind="stable")]
             over = np.concatenate(([NEVER], np.maximum.accumulate(self.end[by_start])))[:-1]
             idle[by_start] = over <= began[by_start]
-        found = np.append(latency[idle & of], LATENCY)  # of two, the lower: a single launch may have been any
-        return max(0.0, float(np.quantile(found, 0.5, method="lower")))
+        return idle
 
     def _explained(
         self, trace: Trace, late: NDArray[np.intp], since: Numbers, gap: Numbers, latency: Numbers, early: Truths
@@ -223,6 +224,16 @@ class Work:
         reach = np.maximum.accumulate(self.start)
         begun = np.searchsorted(reach, host.began[self.item], side="right")
         return int(max(DEPTH, (np.arange(len(begun)) - begun).max() + 1))
+
+
+def usual(times: Numbers) -> tuple[float, float]:
+    """What something usually takes, the median (of two the lower: a single one may have been any), and the longest it may.
+
+    That is three times as long and 20 us, or what all but every twentieth stay below: on a machine with too much to do, a
+    thread that waits for a core takes now and then a hundred times as long.
+    """
+    middle = max(0.0, float(np.quantile(times, 0.5, method="lower")))
+    return middle, max(3 * middle + ODD, float(np.quantile(times, 0.95, method="lower")) if len(times) >= FEW else 0.0)
 
 
 def _items(trace: Trace, launched: Launches, host: Host, start: Numbers) -> NDArray[np.intp]:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.begins import ODD, Cause, Work
+from syncscope.analysis.begins import Cause, Work, usual
 from syncscope.analysis.graph import NEVER, Fold, Graph
 from syncscope.analysis.hosts import Host
 from syncscope.analysis.intervals import Intervals, union
@@ -175,11 +175,11 @@ class Layout:
             after = max([self._host.began[item], *(self._work.end[j] for j in found)])
             recorded[row] = float(max(-SLACK, self._host.end[item] - after))
             of.setdefault(int(self._trace.name[row]), []).append(recorded[row])
-        usual = {name: float(np.median(times)) for name, times in of.items()}
+        ordinary = {name: usual(np.array(times)) for name, times in of.items()}
         prompt = {}
         for row, time in recorded.items():
-            most = usual[int(self._trace.name[row])]
-            prompt[row] = most if time > 3 * most + ODD else time
+            middle, longest = ordinary[int(self._trace.name[row])]
+            prompt[row] = middle if time > longest else time
         return recorded, prompt
 
     @property
