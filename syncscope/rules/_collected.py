@@ -4,14 +4,50 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
+from syncscope.rules._enclosure import LOOPS
 from syncscope.rules._function import Function
-from syncscope.rules._reads import tensor_read
+from syncscope.rules._reads import detached, tensor_read
 from syncscope.rules._running_total import assigned
 
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, bar, epochs: int):
+            losses = []
+            for epoch in range(epochs):
+                for x, y in loader:
+                    loss = criterion(model(x), y)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.item())  # !
+                bar.write(f"epoch {epoch}")
+            return losses
+        """,
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, bar, epochs: int):
+            losses = []
+            for epoch in range(epochs):
+                for x, y in loader:
+                    loss = criterion(model(x), y)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.detach())
+                bar.write(f"epoch {epoch}")
+            losses = torch.hstack(losses).tolist() if losses else []
+            return losses
+        """,
+        Safety.UNSAFE,
+        "model: model; criterion: criterion; optimizer: optimizer; loader: loader; bar: bar; epochs: count",
+    ),
     Example(
         """
         import torch
@@ -40,32 +76,38 @@ EXAMPLES = (
 
 def collected(site: Site, function: Function) -> Fix | None:
     """`history.append(loss.item())` in a loop: tensors are collected, and read together after it."""
-    tensor, call, loop = tensor_read(site.node, function), function.parent(site.node), function.loop(site.node)
+    tensor, call = tensor_read(site.node, function), function.parent(site.node)
     if (
         tensor is None
-        or loop is None
+        or not isinstance(site.node, ast.expr)
         or not isinstance(call, ast.Call)
         or not isinstance(call.func, ast.Attribute)
         or call.func.attr != "append"
         or not isinstance(call.func.value, ast.Name)
-        or site.fact.ndim != 0
-        or site.fact.dtype not in (Dtype.FLOAT, Dtype.INT)
+        or site.fact.ndim not in (0, None)
     ):
         return None
     name = call.func.value.id
     made = [s for s in assigned(function, name) if isinstance(s.value, ast.List) and not s.value.elts]
-    block = function.block(loop)
-    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
-    if len(function.binds(name)) != 1 or len(made) != 1 or made[0] not in block or inside != [call.func.value]:
+    loop = outermost(function, call, made[0]) if len(made) == 1 and len(function.binds(name)) == 1 else None
+    if loop is None or function.shared(name):
         return None
-    between = [n for n in function.reads(name) if n.lineno < loop.lineno]
-    if between or block.index(made[0]) > block.index(loop):
+    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
+    if inside != [call.func.value] or any(n.lineno < loop.lineno for n in function.reads(name)):
         return None
     draft = function.draft()
-    draft.replace(site.node, "{t}.detach()", t=tensor) if isinstance(site.node, ast.expr) else None
-    draft.insert_after(loop, f"{name} = torch.stack({name}).tolist() if {name} else []")
+    draft.replace(site.node, "{t}.detach()", t=detached(tensor, function))
+    join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
+    draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
     return draft.fix(
         "collect on the device, read all after the loop",
         Safety.UNSAFE,
         f"{name} holds tensors inside the loop; they must all have one dtype and live on one device",
     )
+
+
+def outermost(function: Function, node: ast.AST, before: ast.stmt) -> ast.stmt | None:
+    """The loop around a node that stands in the same block as a statement, and after it."""
+    block = function.block(before)
+    found = next((n for n in function.around(node) if isinstance(n, LOOPS) and n in block), None)
+    return found if found is not None and block.index(before) < block.index(found) else None

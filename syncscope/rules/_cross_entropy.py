@@ -73,6 +73,7 @@ OF_ROWS = (
                 return self.criterion(logits, torch.where(weight > 0, target, -100).long())
         """,
         Safety.SUGGEST,
+        "logits: finite[n, 4]; target: label[n] < 4; weight: finite[n]",
     ),
     Example(
         """
@@ -176,6 +177,7 @@ OF_MASKS = (
                 return self.criterion(logits.view(-1, 4), labels.view(-1))
         """,
         Safety.UNSAFE,
+        "logits: finite[n, m, 4]; labels: label[n, m] < 4",
     ),
 )
 

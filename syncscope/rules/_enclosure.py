@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from syncscope.tensors.syntax import parents
 
 if TYPE_CHECKING:
     from syncscope.rules._view import View
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+Node = TypeVar("Node", bound=ast.AST)
 
 
 class Enclosure:
@@ -23,7 +26,26 @@ class Enclosure:
 
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.scope) for child in ast.iter_child_nodes(node)}
+        return parents(self.scope)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many levels of nodes there are."""
+        level = {self.scope: 1}
+        for child, parent in self._parents.items():
+            level[child] = level[parent] + 1
+        return max(level.values())
+
+    @cached_property
+    def _by_kind(self) -> dict[type, list[Any]]:
+        found: dict[type, list[Any]] = {}
+        for node in (self.scope, *self._parents):
+            found.setdefault(node.__class__, []).append(node)
+        return found
+
+    def every(self, kind: type[Node]) -> list[Node]:
+        """Its nodes of one kind, itself among them, in the order of `ast.walk`."""
+        return self._by_kind.get(kind, [])
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node directly around this one; None for the function itself and for nodes that are not in it."""

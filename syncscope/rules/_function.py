@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact, Site, Value
 from syncscope.rules._enclosure import LOOPS, SCOPES, Enclosure
+from syncscope.tensors.syntax import statements, walk
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -49,6 +50,7 @@ class Function(Enclosure):
         super().__init__(view, scope)
         self.parsed: dict[ast.stmt | None, dict[tuple[int, int], cst.BaseExpression]] = {}  # the draft's, by statement
         self.mended: frozenset[int] | None = None  # ids of selections that have a fix of their own, once
+        self._defined: dict[ast.expr, ast.Assign | None] = {}
 
     def draft(self) -> Draft:
         """A new set of edits; only here is the function parsed with libcst."""
@@ -75,9 +77,8 @@ class Function(Enclosure):
     @cached_property
     def _names(self) -> dict[str, list[ast.Name]]:
         found: dict[str, list[ast.Name]] = {}
-        for node in ast.walk(self.scope):
-            if isinstance(node, ast.Name):
-                found.setdefault(node.id, []).append(node)
+        for node in self.every(ast.Name):
+            found.setdefault(node.id, []).append(node)
         for nodes in found.values():
             nodes.sort(key=lambda n: (n.lineno, n.col_offset))
         return found
@@ -102,20 +103,15 @@ class Function(Enclosure):
     @cached_property
     def _shared(self) -> set[str]:
         """Names that are bound otherwise than by `ast.Name`: by other scopes, imports, handlers, patterns, nested functions."""
-        found: set[str] = set()
-        for n in ast.walk(self.scope):
-            if isinstance(n, (ast.Global, ast.Nonlocal)):
-                found |= set(n.names)
-            elif n is not self.scope and isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                found.add(n.name)
-            elif isinstance(n, ast.arg) and self.parent(self.parent(n) or n) is not self.scope:
-                found.add(n.arg)
-            elif isinstance(n, ast.alias):
-                found.add((n.asname or n.name).partition(".")[0])
-            elif isinstance(n, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and n.name:
-                found.add(n.name)
-            elif isinstance(n, ast.MatchMapping) and n.rest:
-                found.add(n.rest)
+        found = {n.arg for n in self.every(ast.arg) if self.parent(self.parent(n) or n) is not self.scope}
+        for outer in (ast.Global, ast.Nonlocal):
+            found.update(name for n in self.every(outer) for name in n.names)
+        for inner in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+            found.update(n.name for n in self.every(inner) if n is not self.scope)
+        for bound in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
+            found.update(n.name for n in self.every(bound) if n.name)
+        found.update((n.asname or n.name).partition(".")[0] for n in self.every(ast.alias))
+        found.update(n.rest for n in self.every(ast.MatchMapping) if n.rest)
         return found
 
     def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
@@ -128,6 +124,11 @@ class Function(Enclosure):
 
     def definition(self, use: ast.expr) -> ast.Assign | None:
         """The assignment `name = value` whose value this use of the name surely sees: straight-line code only."""
+        if use not in self._defined:
+            self._defined[use] = self._definition(use)
+        return self._defined[use]
+
+    def _definition(self, use: ast.expr) -> ast.Assign | None:
         if not isinstance(use, ast.Name) or use.id in self._shared:
             return None
         before = [n for n in self.binds(use.id) if (n.lineno, n.col_offset) < (use.lineno, use.col_offset)]
@@ -154,12 +155,12 @@ class Function(Enclosure):
                 break
             if isinstance(node, SCOPES):
                 return None
-            if isinstance(node, LOOPS) and any(n in ast.walk(node) for n in self.binds(use.id)):
+            if isinstance(node, LOOPS) and any(node in self.around(n) for n in self.binds(use.id)):
                 return None
         return last
 
     def _binds_within(self, node: ast.AST, name: str) -> bool:
-        return any(isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load) for n in ast.walk(node))
+        return any(n is node or node in self.around(n) for n in self.binds(name))
 
     def untouched(self, use: ast.Name) -> bool:
         """Whether a name surely holds what it held when the function was entered: a parameter not bound again before."""
@@ -169,7 +170,7 @@ class Function(Enclosure):
             return False
         bound = self.binds(use.id)
         loops = [n for n in self.around(use) if isinstance(n, LOOPS)]
-        if any(n in ast.walk(loop) for loop in loops for n in bound):
+        if any(loop in self.around(n) for loop in loops for n in bound):
             return False
         inside = [n for n in self.around(use) if isinstance(n, ast.stmt)]
         return not any(
@@ -183,7 +184,7 @@ class Function(Enclosure):
 
     def mixed(self, node: ast.expr) -> bool:
         """Whether a name in an expression may hold a Python number where it also may hold a tensor: no method can be called."""
-        names = (n for n in ast.walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
+        names = (n for n in walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
         return any(self.definition(n) is None and self._given_number(n.id) for n in names)
 
     def _given_number(self, name: str) -> bool:
@@ -194,11 +195,11 @@ class Function(Enclosure):
         """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""
         made = self.value(thing)
         if isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name) and made.value.id == "self":
-            around = [c for c in ast.walk(self.view.tree) if isinstance(c, ast.ClassDef) and self.scope in c.body]
+            around = [c for c in statements(self.view.tree) if isinstance(c, ast.ClassDef) and self.scope in c.body]
             values = [
                 s.value
                 for c in around
-                for s in ast.walk(c)
+                for s in statements(c)
                 if isinstance(s, ast.Assign) and any(self.same_attribute(t, made) for t in s.targets)
             ]
             return values[0] if len(values) == 1 and isinstance(values[0], ast.Call) else None
@@ -224,7 +225,7 @@ class Function(Enclosure):
         reads = self.seen_by(assign)
         if not reads or isinstance(self.scope, ast.Module):
             return [expr], None
-        made_of = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
+        made_of = {n.id for n in walk(expr) if isinstance(n, ast.Name)}
         if not self.pure(expr) or not self.alone(assign) or any(self.disturbed(n, assign, reads[-1]) for n in made_of):
             return [expr], None
         return [*reads], assign
@@ -298,8 +299,7 @@ class Function(Enclosure):
     def pure(self, node: ast.AST) -> bool:
         """Whether an expression can be evaluated twice, later or not at all without anybody noticing."""
         return all(
-            isinstance(n, FREE_OF_EFFECTS) and (not isinstance(n, ast.Call) or self.pure_call(n))
-            for n in ast.walk(node)
+            isinstance(n, FREE_OF_EFFECTS) and (not isinstance(n, ast.Call) or self.pure_call(n)) for n in walk(node)
         )
 
     def pure_call(self, call: ast.Call) -> bool:
@@ -323,8 +323,7 @@ class Function(Enclosure):
         """The number that is written out, or that a name surely stands for: of this function, or a constant of the module."""
         node = self.value(node)
         if isinstance(node, ast.Name) and not self.binds(node.id) and node.id not in self.parameters:
-            bound = [s for s in ast.walk(self.view.tree) if isinstance(s, ast.Name) and s.id == node.id]
-            bound = [n for n in bound if not isinstance(n.ctx, ast.Load)]
+            bound = self.view.bound.get(node.id, [])
             top = [s for s in self.view.tree.body if isinstance(s, ast.Assign) and s.targets[0] in bound]
             if len(bound) == 1 and len(top) == 1 and len(top[0].targets) == 1:
                 node = top[0].value

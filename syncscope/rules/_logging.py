@@ -7,8 +7,9 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
+from syncscope.rules._enclosure import LOOPS
 from syncscope.rules._function import Function
-from syncscope.rules._reads import tensor_read
+from syncscope.rules._reads import detached, tensor_read
 
 LOGGING = {
     "print",
@@ -64,7 +65,7 @@ def logged_rarely(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     loop = function.loop(statement) if statement is not None else None
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(loop, ast.For):
+    if not isinstance(call, ast.Call) or not isinstance(loop, ast.For) or once_an_epoch(loop):
         return None
     word = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if word not in LOGGING or statement is None or not function.alone(statement) or function.sometimes(statement, loop):
@@ -85,6 +86,11 @@ def logged_rarely(site: Site, function: Function) -> Fix | None:
     return draft.fix("write it down every 50 passes", Safety.SUGGEST, "it is written down on some passes only")
 
 
+def once_an_epoch(loop: ast.For) -> bool:
+    """Whether a loop holds another: what stands beside that one is written down once for all its passes."""
+    return any(isinstance(n, LOOPS) and n is not loop for n in ast.walk(loop))
+
+
 def metered(site: Site, function: Function) -> Fix | None:
     """`meter.update(loss.item(), n)`: the meter adds up on the device."""
     tensor, call = tensor_read(site.node, function), function.parent(site.node)
@@ -99,7 +105,7 @@ def metered(site: Site, function: Function) -> Fix | None:
     ):
         return None
     draft = function.draft()
-    draft.replace(site.node, "{t}.detach()", t=tensor)
+    draft.replace(site.node, "{t}.detach()", t=detached(tensor, function))
     return draft.fix(
         "give the meter the tensor",
         Safety.SUGGEST,

@@ -99,6 +99,37 @@ def tensor_read(node: ast.AST | None, function: Function) -> ast.expr | None:
     return node.args[0] if number and not function.mixed(node.args[0]) else None
 
 
+def detached(tensor: ast.expr, function: Function) -> ast.expr:
+    """The tensor without a `.detach()` or `.data` of its own: it gets one."""
+    if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
+        return detached(tensor.value, function)
+    op = function.op(tensor)
+    return detached(op.base, function) if op is not None and op.name == "detach" and not op.args else tensor
+
+
+def known(site: Site, function: Function) -> bool:
+    """Whether a read is known well enough to change code: surely, or because `.backward()` is called on what it is made of."""
+    tensor = tensor_read(site.node, function)
+    return site.sure >= 2 or (tensor is not None and gone_back(function, tensor))
+
+
+def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
+    """Whether `.backward()` is called on a name that a value is made of, as on a tensor only."""
+    for name in (n for n in ast.walk(tensor) if isinstance(n, ast.Name)):
+        around = (function.parent(use) for use in function.reads(name.id))
+        if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in around):
+            return True
+        made = function.definition(name)
+        if (
+            made is not None
+            and depth
+            and isinstance(made.value, ast.BinOp)
+            and gone_back(function, made.value, depth - 1)
+        ):
+            return True
+    return False
+
+
 def clamped(site: Site, function: Function) -> Fix | None:
     """`max(t.item(), 1)` as `t.clamp(min=1)`, directly or with the number named in between."""
     tensor, read = tensor_read(site.node, function), site.node

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Dtype, Fact, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
 from syncscope.rules._function import Function
 from syncscope.rules._reads import tensor_read
-from syncscope.rules.unique import simple
 
+STACK = "torch.stack"
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
 ONE_KIND = "all must be of one dtype and live on one device"
@@ -142,13 +142,14 @@ def stacked(site: Site, function: Function) -> Fix | None:
     """`[t.item() for t in tensors]` reads them all at once."""
     loop = function.parent(site.node)
     tensor = tensor_read(site.node, function)
-    if not isinstance(loop, ast.ListComp) or len(loop.generators) != 1 or loop.elt is not site.node:
+    if not isinstance(loop, (ast.ListComp, ast.GeneratorExp)) or len(loop.generators) != 1 or loop.elt is not site.node:
         return None
     each = loop.generators[0]
     if each.ifs or each.is_async or not isinstance(tensor, ast.Name) or not function.same_name(tensor, each.target):
         return None
     draft = function.draft()
-    draft.replace(loop, "torch.stack(tuple({all})).tolist()", all=each.iter)
+    whole = "torch.stack(tuple({all})).tolist()"  # an argument alone has no parentheses but the call's
+    draft.replace(loop, f"({whole})" if isinstance(loop, ast.GeneratorExp) else whole, all=each.iter)
     return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
 
 
@@ -236,56 +237,25 @@ def merged(site: Site, function: Function) -> Fix | None:
     facts = [function.fact(t) for t in tensors]
     dtypes = {f.dtype for f in facts}
     one = of_one_tensor(tensors, function, dtypes == {Dtype.FLOAT})
-    if any(f.ndim != 0 for f in facts) or not may_mix(dtypes):
-        return None
-    if not all(function.alone(s) for s in run):
+    join = joined(facts)
+    if join is None or not all(function.alone(s) for s in run):
         return None
     draft = function.draft()
     parts = {f"t{i}": t for i, t in enumerate(tensors)}
     stack = ", ".join(f"{{{key}}}" for key in parts)
-    draft.replace(run[0], f"{', '.join(n.id for n in names)} = torch.stack(({stack})).tolist()", **parts)
+    draft.replace(run[0], f"{', '.join(n.id for n in names)} = {join}(({stack})).tolist()", **parts)
     for other in run[1:]:
         draft.remove(other)
-    if one:
+    if one and join == STACK:
         return draft.fix(f"read {len(names)} numbers at once", Safety.SAFE)
     return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
 
 
-def merged_in_statement(site: Site, function: Function) -> Fix | None:
-    """`log(x.item(), y.item())`: the numbers of one statement, read together before it."""
-    statement = function.statement(site.node)
-    reads = [
-        s.node
-        for s in function.sites
-        if isinstance(s.node, ast.Call)
-        and tensor_read(s.node, function) is not None
-        and function.statement(s.node) is statement
-    ]
-    if statement is None or len(reads) < 2 or site.node not in reads or not isinstance(statement, SIMPLE):
+def joined(facts: Sequence[Fact]) -> str | None:
+    """The function that makes one tensor of such numbers: `hstack` takes tensors of one element too."""
+    if any(f.ndim not in (0, None) for f in facts) or not may_mix({f.dtype for f in facts}):
         return None
-    tensors = [t for r in reads if (t := tensor_read(r, function)) is not None]
-    facts = [function.fact(t) for t in tensors]
-    dtypes = {f.dtype for f in facts}
-    if (
-        any(f.ndim != 0 for f in facts)
-        or not may_mix(dtypes)
-        or not all(simple(function, statement, r) and function.pure(r) for r in reads)
-    ):
-        return None
-    names: list[str] = []
-    for tensor in tensors:
-        op = function.op(tensor)
-        wish = tensor.id if isinstance(tensor, ast.Name) else op.name if op is not None else ""
-        names.append(function.fresh(f"{wish}_value" if wish else "value", names))
-    if function.indent(statement).strip():
-        return None
-    draft = function.draft()
-    parts = {f"t{i}": t for i, t in enumerate(tensors)}
-    stack = ", ".join(f"{{{key}}}" for key in parts)
-    draft.insert_before(statement, f"{', '.join(names)} = torch.stack(({stack})).tolist()", **parts)
-    for read, name in zip(reads, names, strict=True):
-        draft.replace(read, name)
-    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
+    return STACK if all(f.ndim == 0 for f in facts) else "torch.hstack"
 
 
 def may_mix(dtypes: set[Dtype]) -> bool:

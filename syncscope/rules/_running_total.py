@@ -3,14 +3,88 @@
 from __future__ import annotations
 
 import ast
+import re
+from typing import NamedTuple
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
 from syncscope.rules._function import Function
-from syncscope.rules._reads import tensor_read
+from syncscope.rules._reads import detached, tensor_read
 
+LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 EXAMPLES = (
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        @torch.no_grad()
+        def evaluate(model: nn.Module, loss_fn: nn.Module, loader, device):
+            test_loss, correct = 0, 0
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                scores = model(x)
+                test_loss += loss_fn(scores, y).item() * x.size(0)  # !
+                correct += (scores.argmax(1) == y).sum().item()  # !
+            return f"{correct} right, loss {test_loss:.3f}"
+        """,
+        """
+        import torch
+        from torch import nn
+
+        @torch.no_grad()
+        def evaluate(model: nn.Module, loss_fn: nn.Module, loader, device):
+            test_loss, correct = 0, 0
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                scores = model(x)
+                test_loss = test_loss + loss_fn(scores, y).detach().double() * x.size(0)
+                correct = correct + (scores.argmax(1) == y).sum().detach().long()
+            correct = int(correct)
+            test_loss = float(test_loss)
+            return f"{correct} right, loss {test_loss:.3f}"
+        """,
+        Safety.UNSAFE,
+        "model: model; loss_fn: criterion; loader: loader; device: cpu",
+    ),
+    Example(
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, every: int):
+            total_loss, seen = 0., []
+            for batch, (x, y) in enumerate(loader):
+                loss = criterion(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total_loss = total_loss + loss.detach().item() / every  # !
+                if batch % 2 == 1:
+                    seen.append(total_loss)
+                    total_loss = 0
+            return seen
+        """,
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, every: int):
+            total_loss, seen = 0., []
+            for batch, (x, y) in enumerate(loader):
+                loss = criterion(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total_loss = total_loss + loss.detach().double() / every
+                if batch % 2 == 1:
+                    seen.append(float(total_loss))
+                    total_loss = 0
+            total_loss = float(total_loss)
+            return seen
+        """,
+        Safety.UNSAFE,
+        "model: model; criterion: criterion; optimizer: optimizer; loader: loader; every: count",
+    ),
     Example(
         """
         import torch
@@ -96,54 +170,84 @@ EXAMPLES = (
 )
 
 
+class Addition(NamedTuple):
+    """`total += t.item()`, `total = total + t.item()`, with what the number is multiplied with or divided by."""
+
+    statement: ast.AugAssign | ast.Assign
+    total: ast.Name
+    template: str  # with {t} for the tensor
+    factor: ast.expr | None
+
+
 def accumulated(site: Site, function: Function) -> Fix | None:
     """`total += loss.item()` in a loop: the total stays on the device until the loop is over."""
-    tensor, add, loop = tensor_read(site.node, function), function.parent(site.node), function.loop(site.node)
-    factor: ast.expr | None = None
-    if isinstance(add, ast.BinOp) and isinstance(add.op, ast.Mult):
-        factor = add.right if add.left is site.node else add.left
-        add = function.parent(add)
-    if (
-        tensor is None
-        or loop is None
-        or not isinstance(add, ast.AugAssign)
-        or not isinstance(add.op, ast.Add)
-        or not isinstance(add.target, ast.Name)
-        or (factor is not None and (function.fact(factor).is_tensor or not function.pure(factor)))
-    ):
+    tensor, loop, added = tensor_read(site.node, function), function.loop(site.node), addition(site, function)
+    if tensor is None or loop is None or added is None:
         return None
-    total = add.target.id
-    starts = [function.constant(value) for value in starting(function, total)]
-    others = [n for n in function.binds(total) if n is not add.target]
+    total, factor = added.total.id, added.factor
+    starts = [function.constant(value) for value in starting(function, total, added.statement)]
+    others = [n for n in function.binds(total) if n is not added.total]
     if len(starts) != len(others) or not starts or None in starts or function.shared(total):
         return None
+    own = {id(n) for n in ast.walk(added.statement)}
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == total and isinstance(n.ctx, ast.Load)]
+    inside = [n for n in inside if id(n) not in own]
     if any(not function.sometimes(n, loop) for n in inside):
         return None
     dtype = site.fact.dtype
     whole = dtype is Dtype.INT and all(isinstance(s, int) for s in starts) and factor is None
     if whole and isinstance(site.node, ast.Call) and function.dotted(site.node.func) == "float":
         return None
-    if dtype is Dtype.BOOL or (dtype is not Dtype.FLOAT and not whole and any(isinstance(s, int) for s in starts)):
+    surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
+    if dtype is Dtype.BOOL or not (whole or surely_float or is_loss(function, tensor)):
         return None
-    number = "int" if whole else "float"
+    number, wide = ("int", ".detach().long()") if whole else ("float", ".detach().double()")
     draft = function.draft()
-    wide = ".detach().long()" if whole else ".detach().double()"
-    more = " * {factor}" if factor is not None else ""
-    draft.replace(add, f"{total} = {total} + {{t}}{wide}{more}", t=tensor, factor=factor or "1")
+    kept = draft.part(f"{{t}}{wide}", t=detached(tensor, function))
+    draft.replace(added.statement, f"{total} = {total} + {added.template}", t=kept, factor=factor or "1")
     for name in inside:
         draft.replace(name, f"{number}({total})")
     draft.insert_after(loop, f"{total} = {number}({total})")
-    return draft.fix(
-        "add up on the device, read once after the loop",
-        Safety.UNSAFE,
-        f"{total} is a tensor inside the loop, in float64, which MPS has not; it holds one number a pass, as before",
-    )
+    where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
+    more = "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
+    return draft.fix("add up on the device, read once after the loop", Safety.UNSAFE, f"{total} is {where}{more}")
 
 
-def starting(function: Function, name: str) -> list[ast.expr]:
-    """The values that a name is given, alone, in a chain, or beside others: `a, b = 0.0, 0`."""
-    found = [s.value for s in assigned(function, name)]
+def addition(site: Site, function: Function) -> Addition | None:
+    """The statement that adds the number to a total."""
+    value, factor, template = site.node, None, "{t}"
+    outer = function.parent(value)
+    if isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mult, ast.Div)):
+        factor = outer.right if outer.left is value else outer.left
+        template = "{t} / {factor}" if isinstance(outer.op, ast.Div) else "{t} * {factor}"
+        if (isinstance(outer.op, ast.Div) and factor is outer.left) or a_tensor(function, factor):
+            return None
+        value, outer = outer, function.parent(outer)
+    if isinstance(outer, ast.AugAssign) and isinstance(outer.op, ast.Add) and isinstance(outer.target, ast.Name):
+        return Addition(outer, outer.target, template, factor)
+    statement = function.parent(outer) if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add) else None
+    if not isinstance(outer, ast.BinOp) or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0]
+    other = outer.left if outer.right is value else outer.right
+    if not isinstance(target, ast.Name) or not function.same_name(target, other):
+        return None
+    return Addition(statement, target, template, factor)
+
+
+def a_tensor(function: Function, factor: ast.expr) -> bool:
+    """Whether a factor may be one, or does something."""
+    return function.fact(factor).is_tensor or not function.pure(factor)
+
+
+def is_loss(function: Function, tensor: ast.expr) -> bool:
+    """Whether a number is a loss by its name: then it is a float."""
+    return LOSS.search(function.view.text(tensor)) is not None
+
+
+def starting(function: Function, name: str, but: ast.stmt) -> list[ast.expr]:
+    """The values that a name is given, alone, in a chain, or beside others: `a, b = 0.0, 0`; not by the statement `but`."""
+    found = [s.value for s in assigned(function, name) if s is not but]
     for bound in function.binds(name):
         side = function.parent(bound)
         assign = function.parent(side) if isinstance(side, ast.Tuple) else None

@@ -32,6 +32,7 @@ from syncscope.rules import (
     _logging,
     _read_where_used,
     _reads,
+    _reads_in_statement,
     _reads_together,
     _running_total,
 )
@@ -39,8 +40,9 @@ from syncscope.rules._collected import collected
 from syncscope.rules._hardest import hardest
 from syncscope.rules._logging import logged_rarely, metered
 from syncscope.rules._read_where_used import only_where_logged
-from syncscope.rules._reads import checked_later, clamped
-from syncscope.rules._reads_together import merged, merged_in_statement, stacked, stacked_entries, stacked_values
+from syncscope.rules._reads import checked_later, clamped, known
+from syncscope.rules._reads_in_statement import merged_in_statement
+from syncscope.rules._reads_together import merged, stacked, stacked_entries, stacked_values
 from syncscope.rules._running_total import accumulated
 
 FAMILY = Family.READ
@@ -51,11 +53,13 @@ EXAMPLES = (
     Example(
         """
         import torch
+        import torch.nn.functional as F
 
-        def train(model, loader, optimizer):
+        def train(model, loader, optimizer, device):
             total = 0.0
             for x, y in loader:
-                loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+                loss = F.cross_entropy(model(x.to(device)), y.to(device))
+                optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
                 total += loss.item()  # !
@@ -63,11 +67,13 @@ EXAMPLES = (
         """,
         """
         import torch
+        import torch.nn.functional as F
 
-        def train(model, loader, optimizer):
+        def train(model, loader, optimizer, device):
             total = 0.0
             for x, y in loader:
-                loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+                loss = F.cross_entropy(model(x.to(device)), y.to(device))
+                optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
                 total = total + loss.detach().double()
@@ -75,11 +81,13 @@ EXAMPLES = (
             return total / len(loader)
         """,
         Safety.UNSAFE,
+        "model: model; loader: loader; optimizer: optimizer; device: cpu",
     ),
     *_running_total.EXAMPLES,
     *_logging.OF_READS,
     *_collected.EXAMPLES,
     *_reads_together.EXAMPLES,
+    *_reads_in_statement.EXAMPLES,
     *_reads.EXAMPLES,
     *_hardest.OF_READS,
     *_read_where_used.OF_READS,
@@ -100,7 +108,7 @@ def in_loop(site: Site) -> bool:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if not known(site, function):  # a guess is no ground to change code on
         return None
     return (
         hardest(site, function)

@@ -15,14 +15,24 @@ letter is; `n + 1` is never 0. Kinds:
     count   a Python int of 0 to 5
     counts  a list of Python ints of 0 to 3
     cpu     the device
+    model   a linear layer from 3 features to 4 classes
+    loader  0 to 4 batches of such features and classes
+    optimizer   plain gradient descent on the models before it
+    criterion   cross-entropy
+    bar     something with `set_postfix`, `update` and `write` that keeps what it is told
+
+A function that runs for more than a few thousand lines is stopped with an error: no example may hold a test for ever.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import re
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +43,7 @@ from hypothesis import strategies as st
 from syncscope.model.finding import Safety
 
 RUNS: Counter[str] = Counter()  # how many random inputs each safety has seen
+EXAMPLE, LINES = "<example>", 5000
 SIZES = (0, 1, 2, 3, 5)
 WORD = re.compile(r"\s*(\w+)\s*:\s*(\w+)\s*(?:\[([^\]]*)\])?\s*(?:<\s*(\w+))?\s*$")
 FLOATS = {
@@ -69,7 +80,11 @@ def arguments(draw: st.DrawFn, inputs: str) -> dict[str, Any]:
         if "..." in (dims or ""):
             rank = sizes.setdefault("...", draw(st.integers(0, 3)))
             shape = [size(f"any_{k}", sizes, draw) for k in range(rank)] + shape
-        made[name] = tensor(draw, generator, kind, shape, dtype, sizes.get(below, below))
+        if kind == "optimizer":
+            weights = [w for m in made.values() if isinstance(m, torch.nn.Module) for w in m.parameters()]
+            made[name] = torch.optim.SGD(weights, lr=0.1)
+        else:
+            made[name] = tensor(draw, generator, kind, shape, dtype, sizes.get(below, below))
     return made
 
 
@@ -91,6 +106,11 @@ def tensor(draw: st.DrawFn, generator: torch.Generator, kind: str, shape: list[i
         return torch.randint(0, 4, shape, generator=generator).tolist()
     if kind == "cpu":
         return torch.device("cpu")
+    if kind == "loader":
+        return batches(generator, draw(st.integers(0, 4)))
+    if kind in MODULES:
+        torch.manual_seed(draw(st.integers(0, 9)))
+        return MODULES[kind]()
     if kind == "bool":
         made = chance < share
     elif kind == "number":
@@ -124,6 +144,31 @@ def tensor(draw: st.DrawFn, generator: torch.Generator, kind: str, shape: list[i
     return made
 
 
+def batches(generator: torch.Generator, number: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """What a loader gives."""
+    sizes = [int(torch.randint(1, 5, (), generator=generator)) for _ in range(number)]
+    return [(torch.randn(n, 3, generator=generator), torch.randint(0, 4, (n,), generator=generator)) for n in sizes]
+
+
+class Told:
+    """What a progress bar, a meter or a log was told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def set_postfix(self, **values: Any) -> None:
+        self.told.append(values)
+
+    def update(self, *values: Any) -> None:
+        self.told.append(values)
+
+    def write(self, *values: Any) -> None:
+        self.told.append(values)
+
+
+MODULES = {"model": lambda: torch.nn.Linear(3, 4), "criterion": torch.nn.CrossEntropyLoss, "bar": Told}
+
+
 def assert_equivalent(written: str, fixed: str, inputs: str, safety: Safety, examples: int) -> None:
     """Run the last function of two pieces of code on so many random inputs."""
     before, after = last_function(written), last_function(fixed)
@@ -139,13 +184,18 @@ def assert_equivalent(written: str, fixed: str, inputs: str, safety: Safety, exa
 
 def run(function: Any, given: dict[str, Any]) -> Outcome:
     """Call a function with copies of the arguments, and go back through what it gives."""
-    given = {
-        k: v.detach().clone().requires_grad_(v.requires_grad) if strided(v) else copy.copy(v) for k, v in given.items()
+    tensors = {
+        k: v.detach().clone().requires_grad_(v.requires_grad) for k, v in given.items() if isinstance(v, torch.Tensor)
     }
+    others = copy.deepcopy(
+        {k: v for k, v in given.items() if k not in tensors}
+    )  # together: an optimizer knows its model
+    given = {k: tensors.get(k, others.get(k)) for k in given}
     leaves = [v for v in given.values() if isinstance(v, torch.Tensor) and v.requires_grad]
     value, error = None, ""
     try:
-        value = function(**given)
+        with within(LINES):
+            value = function(**given)
         floats = [t for t in flat(value) if isinstance(t, torch.Tensor) and t.requires_grad]
         if floats:
             weights = (torch.linspace(0.5, 2, t.numel(), dtype=torch.float64).reshape(t.shape).to(t) for t in floats)
@@ -155,22 +205,55 @@ def run(function: Any, given: dict[str, Any]) -> Outcome:
     return Outcome(value, error, list(given.values()), [leaf.grad for leaf in leaves])
 
 
-def strided(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
+@contextlib.contextmanager
+def within(lines: int) -> Iterator[None]:
+    """Stop code of the examples that runs for more lines than these.
+
+    Raises:
+        RuntimeError: it did.
+    """
+    left = lines
+
+    def line(frame: Any, event: str, _: Any) -> Any:
+        nonlocal left
+        left -= event == "line"
+        if left < 0:
+            raise RuntimeError(f"runs for more than {lines} lines")
+        return line
+
+    def call(frame: Any, event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename == EXAMPLE else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def flat(value: Any) -> list[Any]:
     """A result as a list of its parts."""
+    if isinstance(value, Told):
+        value = value.told
+    if isinstance(value, torch.nn.Module):
+        value = [w.detach() for w in value.parameters()]
+    if isinstance(value, torch.optim.Optimizer):
+        return []
     if isinstance(value, dict):
         return [x for v in value.values() for x in flat(v)]
     return [x for v in value for x in flat(v)] if isinstance(value, (list, tuple)) else [value]
 
 
 def last_function(code: str) -> Any:
-    """The last function that a piece of code defines."""
-    space: dict[str, Any] = {}
-    exec(compile(inspect.cleandoc(code), "<example>", "exec"), space)
-    return [v for v in space.values() if inspect.isfunction(v) and v.__module__ != "torch"][-1]
+    """The last function that a piece of code defines, or the last method of its last class, made without arguments."""
+    space: dict[str, Any] = {"__name__": EXAMPLE}
+    exec(compile(inspect.cleandoc(code), EXAMPLE, "exec"), space)
+    last = [v for v in space.values() if getattr(v, "__module__", "") == EXAMPLE][-1]
+    if not inspect.isclass(last):
+        return last
+    torch.manual_seed(0)
+    return getattr(last(), [name for name, v in vars(last).items() if inspect.isfunction(v)][-1])
 
 
 def assert_same(written: Outcome, fixed: Outcome, safety: Safety) -> None:
@@ -184,7 +267,7 @@ def assert_same(written: Outcome, fixed: Outcome, safety: Safety) -> None:
         assert written.error == fixed.error
         pairs = [
             *zip(flat(written.value), flat(fixed.value), strict=True),
-            *zip(written.arguments, fixed.arguments, strict=True),
+            *zip(flat(written.arguments), flat(fixed.arguments), strict=True),
             *zip(written.gradients, fixed.gradients, strict=True),
         ]
         for a, b in pairs:
@@ -200,7 +283,8 @@ def assert_same(written: Outcome, fixed: Outcome, safety: Safety) -> None:
     if written.error:
         return
     assert not fixed.error, fixed.error
-    for a, b in zip(flat(written.value), flat(fixed.value), strict=True):
+    kept = [[a for a in o.arguments if isinstance(a, (torch.nn.Module, Told))] for o in (written, fixed)]
+    for a, b in zip(flat([written.value, kept[0]]), flat([fixed.value, kept[1]]), strict=True):
         close(a, b, same_dtype=isinstance(a, torch.Tensor))
     for a, b in zip(written.gradients, fixed.gradients, strict=True):
         close(zeros(a, b), zeros(b, a), same_dtype=True)
