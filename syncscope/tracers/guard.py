@@ -14,7 +14,7 @@ from typing import Any
 
 from syncscope.model.source import Place
 from syncscope.tracers import dry as dry_mode
-from syncscope.tracers import imports, places, reads
+from syncscope.tracers import imports, places, reads, sync_debug
 
 Advise = Callable[[str, Place], str]
 
@@ -46,7 +46,10 @@ def forbid_syncs(*, warn: bool = False, dry: bool | None = None, advise: Advise 
     `dry` treats tensors of the CPU that come from parameters and batches as a device's; None: where there is no device.
     `advise(op, place)` may say how to avoid it.
     """
-    with listening(dry):
+    forget = sync_debug.listen()
+    with contextlib.ExitStack() as stack:
+        stack.callback(forget)
+        stack.enter_context(listening(dry))
         token = _policy.set(({} if warn else None, advise))
         try:
             yield

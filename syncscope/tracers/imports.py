@@ -9,10 +9,10 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from syncscope.tracers import driver_reads, reads, sync_debug, torch_reads
+from syncscope.tracers import driver_reads, reads, torch_reads
 from syncscope.tracers.icd import patches
 
-LIBRARIES = (driver_reads, sync_debug, torch_reads)  # which say what to do with a library as soon as it is there
+LIBRARIES = (driver_reads, torch_reads)  # which say what to do with a library as soon as it is there
 
 
 def heard(name: str = "") -> None:

@@ -10,6 +10,7 @@ autograd     [Index .. [aten::index_put_]]         [index_put_]
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,10 @@ from syncscope.tracers.columns import Builder
 MARK = "sync"
 SLACK = 5000  # ns by which the clocks of the mark and the operator may disagree
 OPERATOR = re.compile(r"^(?!autograd::)\w+::")  # the autograd engine's own regions run operators and are none
-WAITS = re.compile(r"Synchronize|Memcpy")
+WAITS = re.compile(
+    r"Synchronize|MemcpyWithStream"
+)  # torch makes every copy that waits of an asynchronous one and the first
+ENGINE = "torch/autograd/graph.py"  # whose line tells of the waits of a backward pass
 
 
 def placed(trace: Trace) -> Trace:
@@ -32,22 +36,22 @@ def placed(trace: Trace) -> Trace:
     operators = _Operators(trace, marks)
     found: list[Event] = []
     done: set[int] = set()
-    for mark in marks.tolist():
+    for mark, count, since in operators.groups(marks):
         event = trace[mark]
         lane, now = int(trace.lane[mark]), event.start + SLACK
-        last = operators.last(lane, now)
-        own = last >= 0 and operators.waits(last)
-        meant = [last] if own else operators.elsewhere(lane, int(operators.end[last]) if last >= 0 else 0, now)
+        own = [] if ENGINE in event.detail else operators.own(lane, since, now, count)
+        meant = operators.elsewhere(lane, now) if ENGINE in event.detail else own
+        meant = [row for row in meant if row not in done]
         if not meant:
             found.append(event)
+        done.update(meant)
         for row in meant:
-            if row in done or operators.known(row):
+            if operators.known(row):
                 continue
-            done.add(row)
             start, end = int(operators.start[row]), int(operators.end[row])
             name = trace.names[trace.name[row]].removeprefix("aten::")
             lane_of = trace.lanes[trace.lane[row]]
-            stop = max(end, event.start) if own else end
+            stop = max(end, event.start) if [row] == own[-1:] else end
             found.append(replace(event, name=name, lane=lane_of, start=start, duration=stop - start))
     builder = Builder()
     others = np.ones(len(trace), bool)
@@ -73,14 +77,26 @@ class _Operators:
         for rows in self._of.values():
             rows[Kind.OP] = _outermost(trace, rows[Kind.OP])
 
-    def last(self, lane: int, now: int) -> int:
-        """The last operator of a thread that had ended then; -1: none."""
-        rows = self._of[lane][Kind.OP]
-        at = int(np.searchsorted(self.end[rows], now, side="right")) - 1
-        return int(rows[at]) if at >= 0 else -1
+    def groups(self, marks: NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
+        """The marks of one call (their thread began no operator in between): the last, how many, when the call before ended."""
+        for lane in np.unique(self._lane[marks]).tolist():
+            rows = marks[self._lane[marks] == lane]
+            begun = np.searchsorted(self.start[self._of[lane][Kind.OP]], self.start[rows])
+            _, first, counts = np.unique(begun, return_index=True, return_counts=True)
+            last = rows[first + counts - 1]
+            since = np.append(0, self.start[last][:-1])
+            yield from zip(last.tolist(), counts.tolist(), since.tolist(), strict=True)
 
-    def elsewhere(self, lane: int, since: int, now: int) -> list[int]:
-        """The waiting operators of other threads between two moments."""
+    def own(self, lane: int, since: int, now: int, count: int) -> list[int]:
+        """The last `count` waiting operators that a thread ended between two moments."""
+        rows = self._of[lane][Kind.OP]
+        rows = rows[(self.end[rows] > since) & (self.end[rows] <= now)]
+        return [row for row in rows.tolist() if self.waits(row)][-count:]
+
+    def elsewhere(self, lane: int, now: int) -> list[int]:
+        """The waiting operators of other threads since this one's last operator."""
+        rows = self._of[lane][Kind.OP]
+        since = int(self.end[rows][self.end[rows] <= now].max(initial=0))
         found: list[int] = []
         for other, kinds in self._of.items():
             rows = kinds[Kind.OP]

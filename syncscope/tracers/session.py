@@ -12,7 +12,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Trace
-from syncscope.tracers import dry, imports, native, reads, steps, torch_reads
+from syncscope.tracers import dry, imports, native, reads, steps, sync_debug, torch_reads
 from syncscope.tracers.icd import patches
 from syncscope.tracers.tape import Window
 
@@ -102,7 +102,7 @@ class Session:
             patches.install()
         imports.install()
         reads.install()
-        self._forget = (reads.when_imported("torch", torch_reads.regions_of), steps.install())
+        self._forget = (reads.when_imported("torch", torch_reads.regions_of), sync_debug.listen(), steps.install())
         steps.sinks.append(self._found_step)
         os._exit = _exit_after_saving
         try:

@@ -23,6 +23,15 @@ SAYS = "called a synchronizing"  # CUDA operation, or HIP
 WARN = 1  # of torch's modes: 0 says nothing, 2 raises
 
 
+def listen() -> Callable[[], None]:
+    """Has readers that are in place hear of such waits too; returns how to take that back.
+
+    For recordings, not for `watch`: an operator of C++ that Python does not call through torch has nowhere to send its
+    warning but the program's stderr.
+    """
+    return reads.when_imported("torch", _torch)
+
+
 def _torch(torch: Any) -> None:
     if not (torch.version.cuda or torch.version.hip) or not torch.cuda.is_available():
         return
@@ -34,6 +43,23 @@ def _torch(torch: Any) -> None:
     reads.undo(functools.partial(_off, torch))
     reads.replace(warnings, "filters", _Filters(warnings.filters))
     reads.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
+
+
+def quiet(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`original` without these warnings: a read of ours stands for it, and its C++ would write them to stderr."""
+
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        torch = sys.modules["torch"]
+        if not isinstance(warnings.filters, _Filters) or torch.cuda.get_sync_debug_mode() != WARN:
+            return original(*args, **kwargs)
+        torch._C._cuda_set_sync_debug_mode(0)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            torch._C._cuda_set_sync_debug_mode(WARN)
+
+    return call
 
 
 def _off(torch: Any) -> None:
@@ -82,6 +108,3 @@ def _heard() -> None:
     if reads.sinks:
         now = monotonic_ns()
         reads.tell(MARK, frame, seen, now, now)
-
-
-reads.when_imported("torch", _torch)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
-from syncscope.tracers import reads
+from syncscope.tracers import reads, sync_debug
 from syncscope.tracers.places import seen_from
 
 Waits = Callable[..., bool] | None
@@ -111,6 +111,11 @@ def _torch(torch: Any) -> None:
             reads.replace(module, "synchronize", reads.always("synchronize", module.synchronize))
 
 
+def _torchvision(ops: Any) -> None:
+    for module in (ops, ops.boxes):
+        reads.replace(module, "nms", reads.watched("nms", sync_debug.quiet(module.nms)))
+
+
 def _to(original: Callable[..., Any]) -> Callable[..., Any]:
     """`.to(...)` waits when it leaves the device. In dry mode it is the way to the device."""
 
@@ -202,3 +207,4 @@ def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 reads.when_imported("torch", _torch)
+reads.when_imported("torchvision.ops", _torchvision)

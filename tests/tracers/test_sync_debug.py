@@ -4,6 +4,7 @@ import functools
 import re
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Event, Kind, Lane, Trace
 from syncscope.tracers.guard import SyncError
 from syncscope.tracers.marks import MARK, placed
+from syncscope.tracers.sync_debug import quiet
 
 torch = pytest.importorskip("torch")
 TOLD = "called a synchronizing CUDA operation (Triggered internally at CUDAFunctions.cpp:162.)"
@@ -36,7 +38,7 @@ wait_inside_an_operator = functools.partial(
 
 
 def test_a_wait_that_nothing_of_ours_stands_for_has_its_line(modes: list[int]) -> None:
-    with warnings.catch_warnings(record=True) as others, syncscope.watch() as watch:
+    with warnings.catch_warnings(record=True) as others, syncscope.trace(), syncscope.watch() as watch:
         assert modes == [0, 1]
         line = here()
         wait_inside_an_operator()
@@ -63,7 +65,7 @@ def wait_inside_an_operator_of_nobody() -> None:
 
 @pytest.mark.parametrize("action", ["error", "ignore"])
 def test_filters_of_the_program_neither_raise_nor_hide_ours(modes: list[int], action: str) -> None:
-    with syncscope.watch() as watch:
+    with syncscope.trace(), syncscope.watch() as watch:
         with warnings.catch_warnings():
             warnings.simplefilter(action)
             wait_inside_an_operator()
@@ -79,7 +81,7 @@ def test_filters_of_the_program_neither_raise_nor_hide_ours(modes: list[int], ac
 
 def test_a_mode_that_the_program_chose_is_left_alone(modes: list[int]) -> None:
     modes.append(2)
-    with syncscope.watch() as watch, pytest.warns(UserWarning, match="called a synchronizing"):
+    with syncscope.trace(), syncscope.watch() as watch, pytest.warns(UserWarning, match="called a synchronizing"):
         wait_inside_an_operator()
     assert modes == [0, 2]
     assert watch.count == 0
@@ -91,10 +93,27 @@ def test_the_wait_of_a_known_read_is_not_told_twice(modes: list[int], monkeypatc
         return 1.0
 
     monkeypatch.setattr(torch.Tensor, "item", item)
-    with syncscope.watch(dry=True) as watch:
+    with syncscope.trace(), syncscope.watch(dry=True) as watch:
         loss = torch.nn.Linear(2, 1)(torch.ones(1, 2)).sum()
         loss.item()
     assert [(line.op, line.count) for line in watch.lines] == [("item", 1)]
+
+
+def test_counting_alone_does_not_ask_torch_to_warn(modes: list[int]) -> None:
+    """Operators of C++ that Python does not call through torch would write to the program's stderr."""
+    with syncscope.watch():
+        assert modes == [0]
+
+
+def test_what_would_warn_on_stderr_is_not_asked_to(modes: list[int]) -> None:
+    seen = []
+    nms = quiet(lambda: seen.append(modes[-1]))
+    with syncscope.trace():
+        nms()
+        assert modes == [0, 1, 0, 1]
+    nms()
+    assert seen == [0, 0]
+    assert modes == [0, 1, 0, 1, 0]
 
 
 def test_what_is_forbidden_raises_at_its_line(modes: list[int]) -> None:
@@ -127,21 +146,48 @@ def reads_of(*parts: list[Event]) -> list[tuple[str, Lane, int, int]]:
     ]
 
 
-def test_a_mark_gets_the_operator_before_it() -> None:
+def test_a_mark_gets_the_last_operator_before_it_that_waits() -> None:
     """
-    operators   a------a   b--b
-    driver         c
-    mark                 m        the copy is the first operator's
+    operators   a------a x--x        b--b     x: ends the call, after the copy
+    driver         c                  c
+    marks                    m            n   one for each call
     """
-    kinds = {"a": (Kind.OP, "aten::to"), "b": (Kind.OP, "aten::mm"), "m": (Kind.READ, MARK)}
-    driver = events("   c", MAIN, {"c": (Kind.CALL, "cudaMemcpyAsync")})
-    found = reads_of(events("a------a   b--b", MAIN, kinds), driver, events("         m", MAIN, kinds))
-    assert found == [("to", MAIN, 0, 9)]
+    kinds = {"a": (Kind.OP, "aten::to"), "x": (Kind.OP, "aten::lift_fresh"), "b": (Kind.OP, "aten::index")}
+    driver = events("   c                  c", MAIN, {"c": (Kind.CALL, "cudaStreamSynchronize")})
+    marks = {"m": (Kind.READ, MARK), "n": (Kind.READ, MARK)}
+    found = reads_of(
+        events("a------a x--x        b--b", MAIN, kinds), driver, events("             m            n", MAIN, marks)
+    )
+    assert found == [("to", MAIN, 0, 13), ("index", MAIN, 21, 26)]
+
+
+def test_two_waits_of_one_call_are_two_operators_or_one() -> None:
+    """
+    operators   q--q r--r a--a b--b     c------c
+    driver       w         w    w        w   w
+    marks                           mm          mm     q's wait was not told of
+    """
+    names = {
+        "q": "torchvision::nms",
+        "r": "aten::mul",
+        "a": "aten::to",
+        "b": "aten::index_put_",
+        "c": "aten::unique_dim",
+    }
+    kinds = {letter: (Kind.OP, name) for letter, name in names.items()}
+    found = reads_of(
+        events("q--q r--r a--a b--b     c------c", MAIN, kinds),
+        events(" w         w    w        w   w", MAIN, {"w": (Kind.CALL, "cudaStreamSynchronize")}),
+        events("                    m           ", MAIN, {"m": (Kind.READ, MARK)}),
+        events("                     m           m", MAIN, {"m": (Kind.READ, MARK)}),
+        events("                                  m", MAIN, {"m": (Kind.READ, MARK)}),
+    )
+    assert [(name, start) for name, _, start, _ in found] == [("to", 10), ("index_put_", 15), ("unique_dim", 24)]
 
 
 def test_marks_of_a_backward_pass_go_to_its_threads() -> None:
     """
-    main      a--a              m     a: no wait of its own
+    main      a--a              m     a: waits itself, and is known by another line's mark
     driver
     autograd        b--b  d--d
     driver           c     c          both waits are the line's that called backward
@@ -151,11 +197,13 @@ def test_marks_of_a_backward_pass_go_to_its_threads() -> None:
         "b": (Kind.OP, "aten::index_put_"),
         "d": (Kind.OP, "aten::nonzero"),
         "e": (Kind.OP, "autograd::engine::evaluate_function: IndexBackward0"),
-        "m": (Kind.READ, MARK),
     }
+    mark = events("                  m", MAIN, {"m": (Kind.READ, MARK)})[0]
+    mark = replace(mark, detail='{"library": "torch/autograd/graph.py:869"}')
     found = reads_of(
-        events("a--a              m", MAIN, kinds),
-        events("                  m", MAIN, kinds),
+        events("a--a", MAIN, kinds),
+        events(" c", MAIN, {"c": (Kind.CALL, "cudaStreamSynchronize")}),
+        [mark, mark],
         events("     e----e        ", AUTOGRAD, kinds),
         events("      b--b  d--d   ", AUTOGRAD, kinds),
         events("       c     c     ", AUTOGRAD, {"c": (Kind.CALL, "cudaStreamSynchronize")}),
