@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -24,6 +24,7 @@ from syncscope.model.source import Place, Span
 from syncscope.rules import Family, Rule, Unfit, View, builtin, claims, from_folder, installed
 from syncscope.tensors.interpret import sites
 from syncscope.tensors.project import Module, Project
+from syncscope.tensors.syntax import held
 
 MENTION = b"torch"  # a file without it is never parsed
 DEEPEST = (
@@ -185,15 +186,12 @@ def check_source(source: Source, config: Config) -> Checked:
     comments = suppressions.comments(source)
     stand, silent, unused = suppressions.apply(said, comments)
     here = {id(finding): site for finding, site in zip(said, at, strict=True)}
-    nested = cache(too_deep)  # a function is asked about once, however many findings are in it
     on = [f for f in stand if config.wants(f.rule, lambda name: family(name, config.rules))]
     result = shown(path, on, config, relied)
     findings = []
     for finding in result.findings:
         one = here.get(id(finding))
-        findings.append(
-            finding if one is None or view is None else with_fix(source, finding, one, view, config, nested)
-        )
+        findings.append(finding if one is None or view is None else with_fix(source, finding, one, view, config))
     if view is not None:
         view.release()
     if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
@@ -249,12 +247,11 @@ def dotted(tree: ast.Module) -> dict[ast.AST, str]:
     todo: list[tuple[ast.AST, str]] = [(tree, "")]
     while todo:
         node, above = todo.pop()
-        for child in ast.iter_child_nodes(node):
+        for child in held(node):
             name = above
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 name = names[child] = f"{above}.{child.name}" if above else child.name
-            if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)):
-                todo.append((child, name))
+            todo.append((child, name))
     return names
 
 
@@ -271,45 +268,21 @@ def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tup
     return Checked(path, tuple(keep), Hidden(cold, unsure), relied)
 
 
-def with_fix(
-    source: Source, finding: Finding, site: Site, view: View, config: Config, nested: Callable[[ast.AST], bool]
-) -> Finding:
+def with_fix(source: Source, finding: Finding, site: Site, view: View, config: Config) -> Finding:
     """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
     rewrite = getattr(ruleset(config.rules)[finding.rule], "rewrite", None)
     if rewrite is None:
         return finding
-    if nested(site.function or view.tree):
+    function = view.function(site)
+    if function.depth > DEEPEST:
         return finding
     try:
-        fix: Fix | None = rewrite(site, view.function(site))
+        fix: Fix | None = rewrite(site, function)
     except Unfit:
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return finding
     return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline)))
-
-
-def too_deep(node: ast.AST) -> bool:
-    """Whether syntax is nested deeper than a recursive parser in C should be asked to go."""
-    level: list[ast.AST] = [node]
-    for _ in range(DEEPEST):
-        level = [child for parent in level for child in children(parent)]
-        if not level:
-            return False
-    return True
-
-
-def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes below a node; names, constants and contexts have none worth a look."""
-    if isinstance(node, (ast.Name, ast.Constant)):
-        return []
-    found: list[ast.AST] = []
-    for value in vars(node).values():
-        if isinstance(value, list):
-            found += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST) and not isinstance(value, (ast.expr_context, ast.operator)):
-            found.append(value)
-    return found
 
 
 def judged(comment: suppressions.Comment, config: Config) -> bool:

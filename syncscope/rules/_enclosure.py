@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from syncscope.tensors.syntax import parents
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-Node = TypeVar("Node", bound=ast.AST)
 
 
 class Enclosure:
@@ -43,9 +42,9 @@ class Enclosure:
             found.setdefault(node.__class__, []).append(node)
         return found
 
-    def every(self, kind: type[Node]) -> list[Node]:
-        """Its nodes of one kind, itself among them, in the order of `ast.walk`."""
-        return self._by_kind.get(kind, [])
+    def every(self, *kinds: type[ast.AST]) -> list[Any]:
+        """Its nodes of these kinds, itself among them, kind by kind in the order of `ast.walk`."""
+        return [node for kind in kinds for node in self._by_kind.get(kind, ())]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node directly around this one; None for the function itself and for nodes that are not in it."""

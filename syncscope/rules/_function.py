@@ -104,12 +104,10 @@ class Function(Enclosure):
     def _shared(self) -> set[str]:
         """Names that are bound otherwise than by `ast.Name`: by other scopes, imports, handlers, patterns, nested functions."""
         found = {n.arg for n in self.every(ast.arg) if self.parent(self.parent(n) or n) is not self.scope}
-        for outer in (ast.Global, ast.Nonlocal):
-            found.update(name for n in self.every(outer) for name in n.names)
-        for inner in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
-            found.update(n.name for n in self.every(inner) if n is not self.scope)
-        for bound in (ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
-            found.update(n.name for n in self.every(bound) if n.name)
+        found.update(name for n in self.every(ast.Global, ast.Nonlocal) for name in n.names)
+        inner = self.every(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        found.update(n.name for n in inner if n is not self.scope)
+        found.update(n.name for n in self.every(ast.ExceptHandler, ast.MatchAs, ast.MatchStar) if n.name)
         found.update((n.asname or n.name).partition(".")[0] for n in self.every(ast.alias))
         found.update(n.rest for n in self.every(ast.MatchMapping) if n.rest)
         return found

@@ -10,6 +10,7 @@ from functools import cached_property
 from syncscope.model.fact import Site
 from syncscope.model.source import Span
 from syncscope.rules._function import Function
+from syncscope.tensors.syntax import held, statements, walk
 
 NEWLINE = re.compile(rb"\r\n|\n")  # what `ast` counts, in code without lone carriage returns
 LONGEST = 60  # characters of the user's code quoted in a message
@@ -40,7 +41,16 @@ class View:
     @cached_property
     def imported(self) -> dict[str, str]:
         """What the names stand for that imports bind anywhere in this file: `F` is `torch.nn.functional`."""
-        return meanings(ast.walk(self.tree))
+        return meanings(statements(self.tree))
+
+    @cached_property
+    def bound(self) -> dict[str, list[ast.Name]]:
+        """Every place in this file where a name is bound or deleted."""
+        found: dict[str, list[ast.Name]] = {}
+        for node in walk(self.tree):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).append(node)
+        return found
 
     @cached_property
     def at_hand(self) -> dict[str, str]:
@@ -52,9 +62,7 @@ class View:
             found.append(node)
             typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
             if isinstance(node, (ast.Module, ast.If, ast.Try, ast.With)) and not typing_only:
-                todo += [
-                    child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler))
-                ]
+                todo += held(node)
         return meanings(found)
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.ExceptHandler) -> Span:
