@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 
 from syncscope.tensors.project import Class, Function
+from syncscope.tensors.syntax import statements, walk
 
 _LOOP = "in the training loop"
 _HOT = {
@@ -33,21 +34,31 @@ _EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|inference|post_?process\w*)(_|$)"
 )
 _DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
+_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _NO_GRAD = {"no_grad", "inference_mode"}
 TRAINING = (True, _LOOP)  # known by the backward pass in it: outranks what the function is called
 
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, source: bytes) -> bool:
     """Whether a loop holds a backward pass: it is a training loop, whatever its function is called."""
-    return b"backward(" in source and any(
+    spoken_of = any(node.lineno <= line <= (node.end_lineno or 0) for line in _backward_lines(source))
+    return spoken_of and any(
         isinstance(each, ast.Call) and getattr(each.func, "attr", "") in ("backward", "manual_backward")
-        for each in ast.walk(node)
+        for each in walk(node)
     )
 
 
 @lru_cache(maxsize=64)
+def _backward_lines(source: bytes) -> tuple[int, ...]:
+    """The lines that speak of a backward pass."""
+    if b"backward(" not in source:
+        return ()
+    return tuple(n for n, line in enumerate(_LINE_ENDS.split(source), 1) if b"backward" in line)
+
+
+@lru_cache(maxsize=64)
 def _has_training_loop(node: ast.AST, source: bytes) -> bool:
-    loops = (each for each in ast.walk(node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While)))
+    loops = (each for each in statements(node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While)))
     return any(trains(loop, source) for loop in loops)
 
 
