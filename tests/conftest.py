@@ -11,6 +11,11 @@ pytest_plugins = ["kernels.counts"]
 # Two workers with two threads each would wait for one another in every small operator.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# The suite is the same on every machine: what is recorded here is the OpenCL device's or the CPU's. The tests on_cuda look at a
+# GPU, in processes of their own: one process of torch knows one accelerator, and here that is `ocl`.
+AS_IT_WAS = dict(os.environ)
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
 SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
 
 
@@ -20,6 +25,12 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no material at {SHARED}; set SYNCSCOPE_SHARED to the folder that holds traces/ and lint-truth/")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    """The environment from before a GPU was hidden from this process."""
+    return AS_IT_WAS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,83 @@
+"""Runs the examples of one rule on CUDA and prints as JSON which of their lines made the host wait, as torch tells it.
+
+python tests/on_cuda/examples.py nonzero
+"""
+
+import inspect
+import json
+import sys
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from rules.equivalence import arguments, last_function
+
+from syncscope.rules import builtin
+
+FILE = "<example>"
+DRAWS = 12
+device = torch.device("cuda")
+seen: set[int] = set()
+
+
+def show(message: object, *_: object, **__: object) -> None:
+    if "called a synchronizing" in str(message):
+        seen.update([f.lineno or 0 for f in traceback.extract_stack() if f.filename == FILE][-1:])
+
+
+def moved(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(device).requires_grad_(value.requires_grad)
+    return device if isinstance(value, torch.device) else value
+
+
+def waited(code: str, inputs: str) -> tuple[list[int], int]:
+    """The lines that waited over some random inputs, and how many of those the function took."""
+    function = last_function(code)
+    seen.clear()
+    done = 0
+
+    @settings(
+        max_examples=DRAWS, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    @given(st.data())
+    def go(data: st.DataObject) -> None:
+        nonlocal done
+        given = {name: moved(value) for name, value in data.draw(arguments(inputs)).items()}
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            function(**given)
+            done += 1
+        except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError):
+            pass  # not every input suits
+        finally:
+            torch.cuda.set_sync_debug_mode(0)
+
+    go()
+    return sorted(seen), done
+
+
+def main() -> None:
+    torch.ones(1, device=device).item()
+    warnings.simplefilter("always")
+    torch.set_warn_always(True)
+    warnings.showwarning = show
+    found = []
+    for number, example in enumerate(builtin()[sys.argv[1]].EXAMPLES):
+        for code in (example.code, example.fixed):
+            if code and example.inputs and "_assert_async" not in code:  # an assertion that fails ends CUDA's context
+                code = inspect.cleandoc(code)
+                lines, runs = waited(code, example.inputs)
+                found.append({"example": number, "code": code, "waited": lines, "runs": runs})
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""A recording of a real GPU: the lines are those that torch itself warns of; and the rules' examples wait where they say."""
+
+import json
+from pathlib import Path
+
+import pytest
+from on_cuda.conftest import Program
+from rules.driver import findings
+
+from syncscope import kineto
+from syncscope.model.trace import DEVICE, Kind
+from syncscope.rules import builtin
+
+HERE = Path(__file__).parent
+
+
+def test_every_wait_that_torch_tells_of_has_its_line(on_cuda: Program) -> None:
+    done = on_cuda(HERE / "waits.py")
+    assert not done.returncode, done.stderr
+    assert "called a synchronizing" not in done.stderr
+    said = json.loads(done.stdout)
+    assert len(said["told"]) > 10
+    assert sorted(map(int, said["recorded"])) == said["told"]
+    assert said["lost"] == 0
+
+
+def test_the_sample_says_where_it_waits(on_cuda: Program, tmp_path: Path) -> None:
+    sample = ("samples/segmentation.py", "--device", "cuda", "--steps", 8, "--size", 64, "--batch", 4)
+    done = on_cuda("-m", "syncscope", "run", "-o", tmp_path, *sample)
+    assert not done.returncode, done.stderr
+    trace = kineto.read(next(tmp_path.rglob("*.json.gz")))
+    lines = {e.place.line for e in trace if e.kind == Kind.READ and e.place and e.name != "to_device"}
+    assert {42, 44, 49} <= lines
+    assert int((trace.kind == Kind.STEP).sum()) == 8
+    assert len(trace.rows(*DEVICE)) > 100
+    assert trace.meta["clocks"]["torch.profiler"]["uncertainty_ns"] < 50_000
+    assert "samples/segmentation.py:42" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(n for n, rule in builtin().items() if any(e.inputs for e in rule.EXAMPLES)))
+def test_the_examples_of_a_rule_wait_where_they_are_marked(name: str, on_cuda: Program) -> None:
+    """Every mark waits; every other line that waits is a finding of some rule."""
+    done = on_cuda(HERE / "examples.py", name)
+    assert not done.returncode, done.stderr
+    for one in json.loads(done.stdout):
+        marked = {i for i, line in enumerate(one["code"].splitlines(), 1) if line.rstrip().endswith("# !")}
+        waited = set(one["waited"])
+        if not one["runs"]:
+            continue
+        assert marked <= waited, one
+        flagged = {line for f in findings(one["code"]) for line in range(f.place.line, f.end_line + 1)}
+        assert waited <= flagged, one
