@@ -23,6 +23,13 @@ from typing import Any
 
 STEPS, WARM = 14, 3  # recorded, and before that
 Step = Callable[[bool], None]
+TIMES = {"ocl": 1, "cuda": 8}  # so much larger are the tensors' sides: a GPU does in 1 us what a processor does in 1 ms
+times = 1
+
+
+def sized(side: int) -> int:
+    """The side of a tensor, so that this device has about as much to do as the host."""
+    return side * times
 
 
 def work(ms: float) -> None:
@@ -33,6 +40,7 @@ def work(ms: float) -> None:
 def linear_step(torch: Any, device: Any, width: int, depth: int, batch: int) -> Callable[[], Any]:
     """One SGD step of a plain network; returns its loss."""
     torch.manual_seed(0)
+    width, batch = sized(width), sized(batch)
     layers = [m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())]
     net = torch.nn.Sequential(*layers).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
@@ -121,12 +129,13 @@ def two_optimizers(torch: Any, device: Any) -> Step:
     """A GAN's step: two networks, two optimizers, both losses and a score read for the log line."""
     nn = torch.nn
     torch.manual_seed(0)
-    netd = nn.Sequential(nn.Linear(256, 512), nn.LeakyReLU(0.2), nn.Linear(512, 1)).to(device)
-    netg = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 256), nn.Tanh()).to(device)
+    noises, inner, values, batch = (sized(side) for side in (64, 512, 256, 128))
+    netd = nn.Sequential(nn.Linear(values, inner), nn.LeakyReLU(0.2), nn.Linear(inner, 1)).to(device)
+    netg = nn.Sequential(nn.Linear(noises, inner), nn.ReLU(), nn.Linear(inner, values), nn.Tanh()).to(device)
     optd, optg = (torch.optim.SGD(net.parameters(), lr=1e-3) for net in (netd, netg))
     criterion = nn.BCEWithLogitsLoss()
-    real, noise = torch.randn(128, 256).to(device), torch.randn(128, 64).to(device)
-    ones, zeros = torch.ones(128, 1).to(device), torch.zeros(128, 1).to(device)
+    real, noise = torch.randn(batch, values).to(device), torch.randn(batch, noises).to(device)
+    ones, zeros = torch.ones(batch, 1).to(device), torch.zeros(batch, 1).to(device)
 
     def run(reads: bool) -> None:
         fake = netg(noise)
@@ -158,7 +167,9 @@ def segmentation(torch: Any, device: Any) -> Step:
     torch.manual_seed(0)
     net = sample.network().to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
-    images, labels = next(iter(torch.utils.data.DataLoader(sample.crops(4, 64), batch_size=4)))
+    images, labels = next(
+        iter(torch.utils.data.DataLoader(sample.crops(sized(4), 64 if times == 1 else 256), batch_size=sized(4)))
+    )
     images, labels = images.to(device), labels.to(device)
 
     def run(reads: bool) -> None:
@@ -177,10 +188,11 @@ def segmentation(torch: Any, device: Any) -> Step:
 def boolean_mask(torch: Any, device: Any) -> Step:
     """A loss over the positions that a mask keeps, whose number only the device knows; without, weights of nought and one."""
     torch.manual_seed(1)
-    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 16)).to(device)
+    width, inner, batch = sized(256), sized(512), sized(256)
+    net = torch.nn.Sequential(torch.nn.Linear(width, inner), torch.nn.ReLU(), torch.nn.Linear(inner, 16)).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    x, y = torch.randn(256, 256).to(device), torch.randn(256, 16).to(device)
-    known = (torch.rand(256, 16) < 0.6).to(device)
+    x, y = torch.randn(batch, width).to(device), torch.randn(batch, 16).to(device)
+    known = (torch.rand(batch, 16) < 0.6).to(device)
 
     def run(reads: bool) -> None:
         optimizer.zero_grad()
@@ -199,10 +211,11 @@ def boolean_mask(torch: Any, device: Any) -> Step:
 def clipping(torch: Any, device: Any) -> Step:
     """Gradients scaled to a norm that the host reads to decide, as Python `if` or as a clamp on the device."""
     torch.manual_seed(2)
-    layers = [m for _ in range(3) for m in (torch.nn.Linear(320, 320), torch.nn.Tanh())]
+    width, batch = sized(320), sized(160)
+    layers = [m for _ in range(3) for m in (torch.nn.Linear(width, width), torch.nn.Tanh())]
     net = torch.nn.Sequential(*layers).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    x, y = torch.randn(160, 320).to(device), torch.randn(160, 320).to(device)
+    x, y = torch.randn(batch, width).to(device), torch.randn(batch, width).to(device)
 
     def run(reads: bool) -> None:
         optimizer.zero_grad()
@@ -227,8 +240,9 @@ def clipping(torch: Any, device: Any) -> Step:
 def evaluation(torch: Any, device: Any) -> Step:
     """Eight batches are classified, each prediction goes to the CPU at once; without, all of them in one copy at the end."""
     torch.manual_seed(3)
-    net = torch.nn.Sequential(torch.nn.Linear(384, 768), torch.nn.ReLU(), torch.nn.Linear(768, 64)).to(device)
-    batches = [torch.randn(96, 384).to(device) for _ in range(8)]
+    width, inner, batch = sized(384), sized(768), sized(96)
+    net = torch.nn.Sequential(torch.nn.Linear(width, inner), torch.nn.ReLU(), torch.nn.Linear(inner, 64)).to(device)
+    batches = [torch.randn(batch, width).to(device) for _ in range(8)]
 
     def run(reads: bool) -> None:
         found = []
@@ -305,6 +319,8 @@ def main() -> None:
     if given.device == "ocl":
         import syncscope.kernels  # noqa: F401  registers the device
     device = torch.device(given.device)
+    global times
+    times = TIMES.get(device.type, 1)
     columns = ("with reads", "predicted", "measured", "error", "by blocked", "error", "device: with", "without")
     print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in columns))
     errors, naive = [], []
