@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from time import monotonic_ns
 from typing import Any
 
@@ -17,18 +18,23 @@ def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
 
     Each input costs one wait of the host. Watchers see one span, `fallback of aten::x`, that holds all of it.
     """
-    name = "fallback of aten::" + op._schema.name.partition("::")[2]
+    name = _name(op._schema.name)
     if any(r.alias_info is not None and not r.alias_info.is_write for r in op._schema.returns):
         raise NotImplementedError(f"{op._schema.name} gives a view, and the device `ocl` has no kernel for it")
     counts[name] = counts.get(name, 0) + 1
     start = monotonic_ns()
     result = _run(op, name, args, kwargs)
-    end = monotonic_ns()
-    for watcher in queue.watchers:
-        watcher(name, start, end, True)
     for observer in queue.observers:
-        observer(name, start, end, True, args, kwargs, result)
+        observer(name, start, True, args, kwargs, result)
+    for watcher in queue.watchers:
+        watcher(name, start, monotonic_ns(), True)
     return result
+
+
+@functools.cache
+def _name(schema: str) -> str:
+    """One string for an operator, always the same object: observers may know it by its address."""
+    return "fallback of aten::" + schema.partition("::")[2]
 
 
 def _run(op: torch._ops.OpOverload, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -116,11 +116,10 @@ def watched(name: str, kernel: Kernel) -> Kernel:
             result = kernel(*args, **kwargs)
         except NotNative:
             return fallback.on_cpu(target, *args, **kwargs)
-        end = monotonic_ns()
-        for watcher in queue.watchers:
-            watcher(label, start, end, False)
         for observer in queue.observers:
-            observer(label, start, end, False, args, kwargs, result)
+            observer(label, start, False, args, kwargs, result)
+        for watcher in queue.watchers:
+            watcher(label, start, monotonic_ns(), False)
         return result
 
     return run

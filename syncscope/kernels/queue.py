@@ -16,13 +16,14 @@ import pyopencl as cl
 from syncscope.kernels.device import context
 
 Watcher = Callable[[str, int, int, bool], None]
-Observer = Callable[[str, int, int, bool, tuple[Any, ...], dict[str, Any], Any], None]
+Observer = Callable[[str, int, bool, tuple[Any, ...], dict[str, Any], Any], None]
 Reader = Callable[[str, int, int, int], None]
 
 # After every operator that the device ran: its name, host start and end (ns of time.monotonic_ns), and whether it fell back
 # to the CPU; on the thread that ran it. Operators called by an operator report too, and nest in time.
 watchers: list[Watcher] = []
-# As the watchers, with the operator's arguments and its result too: to look at, not to keep, or their memory would stay.
+# The same for those who are in a hurry: called first, at the operator's end, without an end, and with its arguments and result:
+# to look at, not to keep, or their memory would stay.
 observers: list[Observer] = []
 # After every wait of the host for bytes: the operator that read, the bytes, host start and end.
 readers: list[Reader] = []

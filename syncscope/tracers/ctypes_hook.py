@@ -62,7 +62,7 @@ LIVE = 4096  # events that may wait for their stamps
 class _Local(threading.local):
     def __init__(self) -> None:
         self.deep = False
-        self.waits = c.c_uint64()
+        self.waits = (c.c_uint64 * 2)()
         self.pointer = c.pointer(self.waits)
 
 
@@ -177,7 +177,7 @@ class Library:
         return self._loads
 
     def waits_of_this_thread(self) -> Any:
-        """Where this thread's number of blocking calls stands."""
+        """Where this thread's numbers of blocking calls stand."""
         return self._local.pointer
 
     # ---- the hook ----
@@ -266,7 +266,7 @@ class Library:
                 self._lost[1] += 1
                 self._call(table, 44, _ONE)(event)
         if waits:
-            self._local.waits.value += 1
+            self._local.waits[0] += 1
         if waits or self._correlation % 16 == 0:
             self._harvest()
         return result

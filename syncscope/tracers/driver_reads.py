@@ -33,7 +33,7 @@ BY_OPERATOR = {
 
 def _kernels(queue: Any) -> None:
     def wait(operator: str, size: int, start: int, end: int) -> None:
-        reads.local.seen = reads.local.waits.value
+        reads.explained()
         if reads.local.inside:
             return
         fallback = operator.startswith("fallback of ")

@@ -7,8 +7,9 @@
  * what it launched are two records joined by `corr`; so nothing waits, nothing is rewritten, and the number of live
  * events is bounded by PENDING.
  *
- * Locks: `leaf` guards the spool, the maps and the tail of the pending ring, and no vendor function is called under it.
- * `harvester` lets one thread at a time read stamps; the others go on without waiting.
+ * Locks: `leaf` guards the spool, the maps, the tail of the pending ring and the changes of `era`, and no vendor function is
+ * called under it. `harvester` guards the head of the ring and the events in it: one thread at a time reads stamps, the
+ * others go on without waiting.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -68,11 +69,18 @@ _Static_assert(sizeof(Rec) == 64, "opencl.py reads 64 bytes");
 #define MAP (1u << 13)
 typedef struct { P at; P vendor[SLOTS]; } Table;
 static Table tables[TABLES];
-static atomic_int ntables, on, armed;
+static atomic_int ntables, armed;
+/* Odd while recording. A call that began in another era than it ends in is not recorded: its numbers mean nothing any more. */
+static atomic_uint era;
 static pthread_mutex_t leaf = PTHREAD_MUTEX_INITIALIZER, harvester = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local int deep;
-static _Thread_local uint32_t tid;
-static _Thread_local uint64_t waits; /* blocking calls of this thread so far */
+/* What a thread has of its own, in one block: finding it is a call. */
+static _Thread_local struct {
+  uint64_t waits, told; /* blocking calls so far, and how many of them had been told of as reads: Python has the address */
+  uint64_t base_cycle, base_ns, first_cycle, first_ns;
+  double ns_per_cycle;
+  uint32_t tid, era; /* when it last waited */
+  int deep; /* inside of a vendor's function, which may call others through the table */
+} my;
 
 static int fd = -1;
 static char *hot;
@@ -99,26 +107,38 @@ static uint64_t monotonic(void) {
 /* Where CLOCK_MONOTONIC is the counter of cycles, the counter itself is twice as fast to read. A thread takes a new pair of
  * both after 2^21 cycles (under a millisecond), so that a rate known to 50 ppm errs by less than 50 ns. */
 static int cycles_are_time;
-static uint64_t first_cycle, first_ns;
-static _Thread_local uint64_t base_cycle, base_ns;
-static _Thread_local double ns_per_cycle;
-static inline uint64_t now(void) {
-  if (!cycles_are_time) return monotonic();
-  uint64_t cycle = __builtin_ia32_rdtsc(), since = cycle - base_cycle;
-  if (since < 1u << 21) return base_ns + (uint64_t)(since * ns_per_cycle);
-  uint64_t ns = monotonic();
-  cycle = __builtin_ia32_rdtsc();
-  if (ns - first_ns > 10000000) { /* 10 ms: two readings 50 ns apart tell the rate to 5 ppm */
-    base_cycle = cycle;
-    base_ns = ns;
-    ns_per_cycle = (double)(ns - first_ns) / (cycle - first_cycle);
+static __attribute__((noinline)) uint64_t new_base(void) {
+  uint64_t before = __builtin_ia32_rdtsc(), ns = monotonic(), cycle = __builtin_ia32_rdtsc();
+  uint64_t passed = ns - my.first_ns;
+  double rate = (double)passed / (cycle - my.first_cycle);
+  double change = my.ns_per_cycle ? rate / my.ns_per_cycle - 1 : 0;
+  my.base_cycle = 0;
+  if (!my.first_ns || cycle < my.first_cycle || change > 1e-4 || change < -1e-4) { /* new, or the machine has slept */
+    my.first_ns = ns;
+    my.first_cycle = cycle;
+    my.ns_per_cycle = 0;
+  } else if (passed > 10000000 && cycle - before < 10000) { /* 10 ms tell the rate to some ppm, unless we were interrupted */
+    my.base_cycle = cycle;
+    my.base_ns = ns;
+    my.ns_per_cycle = rate;
   }
   return ns;
+}
+static inline uint64_t now(void) {
+  if (!cycles_are_time) return monotonic();
+  uint64_t since = __builtin_ia32_rdtsc() - my.base_cycle;
+  return since < 1u << 21 ? my.base_ns + (uint64_t)(since * my.ns_per_cycle) : new_base();
 }
 #else
 static inline uint64_t now(void) { return monotonic(); }
 #endif
-static inline uint32_t me(void) { return tid ? tid : (tid = syscall(SYS_gettid)); }
+static inline uint32_t me(void) { return my.tid ? my.tid : (my.tid = syscall(SYS_gettid)); }
+static inline void waited(uint32_t when) {
+  if (my.era != when) my.told = my.waits; /* what no read explained in an earlier recording stays so */
+  my.era = when;
+  my.waits++;
+}
+static inline int recording(void) { return atomic_load_explicit(&era, memory_order_relaxed) & 1; }
 
 /* ---- the spool (under leaf) ----
  * Records go into a window at the front of the file, a shared mapping, so that they are the file's the moment they are
@@ -151,8 +171,7 @@ static void put(const Rec *r) {
   Rec c = *r;
   c.type = 0;
   *to = c;
-  atomic_signal_fence(memory_order_release);
-  to->type = r->type;
+  __atomic_store_n(&to->type, r->type, __ATOMIC_RELEASE);
   used += sizeof(Rec);
   written++;
 }
@@ -173,7 +192,7 @@ static uint32_t put_name(const char *text, Z n) {
 /* ---- handles -> numbers; readers take no lock ---- */
 typedef struct { _Atomic(P) key; _Atomic uint64_t value; } Entry;
 typedef Entry Map[MAP];
-static Map kernel_names, queue_numbers, device_numbers;
+static Map kernel_names, queue_numbers, device_numbers, operator_names;
 #define DEAD ((P)1)
 static inline uint32_t hash(P k) { return (uint32_t)(((uint64_t)k * 0x9E3779B97F4A7C15ull) >> 51); }
 static inline uint64_t map_get(Entry *m, P k) {
@@ -184,17 +203,18 @@ static inline uint64_t map_get(Entry *m, P k) {
   }
   return 0;
 }
-static void map_put(Entry *m, P k, uint64_t v) { /* under leaf */
+static int map_put(Entry *m, P k, uint64_t v) { /* under leaf; whether there was room */
   Entry *free = 0;
   for (uint32_t i = hash(k), n = 0; n < 256; i = (i + 1) & (MAP - 1), n++) {
     P at = m[i].key;
-    if (at == k) { m[i].value = v; return; }
+    if (at == k) { m[i].value = v; return 1; }
     if (!free && (!at || at == DEAD)) free = &m[i];
     if (!at) break;
   }
-  if (!free) { lost[3]++; return; }
+  if (!free) { lost[3]++; return 0; }
   free->value = v;
   atomic_store_explicit(&free->key, k, memory_order_release);
+  return 1;
 }
 static void map_del(Entry *m, P k) {
   for (uint32_t i = hash(k), n = 0; n < 256; i = (i + 1) & (MAP - 1), n++) {
@@ -293,6 +313,16 @@ static uint32_t kernel_name(Table *t, P kernel) {
 }
 
 /* ---- stamps of finished events; gives up after `unfinished` that still run; returns events taken ---- */
+static int running(const Pending *p) {
+  I status = 1;
+  V(p->t, GetEventInfo, Info)(p->event, 0x11D3, 4, &status, 0);
+  return status > 0;
+}
+static void put_batch(const Rec *batch, int n) {
+  pthread_mutex_lock(&leaf);
+  for (int k = 0; k < n; k++) put(&batch[k]);
+  pthread_mutex_unlock(&leaf);
+}
 static int harvest(int most, int unfinished) {
   if (head == tail || pthread_mutex_trylock(&harvester)) return 0;
   Rec batch[16];
@@ -300,15 +330,14 @@ static int harvest(int most, int unfinished) {
   for (uint32_t i = head, end = tail; i != end && taken < most; i++) {
     Pending *p = &pending[i & (PENDING - 1)];
     if (p->event) {
-      I status = 1;
+      Info profile = V(p->t, GetEventProfilingInfo, Info);
       L s[4] = {0, 0, 0, 0};
-      V(p->t, GetEventInfo, Info)(p->event, 0x11D3, 4, &status, 0);
-      if (status > 0) {
+      I bad = profile(p->event, 0x1283, 8, &s[3], 0); /* there is an end once it has ended: no need to ask first */
+      if ((bad || !s[3]) && running(p)) {
         if (--unfinished < 0) break;
         continue;
       }
-      I bad = status;
-      for (int k = 0; k < 4; k++) bad |= V(p->t, GetEventProfilingInfo, Info)(p->event, 0x1280 + k, 8, &s[k], 0);
+      for (int k = 0; k < 3; k++) bad |= profile(p->event, 0x1280 + k, 8, &s[k], 0);
       V(p->t, ReleaseEvent, One)(p->event);
       p->event = 0;
       taken++;
@@ -317,31 +346,23 @@ static int harvest(int most, int unfinished) {
       else batch[n++] = (Rec){.type = STAMP, .queue = p->number, .corr = p->corr, .t0 = s[2], .t1 = s[3], .a = s[0], .b = s[1]};
     }
     if (i == head) head = i + 1;
-    if (n == 16) {
-      pthread_mutex_lock(&leaf);
-      for (int k = 0; k < n; k++) put(&batch[k]);
-      pthread_mutex_unlock(&leaf);
-      n = 0;
-    }
+    if (n == 16) put_batch(batch, n), n = 0;
   }
   while (head != tail && !pending[head & (PENDING - 1)].event) head = head + 1;
-  if (n) {
-    pthread_mutex_lock(&leaf);
-    for (int k = 0; k < n; k++) put(&batch[k]);
-    pthread_mutex_unlock(&leaf);
-  }
+  if (n) put_batch(batch, n);
   pthread_mutex_unlock(&harvester);
   return taken;
 }
 
 /* ---- one call ---- */
-typedef struct { Table *t; P queue; P mine; P *event; uint64_t number, t0; int own; } Call;
+typedef struct { Table *t; P queue; P mine; P *event; uint64_t number, t0; uint32_t era; int own; } Call;
 static inline int begin(Call *c, P object) {
   c->t = table(object);
-  return atomic_load_explicit(&on, memory_order_relaxed) && !deep;
+  c->era = atomic_load_explicit(&era, memory_order_relaxed);
+  return c->era & 1 && !my.deep;
 }
 static inline P *open_call(Call *c, P queue, P *event) { /* where the vendor is to store the event */
-  deep = 1;
+  my.deep = 1;
   c->queue = queue;
   c->number = queue_number(c->t, queue, 0);
   c->mine = 0;
@@ -355,13 +376,15 @@ static inline void close_call(Call *c, int fn, I failed, uint32_t name, uint64_t
   P event = 0;
   if (!failed && c->event && c->number & 1 && (event = *c->event) && !c->own) V(c->t, RetainEvent, One)(event);
   Rec r = {.type = CALL, .fn = fn, .flags = (blocking ? BLOCKING : 0) | (failed ? FAILED : 0), .tid = me(),
-           .queue = c->number >> 1, .name = name, .size = size, .t0 = c->t0, .t1 = t1};
-  P drop = 0;
+           .queue = c->number >> 1, .name = name, .size = size, .t0 = c->t0, .t1 = t1 < c->t0 ? c->t0 : t1};
+  P drop = event;
   pthread_mutex_lock(&leaf);
   uint64_t corr = r.corr = ++next_corr;
-  put(&r);
-  if (event) {
+  int counts = c->era == era;
+  if (counts) put(&r);
+  if (counts && event) {
     uint32_t at = tail;
+    drop = 0;
     if (at - head < PENDING) {
       pending[at & (PENDING - 1)] = (Pending){event, c->queue, c->t, corr, (uint32_t)(c->number >> 1)};
       atomic_store_explicit(&tail, at + 1, memory_order_release);
@@ -372,21 +395,20 @@ static inline void close_call(Call *c, int fn, I failed, uint32_t name, uint64_t
   }
   pthread_mutex_unlock(&leaf);
   if (drop) V(c->t, ReleaseEvent, One)(drop);
-  /* a quarter of the live events unfinished means a device far behind: look rarely */
-  waits += blocking != 0;
-  if (blocking) harvest(20, 4);
-  else if ((corr & 7) == 0) harvest(16, 2);
-  deep = 0;
+  if (blocking) waited(c->era), harvest(20, 4);
+  else if ((corr & 7) == 0) harvest(16, 2); /* more than are launched between: the ring does not fill behind a device in time */
+  my.deep = 0;
 }
 static void host_call(Call *c, int fn, P queue, uint64_t t0, uint32_t name, uint64_t size, int blocking, I failed) {
   Rec r = {.type = CALL, .fn = fn, .flags = (blocking ? BLOCKING : 0) | (failed ? FAILED : 0), .tid = me(),
-           .queue = queue ? queue_number(c->t, queue, 0) >> 1 : 0, .name = name, .size = size, .t0 = t0, .t1 = now()};
+           .name = name, .size = size, .t0 = t0, .t1 = now()};
+  if (r.t1 < t0) r.t1 = t0;
+  if (queue) r.queue = queue_number(c->t, queue, 0) >> 1;
   pthread_mutex_lock(&leaf);
   r.corr = ++next_corr;
-  put(&r);
+  if (c->era == era) put(&r);
   pthread_mutex_unlock(&leaf);
-  waits += blocking != 0;
-  if (blocking) harvest(20, 4);
+  if (blocking) waited(c->era), harvest(20, 4);
 }
 static uint64_t volume(const Z *r) { return r ? (uint64_t)r[0] * r[1] * r[2] : 0; }
 static uint64_t image_bytes(Table *t, P image, const Z *region) {
@@ -464,12 +486,12 @@ static P h_EnqueueMapImage(P q, P i, U blk, L flags, Z *o, Z *g, P rp, P sp, U n
     typedef I (*T) PARAMS;                                                                                 \
     Call c;                                                                                                \
     if (!begin(&c, OBJECT)) return V(c.t, FN, T) ARGS;                                                     \
-    deep = 1;                                                                                              \
+    my.deep = 1;                                                                                              \
     P queue = QUEUE_;                                                                                      \
     uint64_t t0 = now();                                                                                   \
     I r = V(c.t, FN, T) ARGS;                                                                              \
     host_call(&c, F_##FN, queue, t0, 0, SIZE, WAITS, r);                                                   \
-    deep = 0;                                                                                              \
+    my.deep = 0;                                                                                              \
     return r;                                                                                              \
   }
 /* An event that has finished already is not waited for: pyopencl asks in every destructor. */
@@ -489,13 +511,13 @@ static I h_WaitForEvents(U n, const P *list) {
   if (!n || !list || !list[0]) return V(&tables[0], WaitForEvents, T)(n, list);
   Call c;
   if (!begin(&c, list[0])) return V(c.t, WaitForEvents, T)(n, list);
-  deep = 1;
+  my.deep = 1;
   P queue = 0;
   int waits = unfinished(c.t, n, list, &queue);
   uint64_t t0 = now();
   I r = V(c.t, WaitForEvents, T)(n, list);
   if (waits) host_call(&c, F_WaitForEvents, queue, t0, 0, 0, 1, r);
-  deep = 0;
+  my.deep = 0;
   return r;
 }
 HOST(Flush, (P q), (q), q, q, 0, 0)
@@ -514,11 +536,11 @@ static P h_LinkProgram(P ctx, U nd, const P *d, const char *o, U np, const P *ps
   typedef P (*T)(P, U, const P *, const char *, U, const P *, P, P, I *);
   Call c;
   if (!begin(&c, ctx)) return V(c.t, LinkProgram, T)(ctx, nd, d, o, np, ps, f, data, err);
-  deep = 1;
+  my.deep = 1;
   uint64_t t0 = now();
   P r = V(c.t, LinkProgram, T)(ctx, nd, d, o, np, ps, f, data, err);
   host_call(&c, F_LinkProgram, 0, t0, 0, 0, 0, !r);
-  deep = 0;
+  my.deep = 0;
   return r;
 }
 
@@ -536,11 +558,11 @@ static I h_ReleaseCommandQueue(P q) {
   Table *t = table(q);
   U references = 0;
   V(t, GetCommandQueueInfo, Info)(q, 0x1092, sizeof references, &references, 0);
-  if (!deep && on) { /* our events hold their queue: give back what can be given */
-    deep = 1;
+  if (!my.deep && recording()) { /* our events hold their queue: give back what can be given */
+    my.deep = 1;
     harvest(1 << 30, 4);
     V(t, GetCommandQueueInfo, Info)(q, 0x1092, sizeof references, &references, 0);
-    deep = 0;
+    my.deep = 0;
   }
   if (references <= 1) {
     pthread_mutex_lock(&leaf);
@@ -554,18 +576,19 @@ static void new_queue(Table *t, P q, int forced) {
   pthread_mutex_lock(&leaf);
   map_del(queue_numbers, q);
   pthread_mutex_unlock(&leaf);
-  if (on) queue_number(t, q, forced);
+  if (recording()) queue_number(t, q, forced);
 }
 /* A queue made before the first recorded step is to have stamps as well. */
-static int begin_queue(Call *c, P context) { return begin(c, context) || (armed && !deep); }
+static int begin_queue(Call *c, P context) { return begin(c, context) || (armed && !my.deep); }
 static P h_CreateCommandQueue(P ctx, P device, L props, I *err) {
   typedef P (*T)(P, P, L, I *);
   Call c;
   if (!begin_queue(&c, ctx)) return V(c.t, CreateCommandQueue, T)(ctx, device, props, err);
-  deep = 1;
+  my.deep = 1;
   P q = V(c.t, CreateCommandQueue, T)(ctx, device, props | 2, err);
+  if (!q) q = V(c.t, CreateCommandQueue, T)(ctx, device, props, err); /* the driver may know better than we */
   new_queue(c.t, q, !(props & 2));
-  deep = 0;
+  my.deep = 0;
   return q;
 }
 static P h_CreateCommandQueueWithProperties(P ctx, P device, const L *props, I *err) {
@@ -574,7 +597,8 @@ static P h_CreateCommandQueueWithProperties(P ctx, P device, const L *props, I *
   if (!begin_queue(&c, ctx)) return V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, props, err);
   L all[64], had = 0, on_device = 0;
   int n = 0;
-  for (const L *p = props; p && *p && n < 58; p += 2) {
+  for (const L *p = props; p && *p; p += 2) {
+    if (n > 58) return V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, props, err); /* more than we can copy */
     if (p[0] == 0x1093) { had = p[1]; on_device = had & 4; continue; }
     all[n++] = p[0];
     all[n++] = p[1];
@@ -582,17 +606,78 @@ static P h_CreateCommandQueueWithProperties(P ctx, P device, const L *props, I *
   all[n++] = 0x1093;
   all[n++] = had | 2;
   all[n] = 0;
-  deep = 1;
+  my.deep = 1;
   P q = V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, all, err);
-  if (!q) q = V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, props, err); /* the driver may know better than we */
+  if (!q) q = V(c.t, CreateCommandQueueWithProperties, T)(ctx, device, props, err);
   if (q && !on_device) new_queue(c.t, q, !(had & 2));
-  deep = 0;
+  my.deep = 0;
   return q;
+}
+
+/* ---- the operators of our own device ----
+ * An observer of kernels/queue.py, as a function of Python's: it runs after each of hundreds of operators in a step, and in
+ * Python would cost more than the rest of a recording. What it takes of the interpreter is in the stable ABI, and declared
+ * here: who has no compiled hook and builds it on first use may have no Python.h either. Weak, so that the hook loads
+ * wherever Python's names are not to be seen.
+ */
+typedef struct { const char *name; P (*function)(P, P const *, ssize_t); int flags; const char *doc; } Method;
+#define WEAK __attribute__((weak)) extern
+WEAK P PyCFunction_NewEx(Method *, P self, P module);
+WEAK P PyObject_CallFunctionObjArgs(P, ...);
+WEAK P PyLong_FromUnsignedLongLong(unsigned long long);
+WEAK unsigned long long PyLong_AsUnsignedLongLong(P);
+WEAK const char *PyUnicode_AsUTF8AndSize(P, ssize_t *);
+WEAK P PyErr_Occurred(void);
+WEAK int PyErr_BadArgument(void);
+WEAK void Py_IncRef(P), Py_DecRef(P);
+WEAK char _Py_NoneStruct, _Py_TrueStruct;
+
+static uint32_t operator_name(P label) { /* 0 and an exception where it is no string */
+  uint64_t id = map_get(operator_names, label);
+  if (id) return id;
+  ssize_t length;
+  const char *text = PyUnicode_AsUTF8AndSize(label, &length);
+  if (!text) return 0;
+  pthread_mutex_lock(&leaf);
+  id = put_name(text, length);
+  int kept = map_put(operator_names, label, id);
+  pthread_mutex_unlock(&leaf);
+  if (kept) Py_IncRef(label); /* so that nothing else gets its address */
+  return id;
+}
+/* (name, start, fell back, ...): it ends now. `explain` is called with (name, start, end, fell back) where the thread has waited
+ * in the driver and nobody has said why. */
+static P operated(P explain, P const *args, ssize_t n) {
+  uint64_t t1 = now();
+  if (n < 3) { PyErr_BadArgument(); return 0; }
+  uint64_t t0 = PyLong_AsUnsignedLongLong(args[1]);
+  if (t0 == -1ull && PyErr_Occurred()) return 0;
+  if (recording()) {
+    uint32_t name = operator_name(args[0]);
+    if (!name) return 0;
+    Rec r = {.type = OPERATOR, .flags = args[2] == (P)&_Py_TrueStruct ? FELL_BACK : 0, .tid = me(), .name = name,
+             .size = -1, .t0 = t0, .t1 = t1 < t0 ? t0 : t1};
+    pthread_mutex_lock(&leaf);
+    if (recording()) put(&r);
+    pthread_mutex_unlock(&leaf);
+  }
+  if (my.waits != my.told && my.era == era) {
+    P end = PyLong_FromUnsignedLongLong(t1);
+    P answer = end ? PyObject_CallFunctionObjArgs(explain, args[0], args[1], end, args[2], (P)0) : 0;
+    if (end) Py_DecRef(end);
+    return answer;
+  }
+  Py_IncRef((P)&_Py_NoneStruct);
+  return (P)&_Py_NoneStruct;
+}
+P new_observer(P explain) {
+  static Method method = {"operated", operated, 0x80 /* METH_FASTCALL */, 0};
+  return PyCFunction_NewEx ? PyCFunction_NewEx(&method, explain, 0) : 0;
 }
 
 /* ---- what Python calls ---- */
 #define HOOK(name, slot) {#name, slot, (P)h_##name},
-#define ABI 1 /* native.py knows it: raise both when a record or a function changes */
+#define ABI 2 /* native.py knows it: raise both when a record or a function changes */
 int abi(void) { return ABI; }
 typedef struct { const char *name; int64_t slot; P hook; } Hook;
 const Hook hooks[] = {FUNCTIONS(HOOK)};
@@ -619,12 +704,13 @@ int add_table(P at, P *vendor) {
   return i < TABLES;
 }
 static void in_child(void) { /* the mapping is shared with the parent: a child records nothing */
-  on = armed = 0;
+  era += era & 1;
+  armed = 0;
   fd = -1;
   hot = 0;
   head = tail;
-  tid = 0;
-  deep = 0;
+  my.tid = 0;
+  my.deep = 0;
   leaf = harvester = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 /* Records into `file` from `offset` on; `cycles` says that CLOCK_MONOTONIC counts the processor's cycles. Queues, kernels and
@@ -635,10 +721,6 @@ int start(int file, uint64_t offset, int cycles) {
   P window = mmap(0, HOT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, offset);
   if (window == MAP_FAILED) return errno;
 #ifdef __x86_64__
-  if (!first_ns) {
-    first_ns = monotonic();
-    first_cycle = __builtin_ia32_rdtsc();
-  }
   cycles_are_time = cycles;
 #else
   (void)cycles;
@@ -657,38 +739,45 @@ int start(int file, uint64_t offset, int cycles) {
   memset(kernel_names, 0, sizeof kernel_names);
   memset(queue_numbers, 0, sizeof queue_numbers);
   memset(device_numbers, 0, sizeof device_numbers);
+  memset(operator_names, 0, sizeof operator_names);
   names = queues = devices = nclocks = 0;
+  era += 1 + (era & 1);
   pthread_mutex_unlock(&leaf);
-  on = 1;
   return 0;
 }
 /* Waits until the stamps of all commands are there, at most `patience` ns; others may go on enqueuing. */
 void settle(uint64_t patience) {
   uint64_t until = now() + patience;
-  deep = 1;
+  my.deep = 1;
+  pthread_mutex_lock(&harvester); /* else an event could be given back, and its queue with it, while we look at it */
   P flushed = 0;
-  for (uint32_t i = head; i != tail; i++) { /* some drivers begin only when flushed */
+  for (uint32_t i = head, end = tail; i != end; i++) { /* some drivers begin only when flushed */
     Pending *p = &pending[i & (PENDING - 1)];
-    if (p->event && p->queue != flushed) V(p->t, Flush, One)(flushed = p->queue);
+    if (p->event && p->queue != flushed && running(p)) V(p->t, Flush, One)(flushed = p->queue);
   }
+  pthread_mutex_unlock(&harvester);
   for (uint32_t last = tail; (int32_t)(last - head) > 0 && now() < until;)
     if (!harvest(1 << 30, 64)) {
       struct timespec nap = {0, 200000};
       nanosleep(&nap, 0);
     }
-  deep = 0;
+  my.deep = 0;
 }
 /* Stops recording after `settle`; returns events given up. */
 uint64_t stop(uint64_t patience) {
-  uint64_t left;
-  on = 0;
+  uint64_t left = 0;
+  pthread_mutex_lock(&leaf);
+  era += era & 1;
+  pthread_mutex_unlock(&leaf);
   settle(patience);
-  deep = 1;
-  for (left = 0; head != tail; head++) {
+  my.deep = 1;
+  pthread_mutex_lock(&harvester);
+  for (; head != tail; head++) {
     Pending *p = &pending[head & (PENDING - 1)];
     if (p->event) { V(p->t, ReleaseEvent, One)(p->event); p->event = 0; left++; }
   }
-  deep = 0;
+  pthread_mutex_unlock(&harvester);
+  my.deep = 0;
   for (int i = 0; i < nclocks; i++) read_clock(table(clocks[i]), clocks[i], map_get(device_numbers, clocks[i]));
   pthread_mutex_lock(&leaf);
   if (hot) munmap(hot, HOT);
@@ -708,8 +797,8 @@ static int count_loads(struct dl_phdr_info *i, Z size, void *out) {
   *(uint64_t *)out = i->dlpi_adds;
   return 1;
 }
-/* Where this thread's number of blocking calls stands. */
-uint64_t *waits_of_this_thread(void) { return &waits; }
+/* Where this thread's numbers stand: of blocking calls, and of those that were told of as reads. */
+uint64_t *waits_of_this_thread(void) { return &my.waits; }
 /* How many libraries were ever loaded: changes when a driver or a loader may have come. */
 uint64_t loads(void) {
   uint64_t n = 0;

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import platformdirs
 
 SOURCE = Path(__file__).with_name("icd.c")
-ABI = 1  # as in icd.c
+ABI = 2  # as in icd.c
 
 
 class Hook(c.Structure):
@@ -50,6 +51,20 @@ def library() -> Any:
 
 
 _reasons: list[str] = []
+
+
+def observer(explain: Callable[[str, int, int, bool], None]) -> Callable[..., None] | None:
+    """A function in C for `observers` of kernels/queue.py, which writes to the spool while the hook records; None without it.
+
+    `explain(name, start, end, fell back)` is called after an operator that waited in the driver without a read.
+    """
+    found = library()
+    if not isinstance(found, c.CDLL):
+        return None
+    make = c.PyDLL(found._name, handle=found._handle).new_observer  # the same library, called with the GIL held
+    make.argtypes, make.restype = [c.py_object], c.py_object
+    made: Callable[..., None] = make(explain)
+    return made
 
 
 def cycles_are_time() -> bool:
@@ -94,7 +109,7 @@ def _open(path: Path) -> c.CDLL | None:
     found.slot_list.restype = c.POINTER(Hook)
     found.add_table.argtypes = [c.c_void_p, c.c_void_p]
     found.start.argtypes = [c.c_int, u64, c.c_int]
-    found.waits_of_this_thread.restype = c.POINTER(u64)
+    found.waits_of_this_thread.restype = c.POINTER(u64 * 2)
     found.settle.argtypes = [u64]
     found.settle.restype = None
     found.stop.argtypes = [u64]

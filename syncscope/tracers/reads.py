@@ -49,8 +49,9 @@ class _Local(threading.local):
     def __init__(self) -> None:
         self.thread = threading.get_native_id()
         library = native.library()
-        self.waits = library.waits_of_this_thread().contents if library is not None else ctypes.c_uint64()
-        self.seen = self.waits.value  # blocking calls of the driver that a read explains
+        # blocking calls of the driver on this thread, and how many of them a read explains
+        self.waits = library.waits_of_this_thread().contents if library is not None else (ctypes.c_uint64 * 2)()
+        self.waits[1] = self.waits[0]
 
 
 local = _Local()
@@ -116,7 +117,7 @@ def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: 
                 tell(op, frame, seen, start, end, _bytes(args))
     finally:
         local.inside = False
-        local.seen = local.waits.value
+        explained()
 
 
 def always(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,12 +132,18 @@ def always(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
     return read
 
 
+def explained() -> None:
+    """A read says why this thread has waited in the driver."""
+    waits = local.waits
+    waits[1] = waits[0]
+
+
 def unexplained() -> bool:
     """Whether this thread has waited in the driver since it was last asked, and no read says why."""
-    now = local.waits.value
-    if now == local.seen:
+    waits = local.waits
+    if waits[0] == waits[1]:
         return False
-    local.seen = now
+    waits[1] = waits[0]
     return not local.inside
 
 

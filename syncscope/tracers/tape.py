@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import os
 import platform
-import sys
 import threading
 import time
 from collections.abc import Iterable

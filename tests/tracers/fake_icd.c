@@ -51,7 +51,7 @@ static I event_info(P e, U what, Z room, P out, Z *needed) {
   return what == 0x11D3 ? answer(&((Event *)e)->status, 4, room, out, needed) : answer(&q, 8, room, out, needed);
 }
 static I profiling(P e, U what, Z room, P out, Z *needed) {
-  if (mood == 3) return -7;
+  if (mood == 3 || ((Event *)e)->status > 0) return -7; /* CL_PROFILING_INFO_NOT_AVAILABLE */
   return answer(&((Event *)e)->stamps[what - 0x1280], 8, room, out, needed);
 }
 static I retain(P e) { return __atomic_add_fetch(&((Event *)e)->references, 1, __ATOMIC_RELAXED), 0; }
