@@ -25,6 +25,7 @@ EXAMPLES = [
 ]
 FIXABLE = [p for p in EXAMPLES if p.values[2].fixed is not None]
 RUNNABLE = [p for p in FIXABLE if p.values[2].inputs]
+ADVISED = [p for p in EXAMPLES if p.values[2].instead is not None]
 MARK = re.compile(r"  # !$", re.MULTILINE)
 
 
@@ -61,6 +62,12 @@ def test_fixed_code_waits_less(name: str, rule: Rule, example: Example) -> None:
     assert waits(plain(example.fixed), name) < waits(plain(example.code), name)
 
 
+@pytest.mark.parametrize(("name", "rule", "example"), ADVISED)
+def test_what_to_write_instead_waits_less(name: str, rule: Rule, example: Example) -> None:
+    assert example.fixed is None
+    assert waits(plain(example.instead), name) < waits(plain(example.code), name)
+
+
 def waits(code: str, name: str) -> int:
     """How often the host waits, if a loop runs ten times and an `if` in it once."""
     repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
@@ -92,8 +99,10 @@ def test_a_rule_explains_itself(name: str, rule: Rule) -> None:
     assert page[""].endswith(".")
     assert page["Why it waits"]
     assert "Example" in page
+    assert "# !" not in page["Example"]
+    assert "# <-- here" in page["Example"]
     assert ("Fix safety" in page) == any(e.fixed for e in rule.EXAMPLES)
-    assert ("Use instead" in page) == any(e.fixed for e in rule.EXAMPLES)
+    assert "Use instead" in page, "a page says what to do"
     assert any(marked(e.code) for e in rule.EXAMPLES)
 
 
@@ -155,7 +164,10 @@ def test_a_folder_of_own_rules(tmp_path: Path) -> None:
     assert list(found) == ["slow-call"]
     assert rules.claims(RULES | found)["our_slow"] == "slow-call"
     assert rules.hazard("slow-call", found["slow-call"]).summary == "A call of `slow`."
-    assert rules.sections(found["slow-call"])["Why it waits"] == "It is slow."
+    page = rules.sections(found["slow-call"])
+    assert page["Why it waits"] == "It is slow."
+    assert page["Example"] == "```python\nslow()  # <-- here\n```"
+    assert "Use instead" not in page
 
 
 @pytest.mark.parametrize(

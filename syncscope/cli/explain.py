@@ -12,7 +12,7 @@ import click
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
-    from syncscope.rules import Rule
+    from syncscope.rules import Example, Rule
 
 BUILT_IN = {
     "syntax-error": "A file or a notebook's cell that mentions torch and cannot be parsed; the others are linted all the same.",
@@ -27,7 +27,7 @@ A name may be given to `--select`, `--ignore` and `# syncscope: allow[name] reas
 """
 
 
-@click.command()
+@click.command(short_help="What a rule means, and its rewrite.")
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every rule, as one Markdown page.")
 def command(name: str | None, everything: bool) -> int:
@@ -52,14 +52,18 @@ def command(name: str | None, everything: bool) -> int:
     elif name in rules:
         text = page(name, rules[name], level=1)
         if sys.stdout.isatty():
-            from rich.console import Console
             from rich.markdown import Markdown
 
-            Console().print(Markdown(text))
+            from syncscope.cli._console import console
+
+            console().print(Markdown(text))
         else:
             click.echo(text, nl=False)
     else:
-        raise UserError(f"no rule is called {name!r}", discover.did_you_mean(name, sorted(rules)))
+        raise UserError(
+            f"no rule is called {name!r}",
+            discover.did_you_mean(name, sorted(rules), "`syncscope explain` lists them all"),
+        )
     return 0
 
 
@@ -108,23 +112,53 @@ def page(name: str, rule: Rule, level: int) -> str:
 
     hashes = "#" * level
     pieces = [f"{hashes} {name}\n"]
+    shown = next((e for e in rule.EXAMPLES if e.fixed), None) or next((e for e in rule.EXAMPLES if e.instead), None)
     for heading, text in sections(rule).items():
         if heading == "Use instead":
             continue
         pieces.append(f"\n{hashes}# {heading}\n\n{text}\n" if heading else f"\n{text}\n")
-        if heading == "Example" and (change := first_change(rule)):
-            pieces.append(f"\n{change}")
+        if heading == "Example" and shown is not None:
+            pieces.append(f"\n{first_change(shown)}")
+    if others := further(name, rule, [shown] if shown is not None else []):
+        pieces.append(f"\n{hashes}# More rewrites\n{others}")
     if rule.SEEN_AS:
         seen = ", ".join(f"`{op}`" for op in rule.SEEN_AS)
         pieces.append(f"\nIn a trace: {seen}\n")
     return "".join(pieces)
 
 
-def first_change(rule: Rule) -> str:
-    """The first example with a fix, as a diff."""
-    shown = next((e for e in rule.EXAMPLES if e.fixed), None)
-    if shown is None or shown.fixed is None or shown.safety is None:
-        return ""
-    before, after = (inspect.cleandoc(text.replace("  # !", "")).splitlines() for text in (shown.code, shown.fixed))
-    rows = list(difflib.unified_diff(before, after, lineterm="", n=99))[3:]
-    return f"The fix ({shown.safety.value}):\n\n```diff\n" + "\n".join(rows) + "\n```\n"
+def first_change(shown: Example) -> str:
+    """The example of a page, as a diff of all of it."""
+    head = f"The fix ({shown.safety.value}):" if shown.safety is not None else "By hand:"
+    return f"{head}\n\n{difference(shown, around=99)}"
+
+
+def further(name: str, rule: Rule, shown: list[Example]) -> str:
+    """One example of each other rewrite: what the linter says of it, and the lines that change."""
+    from syncscope.linter.examples import fixes_of
+
+    pieces: dict[str, str] = {}
+    for example in rule.EXAMPLES:
+        if example.fixed is not None:
+            fix = next(iter(fixes_of(name, example)), None)
+            if fix is None:  # a rule of the user's own, whose examples do not hold
+                continue
+            title, changes = fix.title[:1].upper() + fix.title[1:], f": {fix.changes}" if fix.changes else ""
+            told = f"\n{title} ({fix.safety.value}){changes}.\n\n{difference(example, around=1)}"
+        elif example.instead is not None:
+            title, told = example.code, f"\nBy hand:\n\n{difference(example, around=1)}"
+        else:
+            continue
+        if example in shown:
+            told = ""
+        pieces.setdefault(title, told)
+    return "".join(pieces.values())
+
+
+def difference(example: Example, around: int) -> str:
+    """An example before and after, as a diff with so many lines around each change."""
+    texts = (example.code.replace("  # !", ""), example.fixed or example.instead or "")
+    before, after = (inspect.cleandoc(text).splitlines() for text in texts)
+    rows = [r for r in difflib.unified_diff(before, after, lineterm="", n=around) if not r.startswith(("---", "+++"))]
+    rows = ["..." if r.startswith("@@") else r for r in rows[1:]]
+    return "```diff\n" + "\n".join(rows) + "\n```\n"

@@ -13,7 +13,7 @@ from syncscope.linter.config import Config
 from syncscope.linter.engine import check
 from syncscope.linter.fixing import mend
 from syncscope.linter.source import Source
-from syncscope.model.finding import Finding, Safety
+from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.rules import Example, Rule
 
 MARK = re.compile(r"[ \t]*# !$", re.MULTILINE)
@@ -56,6 +56,12 @@ def failures_of(example: Example, config: Config) -> Iterator[str]:
             yield "the fix is not as shown:\n" + "".join(difflib.unified_diff(told, got, "shown", "made"))
         if len(findings(after, config)) >= len(found):
             yield "the fixed code is flagged as before"
+
+
+def fixes_of(name: str, example: Example) -> list[Fix]:
+    """The fixes that a rule that comes with syncscope offers for one of its examples, in order."""
+    only = Config(select=(name,), all=True, min_confidence="low", backend="ocl")
+    return [f.fix for f in findings(plain(example.code), only) if f.fix is not None]
 
 
 def findings(code: str, config: Config) -> list[Finding]:

@@ -162,7 +162,7 @@ def told(finding: Finding, ls: Server) -> str:
         page = sections(rules[finding.rule])
         pieces += [
             page[""],
-            *(f"### {head}\n{page[head]}" for head in ("Why it waits", "Fix safety") if page.get(head)),
+            *(f"### {head}\n{page[head]}" for head in ("Why it waits", "What to do", "Fix safety") if page.get(head)),
         ]
     if finding.why:
         pieces.append("Known because " + ", and ".join(finding.why))

@@ -1,9 +1,9 @@
 """One hazard, one file: prose, which sites it claims, examples, and the rewrite.
 
 A rule is a module. Its name is its file's name (`boolean_mask_read.py` is `boolean-mask-read`), its docstring its page:
-a summary line, then the sections "Why it waits" and "Fix safety"; the sections "Example" and "Use instead" are made of
-`EXAMPLES`. The rest is in `Rule`. A user's own rules are the same kind of module in a folder of theirs (`from_folder`) or
-behind an entry point of the group `syncscope.rules` (`installed`).
+a summary line, then the sections "Why it waits", "What to do" where that needs words, and "Fix safety"; the sections
+"Example" and "Use instead" are made of `EXAMPLES`. The rest is in `Rule`. A user's own rules are the same kind of module in
+a folder of theirs (`from_folder`) or behind an entry point of the group `syncscope.rules` (`installed`).
 
 A linter asks like this, and needs libcst only in the last line, and only where a fix is built:
 
@@ -51,6 +51,9 @@ __all__ = [
 ]
 
 
+MARK, ARROW = "  # !", "  # <-- here"  # of a line that must be flagged: in an example, and on a page
+
+
 class Family(Enum):
     """What the host waits for."""
 
@@ -77,12 +80,14 @@ class Example:
     `fixed` is the code after the fix, without marks, and `safety` the fix's tier; both None where there is no fix. `inputs`
     describes the arguments with which the last function is run as written and as fixed, for instance
     `"x: float[n, c]; keep: bool[n]"` (the words are those of tests/rules/equivalence.py); "" where it cannot be run alone.
+    `instead` is what to write where no fix can be made: shown on the rule's page, and run as a fix is.
     """
 
     code: str
     fixed: str | None = None
     safety: Safety | None = None
     inputs: str = ""
+    instead: str | None = None
 
 
 @runtime_checkable
@@ -194,24 +199,35 @@ def hazard(name: str, rule: Rule) -> Hazard:
 
 
 def sections(rule: Rule) -> dict[str, str]:
-    """A rule's page: heading to Markdown, in order, beginning with the summary under ""."""
+    """A rule's page: heading to Markdown, in order, beginning with the summary under "".
+
+    A marked line of the example points to itself with an arrow.
+    """
     summary, _, prose = inspect.cleandoc(rule.__doc__ or "").partition("\n")
     page, heading = {"": summary}, ""
     written: dict[str, list[str]] = {}
     for line in prose.strip().splitlines():
-        if line in ("Why it waits", "Fix safety"):
+        if line in ("Why it waits", "What to do", "Fix safety"):
             heading = line
         elif set(line) != {"-"}:
             written.setdefault(heading, []).append(line)
     texts = {head: "\n".join(lines).strip() for head, lines in written.items()}
     page["Why it waits"] = "\n\n".join(filter(None, (texts.get(""), texts.get("Why it waits"))))
-    shown = next((e for e in rule.EXAMPLES if e.fixed), None) or next(
-        (e for e in rule.EXAMPLES if "# !" in e.code), None
-    )
+    if "What to do" in texts:
+        page["What to do"] = texts["What to do"]
+    found = [e for e in rule.EXAMPLES if MARK in e.code]
+    shown = next((e for e in found if e.fixed), None) or next((e for e in found if e.instead), next(iter(found), None))
     if shown is not None:
-        page["Example"] = f"```python\n{inspect.cleandoc(shown.code)}\n```"
-        if shown.fixed is not None:
-            page["Use instead"] = f"```python\n{inspect.cleandoc(shown.fixed)}\n```"
+        page["Example"] = f"```python\n{pointed(shown.code)}\n```"
+        if instead := shown.fixed or shown.instead:
+            page["Use instead"] = f"```python\n{inspect.cleandoc(instead)}\n```"
     if "Fix safety" in texts:
         page["Fix safety"] = texts["Fix safety"]
     return page
+
+
+def pointed(code: str) -> str:
+    """An example's code as a page shows it: an arrow where it has a mark."""
+    return "\n".join(
+        line.removesuffix(MARK) + ARROW if line.endswith(MARK) else line for line in inspect.cleandoc(code).splitlines()
+    )

@@ -4,6 +4,12 @@ Why it waits
 ------------
 Every rank waits until the slowest has come, and the host of each waits too. Collectives order themselves on the device: a
 barrier is needed where files or other processes are shared, at most, and those are not in a step.
+
+What to do
+----------
+Take it out of the step: `all_reduce` and DistributedDataParallel order themselves. Where one rank writes a checkpoint that the
+others read, put one barrier after the writing, once an epoch. `work.wait()` of an asynchronous collective makes the stream
+wait, not the host, on NCCL; on Gloo it is the host that waits, so call it where the result is used, not at once.
 """
 
 from __future__ import annotations
@@ -29,7 +35,17 @@ EXAMPLES = (
                 model(x).mean().backward()
                 optimizer.step()
                 dist.barrier()  # !
-        """
+        """,
+        instead="""
+        import torch
+        import torch.distributed as dist
+
+        def train(model, loader, optimizer):
+            for x in loader:
+                model(x).mean().backward()
+                optimizer.step()
+            dist.barrier()  # once, where a file is shared after it
+        """,
     ),
 )
 

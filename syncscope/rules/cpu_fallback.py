@@ -4,6 +4,11 @@ Why it waits
 ------------
 Its arguments are copied to the host, which waits until the device has computed them and everything before them; the result is
 copied back. Reported with `--backend ocl`.
+
+What to do
+----------
+Say it in operators that the device has: products, reductions and pointwise ones. Where that cannot be, move it out of the step,
+or give it host tensors on purpose, once for many: `torch.stack(parts).cpu()` copies once.
 """
 
 from __future__ import annotations
@@ -21,8 +26,15 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return torch.linalg.svdvals(x)  # !
-        """
+            return torch.linalg.svdvals(x).square().sum()  # !
+        """,
+        inputs="x: finite[n, m]",
+        instead="""
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x.square().sum()
+        """,
     ),
 )
 

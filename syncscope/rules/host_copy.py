@@ -50,6 +50,11 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
+    function = view.function(site)
+    around = function.parent(site.node)
+    taker = function.dotted(around.func) if isinstance(around, ast.Call) else None
+    if taker is not None and taker.endswith(".pack_padded_sequence"):
+        return f"{view.quote(site.node)} waits for the lengths: let the loader count them, and leave those on the host"
     return f"{view.quote(site.node)} waits until the device has computed it, and copies it to the host"
 
 

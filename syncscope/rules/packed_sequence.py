@@ -3,8 +3,14 @@
 Why it waits
 ------------
 The shape of the packed sequence depends on the lengths, so it takes them on the host only: lengths on the device are an error,
-and `lengths.cpu()`, which mends it, waits. Lengths that the loader counted can stay on the host: do not move them to the device
-with the batch. Those that are computed there from a mask can be counted by the loader instead.
+and `lengths.cpu()`, which mends it, waits.
+
+What to do
+----------
+- Lengths that the loader counted: leave them on the host, and do not move them to the device with the rest of the batch.
+- Lengths that are computed from a mask or a padding token on the device: let `collate_fn` count them where it pads,
+  `torch.tensor([len(s) for s in batch])`.
+- Both needed: keep two, `lengths` on the host for packing and `lengths.to(device)` for masks.
 
 Fix safety
 ----------
@@ -18,6 +24,7 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._loaded import as_loaded
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
@@ -60,18 +67,21 @@ EXAMPLES = (
         def forward(x: torch.Tensor, mask: torch.Tensor):
             lengths = mask.cuda().sum(dim=1)
             return pack_padded_sequence(x, lengths, batch_first=True)  # !
-        """
+        """,
+        instead="""
+        import torch
+        from torch.nn.utils.rnn import pack_padded_sequence
+
+        def forward(x: torch.Tensor, lengths: list[int]):  # as collate_fn counted them
+            return pack_padded_sequence(x, lengths, batch_first=True)
+        """,
     ),
 )
 
 
 def message(site: Site, view: View) -> str | None:
-    function = view.function(site)
-    if isinstance(site.operand, ast.Name) and site.sure < 2 and function.definition(site.operand) is None:
-        loop = function.loop(site.node)
-        given = [n for n in function.binds(site.operand.id) if loop is not None and n in ast.walk(loop)]
-        if given:  # as the loader gave them
-            return None
+    if as_loaded(site, view):
+        return None
     return (
         f"pack_padded_sequence takes {view.quote(site.operand)} on the host only, and .cpu() waits: "
         "keep the loader's lengths there"

@@ -5,10 +5,17 @@ Why it waits
 The result is as long as the repeats add up to. The host must know the sum to make it, so it waits until the device has
 computed the repeats and everything before them. `output_size=` tells it.
 
+What to do
+----------
+Say how long the result is. The host often knows: it is the number of rows of what the result is combined with (tokens, nodes,
+edges: `output_size=x.shape[0]`), or the sum of what the loader counted. Where only a bound is known, pad: repeat to the bound,
+and mask the rest. A wrong `output_size` is an error on the CPU, and is not checked on a GPU.
+
 Fix safety
 ----------
 Where the repeats were made of a Python list their sum is known without asking: safe for a list that is written out, else
-unsafe, because a list of one count for all elements adds up to something else.
+unsafe, because a list of one count for all elements adds up to something else. Where the result is combined with another
+tensor, that one's number of rows is taken: unsafe, because it must not be one row that is spread over all.
 """
 
 from __future__ import annotations
@@ -64,6 +71,40 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(x: torch.Tensor, counts: list[int]):
+            repeats = torch.tensor(counts, dtype=torch.long, device=x.device).relu()
+            tokens = x.new_ones((sum(counts), 1))
+            return tokens * 2 - x.repeat_interleave(repeats, dim=0)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, counts: list[int]):
+            repeats = torch.tensor(counts, dtype=torch.long, device=x.device).relu()
+            tokens = x.new_ones((sum(counts), 1))
+            return tokens * 2 - x.repeat_interleave(repeats, dim=0, output_size=tokens.shape[0])
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m + 1]; counts: counts[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def owners(x: torch.Tensor, counts: torch.LongTensor):
+            return torch.repeat_interleave(torch.arange(len(counts), device=x.device), counts)  # !
+        """,
+        instead="""
+        import torch
+
+        def owners(x: torch.Tensor, counts: torch.LongTensor):  # x has a row for each repeat
+            return torch.repeat_interleave(torch.arange(len(counts), device=x.device), counts, output_size=len(x))
+        """,
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             return x.repeat_interleave(2, dim=0)
         """
@@ -83,6 +124,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if op.argument(1, "dim") is None and site.fact_of(op.base).ndim != 1:
         return None
     made = function.value(repeats)
+    if (rows := rows_beside(function, site.node)) is not None and op.argument(1, "dim") is not None:
+        draft = function.draft()
+        draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=f"{rows.id}.shape[0]"))
+        return draft.fix("say how long the result is", Safety.UNSAFE, f"{rows.id} must have a row for each repeat")
     if not isinstance(made, ast.Call) or function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor"):
         return None
     if not made.args or (isinstance(repeats, ast.Name) and function.disturbed(repeats.id, made, site.node)):
@@ -105,6 +150,19 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=f"sum({counts.id})"))
     return draft.fix(title, Safety.UNSAFE, f"{counts.id} must be a list of ints, one for each element")
+
+
+def rows_beside(function: Function, call: ast.Call) -> ast.Name | None:
+    """A tensor that is combined with the repeats row by row: h in `h + x.repeat_interleave(n, dim=0)`."""
+    op, outer = function.op(call), function.parent(call)
+    along = op.argument(1, "dim") if op is not None else None
+    if not isinstance(outer, ast.BinOp) or isinstance(outer.op, ast.MatMult) or along is None:
+        return None
+    other = outer.left if outer.right is call else outer.right
+    while isinstance(other, ast.BinOp) and not isinstance(other.op, ast.MatMult):  # tokens * 2
+        other = other.left if function.constant(other.right) is not None else other.right
+    known = isinstance(other, ast.Name) and function.fact(other).is_tensor and function.fact(other).sure >= 2
+    return other if known and function.constant(along) == 0 and isinstance(other, ast.Name) else None
 
 
 def touched(function: Function, name: ast.Name, end: ast.Call) -> bool:

@@ -4,6 +4,12 @@ Why it waits
 ------------
 Shapes are the host's: to make a tensor of that size it reads the number, and waits until the device has computed it and
 everything before it. Sizes that come from `x.shape` are known to the host; those that come from values are not.
+
+What to do
+----------
+- Work on the padded size, `x.shape[1]`, with a mask: no size is asked for, and every step has the same shapes.
+- Let the loader say it: `collate_fn` knows the longest sequence of a batch, and can cut the batch to it on the host.
+- `for i in range(n)` over a tensor n: loop to a bound that the host knows, and let `torch.where(i < n, ...)` choose.
 """
 
 from __future__ import annotations
@@ -23,10 +29,19 @@ EXAMPLES = (
         """
         import torch
 
-        def forward(x: torch.Tensor, lengths: torch.Tensor):
+        def total(x: torch.Tensor, lengths: torch.LongTensor):
             longest = lengths.max()
-            return torch.arange(longest, device=x.device) < lengths[:, None]  # !
-        """
+            mask = torch.arange(longest, device=x.device) < lengths[:, None]  # !
+            return (x[:, :longest] * mask).sum(dim=1)  # !
+        """,
+        inputs="x: finite[n + 1, m]; lengths: index[n + 1] < m",
+        instead="""
+        import torch
+
+        def total(x: torch.Tensor, lengths: torch.LongTensor):
+            mask = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
+            return (x * mask).sum(dim=1)
+        """,
     ),
     Example(
         """

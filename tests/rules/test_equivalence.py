@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
 from rules.equivalence import assert_equivalent
-from test_rules import RUNNABLE, plain
+from test_rules import ADVISED, RUNNABLE, plain
 
 from syncscope.model.finding import Safety
 from syncscope.rules import Example, Rule
@@ -18,3 +18,9 @@ def test_the_fixed_code_does_the_same(name: str, rule: Rule, example: Example) -
     assert example.safety is not None
     examples = 150 if example.safety is Safety.SAFE else 40
     assert_equivalent(plain(example.code), plain(example.fixed), example.inputs, example.safety, examples)
+
+
+@pytest.mark.parametrize(("name", "rule", "example"), [p for p in ADVISED if p.values[2].inputs])
+def test_what_to_write_instead_does_the_same(name: str, rule: Rule, example: Example) -> None:
+    assert example.instead is not None
+    assert_equivalent(plain(example.code), plain(example.instead), example.inputs, Safety.SUGGEST, 40)
