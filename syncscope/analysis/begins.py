@@ -16,8 +16,9 @@ NOTHING    queue  [===]      [==]    nothing that was recorded held it up
 ```
 
 A launch takes its call and a latency. Both are the driver's own and differ from call to call; what exceeds three times the
-usual latency and 20 us (`usual`) is none any more. Work that is late for NOTHING is replayed as late after what ended last before it,
-for else the recording would not be reproduced, and counted: `analysis.trust` says how much of a step rests on it.
+usual latency and 20 us (`usual`) is none any more. A driver of OpenCL may collect commands until the host waits for them, so
+that the wait is their launch. Work that is late for NOTHING is replayed as late after what ended last before it, for else
+the recording would not be reproduced, and counted: `analysis.trust` says how much of a step rests on it.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ HAND_OVER = 10_000  # ns: a kernel that starts sooner after one of another queue
 ORDERED = 20_000  # and so long after where queues are known to have been made to wait (ROCm takes up to 18 us)
 ODD = 20_000  # ns beyond three times the usual: a launch takes no longer by itself
 LATENCY = 10_000.0  # ns from a launch to its work, where the recording hardly shows it
+SUBMISSION = 1_000_000  # ns from the wait that has commands submitted to the first of them
 PASSING = 2_000  # ns from the end of work to the begin of work in another queue that waited for it
 DEPTH = 1024  # CUDA's queues take at least so many launches before a launch blocks
+SLOWEST = 1_000_000.0  # ns: no driver takes longer by itself
 FEW = 20  # times of which one in twenty can be told
 MOST = 0.9  # the part of a delay in which others worked, for the device to have been full
 COLLECTIVE = re.compile(r"nccl|rccl|oneccl|^c10d|hccl", re.IGNORECASE)
@@ -74,6 +77,9 @@ class Work:
         start = (trace.start[launched.row] - host.origin).astype(float)
         known = launched.call >= 0
         item = _items(trace, launched, host, start)
+        self.launch = np.zeros(len(host.row) + 1, bool)
+        self.launch[item[known]] = True
+        item = _submitted(trace, launched, host, item, start)
         order = np.lexsort((start, item))
         self.row, self.item, self.start, known = launched.row[order], item[order], start[order], known[order]
         self.duration = trace.duration[self.row].astype(float)
@@ -82,8 +88,6 @@ class Work:
         self.lanes = [trace.lanes[lane] for lane in names.tolist()]
         self.queues = len(self.lanes)
         self.device = np.array([lane.device for lane in self.lanes], np.intp)[self.queue]
-        self.launch = np.zeros(len(host.row) + 1, bool)
-        self.launch[self.item[known]] = True
         self._bounds(trace, host, known)
         self._recorded(trace, host)
         self.depth = self._depth(host)
@@ -230,10 +234,12 @@ def usual(times: Numbers) -> tuple[float, float]:
     """What something usually takes, the median (of two the lower: a single one may have been any), and the longest it may.
 
     That is three times as long and 20 us, or what all but every twentieth stay below: on a machine with too much to do, a
-    thread that waits for a core takes now and then a hundred times as long.
+    thread that waits for a core takes now and then a hundred times as long. What is usual is no longer than
+    SLOWEST, the longest no longer than three times that.
     """
-    middle = max(0.0, float(np.quantile(times, 0.5, method="lower")))
-    return middle, max(3 * middle + ODD, float(np.quantile(times, 0.95, method="lower")) if len(times) >= FEW else 0.0)
+    middle, most = np.quantile(times, (0.5, 0.95), method="lower").clip(0.0).tolist()
+    longest = max(3 * middle + ODD, most if len(times) >= FEW else 0.0)
+    return min(middle, SLOWEST), min(longest, 3 * SLOWEST)
 
 
 def _items(trace: Trace, launched: Launches, host: Host, start: Numbers) -> NDArray[np.intp]:
@@ -260,3 +266,32 @@ def _items(trace: Trace, launched: Launches, host: Host, start: Numbers) -> NDAr
     first = first[np.argsort(start[first], kind="stable")]
     item[first] = np.minimum.accumulate(item[first][::-1])[::-1]
     return np.maximum(item, 0)
+
+
+def _submitted(
+    trace: Trace, launched: Launches, host: Host, item: NDArray[np.intp], start: Numbers
+) -> NDArray[np.intp]:
+    """`item`, where the driver kept commands of OpenCL back: the wait or copy after which an idle queue began with them.
+
+    clEnqueue* need not submit a command: clFlush, clFinish and blocking calls do (OpenCL 3.0, 5.15). NVIDIA's driver keeps
+    kernels back until the host waits, or enqueues a copy.
+    """
+    opencl = np.array([name.startswith("clEnqueue") for name in trace.names], bool)
+    ours = (launched.call >= 0) & opencl[trace.name[launched.call]]
+    copies = np.isin(np.arange(len(host.row)), item[ours & (trace.kind[launched.row] == Kind.COPY)])
+    waits = np.flatnonzero(host.holds | copies)
+    if not ours.any() or not len(waits):
+        return item
+    found = item.copy()
+    lanes = trace.lane[launched.row]
+    for lane in np.unique(lanes[ours]):
+        of = np.flatnonzero(lanes == lane)
+        of = of[np.lexsort((start[of], item[of]))]
+        over = np.concatenate(([NEVER], np.maximum.accumulate(start[of] + trace.duration[launched.row[of]])))[:-1]
+        at = waits[np.maximum(0, np.searchsorted(host.begin[waits], start[of], side="right") - 1)]
+        began, since = host.end[item[of]], start[of] - host.begin[at]
+        kept = (at > item[of]) & (over < began) & (since >= 0) & (since < SUBMISSION) & (start[of] > began + ODD)
+        for first in np.flatnonzero(kept).tolist():
+            rest = of[first:]
+            found[rest[item[rest] <= at[first]]] = at[first]
+    return found

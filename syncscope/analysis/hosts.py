@@ -14,8 +14,8 @@ from syncscope.model.trace import Trace
 class Host:
     """Launches, waits and ends of steps in the order in which the host came to them; `row` is -1 - m for the end of step m.
 
-    `waited` is when the first wait for recorded work was over: until then the device may have been busy with what came
-    before the recording.
+    `holds` says which of them are waits. `waited` is when the first wait for recorded work was over: until then the device
+    may have been busy with what came before the recording.
     """
 
     def __init__(self, trace: Trace, launched: Launches, held: Sequence[Wait], steps: tuple[Step, ...]) -> None:
@@ -37,6 +37,7 @@ class Host:
         self.gap = np.maximum(0.0, begin - reach)
         self.began = np.maximum(begin, reach)
         self.cost = np.maximum(0.0, end - self.began)
+        self.holds = np.isin(self.row, np.array([w.row for w in held], np.intp))
         waits = np.isin(self.row, np.array([w.row for w in held if w.targets], np.intp))
         self.waited = float(end[waits].min(initial=np.inf))
         length = float((end - begin).sum())

@@ -30,7 +30,7 @@ def verdict(report: Report) -> str:
         return (
             f"No prices: in {report.unexplained:.0%} of a {per} the device stands still and nothing that was recorded says "
             f"why{_most(report)} (the limit is {GATE:.0%}). Events may be missing from the "
-            "recording, or the machine had other things to do."
+            "recording, or the device or the machine had other things to do."
         )
     if report.saving is None or report.step is None:
         return f"The host was blocked for {_ms(blocked)} of a {per}; prices were not asked for."

@@ -8,7 +8,7 @@ from syncscope.analysis.price import unpriced
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import summarize
 from syncscope.analysis.trust import error, trust
-from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
+from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
 
 US = 1_000
 
@@ -176,3 +176,33 @@ def test_a_recording_s_first_queues_do_not_depend_on_how_they_are_numbered():
     freed = [range(len(one.reads)), range(len(two.reads))]
     assert unpriced(one.graph()) == unpriced(two.graph())
     assert np.isclose(replay(one.graph(), freed[0]).end, replay(two.graph(), freed[1]).end)
+
+
+def test_opencl_s_driver_may_keep_kernels_back_until_the_host_waits():
+    lane, queue = Lane(1, 1), Lane(0, 1, 0)
+
+    def kernel(number, enqueued, start):
+        yield Event(Kind.CALL, "clEnqueueNDRangeKernel", lane, enqueued, 10 * US, correlation=number)
+        yield Event(Kind.KERNEL, f"k{number}", queue, start, 50 * US, correlation=number)
+
+    events = []
+    for step in range(6):
+        at = step * 8_000 * US
+        for n in range(3):
+            events += kernel(10 * step + n, at + n * 100 * US, at + 5_200 * US + n * 60 * US)
+        events.append(
+            Event(Kind.CALL, "clFinish", lane, at + 5_000 * US, 400 * US, flags=Flag.BLOCKING)
+        )  # the kernels begin 0.2 ms after it does
+    events += kernel(99, 48_000 * US, 48_020 * US)  # else the last clFinish would be the recorder's own
+    held = Trace.of(events)
+    assert {c for name, c in causes(held).items() if name.endswith("0")} == {Cause.LAUNCH}
+    assert trusted(held).unexplained == 0
+    graph = lay_out(held).graph()
+    assert error(graph, replay(graph)) == 0
+    cuda = Trace.of(
+        Event(
+            **{s: getattr(e, s) for s in Event.__slots__} | {"name": e.name.replace("clEnqueueNDRange", "cudaLaunch")}
+        )
+        for e in held
+    )
+    assert trusted(cuda).unexplained > 0.3  # CUDA submits at once: there it would be a riddle
