@@ -94,8 +94,7 @@ def all_columns(site: Site, function: Function) -> Fix | None:
         or not function.pure(rows.mask)
     ):
         return None
-    statements = [n for n in ast.walk(function.scope) if isinstance(n, ast.Assign)]
-    found = [w for s in statements if (w := write(function, s, rows)) is not None]
+    found = [w for s in function.every(ast.Assign) if (w := write(function, s, rows)) is not None]
     if len(found) != 1 or not written_to_tensor(function, found[0]):
         return None
     at, draft = found[0], function.draft()

@@ -8,6 +8,7 @@ import io
 import itertools
 import re
 import tokenize
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 import libcst as cst
@@ -29,6 +30,7 @@ IMPORTS = {
     "nn": "from torch import nn",
     "math": "import math",
 }
+HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
 Part = ast.expr | cst.BaseExpression | str
 Nodes = dict[tuple[int, int], cst.BaseExpression]
 PREAMBLE = re.compile(
@@ -37,7 +39,7 @@ PREAMBLE = re.compile(
 
 
 def parse(function: Function, statement: ast.stmt | None) -> Nodes:
-    """The expressions of a simple statement by their spans; of all the function where it is none.
+    """The expressions of a statement by their spans, of a compound one those of its head; of all the function where it is none.
 
     What is indented is put under `if True:` as it stands, not dedented, so that its strings keep their text.
 
@@ -49,7 +51,12 @@ def parse(function: Function, statement: ast.stmt | None) -> Nodes:
     if statement is not None:
         span, indent = view.span(statement), function.indent(statement)
         head = f"if True:\n{indent}" if indent else ""
-        code, shift = head + view.code[span.start : span.end].decode(), span.start - len(head)
+        start, end = span.start, span.end
+        if isinstance(statement, HEADED):
+            end = view.span(statement.body[0]).start
+            start += 2 if view.code.startswith(b"elif", start) else 0
+        code, shift = head + view.code[start:end].decode(), start - len(head)
+        code += "pass" if isinstance(statement, HEADED) else ""
     elif isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         start, head = view.starts[scope.lineno - 1], "if True:\n" if scope.col_offset else ""
         code = head + view.code[start : view.span(scope).end].decode()
@@ -63,6 +70,15 @@ def parse(function: Function, statement: ast.stmt | None) -> Nodes:
         for node, span in wrapper.resolve(ByteSpanPositionProvider).items()
         if isinstance(node, cst.BaseExpression)
     }
+
+
+@lru_cache(maxsize=512)
+def written(template: str) -> cst.BaseExpression | cst.Module:
+    """A template as a tree: an expression, or statements."""
+    try:
+        return cst.parse_expression(template)
+    except cst.ParserSyntaxError:
+        return cst.parse_module(template)
 
 
 class Draft:
@@ -109,21 +125,19 @@ class Draft:
             raise Unfit(f"libcst cannot read {self.view.quote(expr)}") from error
 
     def _stands_alone(self, statement: ast.stmt) -> bool:
-        """Whether it can be read without the code around: no head of a compound one, nothing before it on its line."""
-        compound = hasattr(statement, "body") or hasattr(statement, "cases")
-        return not compound and not self.function.indent(statement).strip()
+        """Whether it, or its head, can be read without the code around: nothing before it on its line, nothing needed after."""
+        if isinstance(statement, HEADED):
+            readable = not getattr(statement.body[0], "decorator_list", None)  # which stands before it
+        else:
+            readable = not hasattr(statement, "body") and not hasattr(statement, "cases")
+        return readable and not self.function.indent(statement).strip()
 
     def code(self, template: str, **parts: Part) -> str:
         """Python made of a template: an expression, or statements."""
         filled = HOLE.sub(lambda m: f"_hole_{m[1]}_", template)
         nodes = {f"_hole_{name}_": self._part(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
-        tree: cst.CSTNode
-        try:
-            tree = cst.parse_expression(filled)
-        except cst.ParserSyntaxError:
-            tree = cst.parse_module(filled)
         fill = Fill(nodes, MODULES, self.called)
-        changed = tree.visit(fill)
+        changed = written(filled).visit(fill)
         assert isinstance(changed, cst.CSTNode)
         if id(changed) in fill.wrapped:
             changed = fill.bare(fill.wrapped[id(changed)][0])

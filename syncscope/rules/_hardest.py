@@ -172,7 +172,7 @@ def hardest(site: Site, function: Function) -> Fix | None:
     """The site is any read or `nonzero` that k is made of, the `topk` itself, or the selection of which it is taken."""
     if b"topk" not in function.view.code and b"sort(" not in function.view.code:
         return None
-    for best in filter(None, (largest(function, n) for n in ast.walk(function.scope) if isinstance(n, ast.Assign))):
+    for best in filter(None, (largest(function, n) for n in function.every(ast.Assign))):
         made = Count(function)
         if made.of(best.k) and site.node in concerned(function, best, made):
             return first_count(site, function, best, made)

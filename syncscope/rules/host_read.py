@@ -96,14 +96,14 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     text = f"{view.quote(site.node)} waits for the device"
-    return f"{text} on every pass of the loop" if in_loop(site) else text
+    return f"{text} on every pass of the loop" if in_loop(site, view) else text
 
 
-def in_loop(site: Site) -> bool:
+def in_loop(site: Site, view: View) -> bool:
     """Whether the read stands in a loop of its function."""
     if site.function is None:
         return site.hot
-    loops = (n for n in ast.walk(site.function) if isinstance(n, (ast.For, ast.While, ast.AsyncFor)))
+    loops = view.function(site).every(ast.For, ast.While, ast.AsyncFor)
     return any(n.lineno < site.place.line <= (n.end_lineno or 0) for n in loops)
 
 

@@ -74,7 +74,8 @@ def _sites(module: Module) -> list[Site]:
     if not found:
         return []
     offsets = _Offsets(module)
-    made = [_site(module, offsets, function, wait) for function, wait in found.values()]
+    asked = {function: _FactsOf(module, function) for function, _ in found.values()}
+    made = [_site(module, offsets, function, wait, asked[function]) for function, wait in found.values()]
     made.sort(key=lambda site: (site.span.start, site.span.end, site.op))
     return made
 
@@ -115,7 +116,7 @@ def _encoding(source: bytes) -> str | None:
     return None if name.replace("_", "-") in ("utf-8", "utf8", "u8") else name
 
 
-def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wait) -> Site:
+def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wait, facts_of: _FactsOf) -> Site:
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
@@ -133,7 +134,7 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
         hot,
         why,
         function.node if function is not None else None,
-        _FactsOf(module, function),
+        facts_of,
     )
 
 
