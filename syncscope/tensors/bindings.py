@@ -33,8 +33,8 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     kind = target.__class__
     if kind is ast.Name:
         name = target.id  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
-        if fact.kind is UNKNOWN.kind and name in frame.used and frame.used[name] == 2:
-            fact = frame.assumed(name, target)
+        if name in frame.used and frame.used[name] == 2:
+            fact = used_so(frame, name, target, fact)
         frame.env[name] = fact
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
@@ -61,6 +61,13 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
         write_item(frame, target, fact, value)
     elif isinstance(target, ast.Starred):
         bind(frame, target.value, items(element(fact)))
+
+
+def used_so(frame: Frame, name: str, node: ast.AST, fact: Fact) -> Fact:
+    """What a name is given, where its uses say that it is a tensor: a guess is confirmed, what is known stays."""
+    if fact.kind is UNKNOWN.kind:
+        return frame.assumed(name, node)
+    return fact.but(sure=2) if fact.kind is TENSOR and fact.sure < 2 else fact
 
 
 def unpacked(fact: Fact, position: int) -> Fact:
@@ -125,8 +132,8 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     for target in node.targets:
         if target.__class__ is ast.Name:
             name = target.id
-            if fact.kind is UNKNOWN.kind and name in frame.used and frame.used[name] == 2:
-                frame.env[name] = frame.assumed(name, node)
+            if name in frame.used and frame.used[name] == 2:
+                frame.env[name] = used_so(frame, name, node, fact)
             else:
                 frame.env[name] = fact
         else:

@@ -12,6 +12,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
+    DEVICE,
     FLOATING,
     HOST,
     INT,
@@ -31,7 +32,7 @@ from syncscope.tensors.facts import (
     iterated_over,
     sequence,
 )
-from syncscope.tensors.frame import Frame, holds_tensor
+from syncscope.tensors.frame import Frame, holds_tensor, on_host_here
 from syncscope.tensors.functions import call as call_function
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Instance, instance
@@ -300,7 +301,11 @@ def numpy_call(frame: Frame, node: ast.Call, rest: str, args: list[Fact], keywor
     if held is not None and rest not in _NOT_ARRAYS:
         tensor_ = holds_tensor(held)
         assert tensor_ is not None
-        frame.emit("asarray", node, node.args[args.index(held)], tensor_)
+        at = node.args[args.index(held)]
+        if tensor_.device is DEVICE:
+            frame.emit("asarray", node, at, tensor_)
+        else:
+            on_host_here(frame, at, held)
         return array(tensor_)
     if rest in _NOT_ARRAYS:
         return THING

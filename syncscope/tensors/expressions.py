@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import heat
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.bindings import bind
 from syncscope.tensors.calls import call
@@ -27,10 +26,12 @@ from syncscope.tensors.facts import (
     SCALAR,
     SEQUENCE,
     SIZE,
+    SPREAD,
     STRING,
     TENSOR,
     THING,
     TRUTH,
+    Hashed,
     Items,
     element,
     items,
@@ -41,7 +42,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import ASKED, EXPRESSIONS, Frame, condition, dotted, evaluate
 from syncscope.tensors.indexing import subscript
 from syncscope.tensors.narrowing import constant as decided
-from syncscope.tensors.narrowing import learnt
+from syncscope.tensors.narrowing import learnt, rare_arms
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, truth_of, unary_operation
 from syncscope.tensors.project import Module
 from syncscope.tensors.scope import lookup, member
@@ -214,13 +215,14 @@ def conditional(frame: Frame, node: ast.IfExp) -> Fact:
     if truth is False:
         frame.waits = None
     guarded = frame.guarded
-    frame.guarded = guarded or heat.special(node.test)
+    rare_body, rare_else = rare_arms(frame, node.test)
+    frame.guarded = guarded or rare_body
     body = evaluate(frame, node.body)
-    frame.guarded = guarded
+    frame.guarded = guarded or rare_else
     frame.waits = None if truth is True else waits
     frame.env = {**env, **otherwise} if otherwise else env
     other = evaluate(frame, node.orelse)
-    frame.env, frame.waits = env, waits
+    frame.env, frame.waits, frame.guarded = env, waits, guarded
     if truth is not None:
         return body if truth else other
     return join(body, other)
@@ -271,27 +273,32 @@ def comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generator
     """A list, set or generator comprehension."""
     env = frame.env
     frame.env = dict(env)
-    _generators(frame, node.generators)
+    _generators(frame, node)
     each = evaluate(frame, node.elt)
     frame.env = env
-    return items(each)
+    return items(each) if node.__class__ is not ast.SetComp else Fact(SEQUENCE, sure=each.sure, ref=Hashed(each))
 
 
 def dict_comprehension(frame: Frame, node: ast.DictComp) -> Fact:
     """A dict comprehension."""
     env = frame.env
     frame.env = dict(env)
-    _generators(frame, node.generators)
+    _generators(frame, node)
     evaluate(frame, node.key)
     each = evaluate(frame, node.value)
     frame.env = env
     return items(each, {})
 
 
-def _generators(frame: Frame, generators: list[ast.comprehension]) -> None:
-    for generator in generators:
+def _generators(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
+    for generator in node.generators:
         each, _ = iterated(frame, generator.iter, evaluate(frame, generator.iter))
+        used = frame.used
+        if each.kind is NOTHING_KNOWN and used.get(getattr(generator.target, "id", "")) == 2:
+            # Its variables live in it alone: how the same name is used elsewhere says nothing of them.
+            frame.used = frame.module.evidence.between(node.lineno, node.end_lineno or node.lineno)
         bind(frame, generator.target, each)
+        frame.used = used
         for test in generator.ifs:
             condition(frame, test)
             when, _ = learnt(frame, test)
@@ -329,7 +336,7 @@ def walrus(frame: Frame, node: ast.NamedExpr) -> Fact:
 def starred(frame: Frame, node: ast.Starred) -> Fact:
     """`*values` as an argument."""
     evaluate(frame, node.value)
-    return UNKNOWN
+    return SPREAD
 
 
 def inner_value(frame: Frame, node: ast.Await | ast.Yield | ast.YieldFrom) -> Fact:

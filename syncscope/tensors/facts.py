@@ -23,6 +23,7 @@ THING = Fact(OTHER, sure=3)
 SIZE = Fact(SEQUENCE, INT, HOST, sure=3, ref="size")  # torch.Size: a tuple of Python integers
 NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, sure=3, ref="numbers")  # a list of Python numbers, however deep
 COMPARED = Fact(dtype=BOOL, ref="compared")  # of unknown values: what is indexed with it must be arrays
+SPREAD = Fact()  # `*values` among arguments: any number of them
 NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, sure=3)
 
 _names: dict[str, Fact] = {}
@@ -36,6 +37,12 @@ class Items:
     def __init__(self, each: Fact = UNKNOWN, keys: dict[object, Fact] | None = None) -> None:
         self.each = each
         self.keys = keys
+
+
+class Hashed(Items):
+    """What a set holds: what is looked up in it is found by its hash, which reads no tensor."""
+
+    __slots__ = ()
 
 
 def named(dotted: str) -> Fact:

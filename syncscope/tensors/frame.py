@@ -100,9 +100,18 @@ class Frame:
         """The host waits here, unless the operand lives on the host."""
         if self.waits is None or fact.device is HOST or (self.on_host and fact.device is not DEVICE):
             return
+        if op == "size" and fact.sure < 2:
+            return  # what makes a size, and is only guessed to be a tensor, is a number
         self.waits[(id(node), op)] = Wait(
             op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat
         )
+
+
+def on_host_here(frame: Frame, node: ast.expr, fact: Fact) -> None:
+    """numpy takes a tensor of the host and refuses any other: what it is given, not copied there before, lives there."""
+    path = dotted(node)
+    if path and fact.kind is TENSOR and fact.device is not HOST and path in frame.env:
+        frame.env[path] = fact.but(device=HOST)
 
 
 def dotted(node: ast.expr) -> str:

@@ -17,6 +17,7 @@ from syncscope.tensors.facts import (
     SCALAR,
     SEQUENCE,
     SOMEWHERE,
+    SPREAD,
     STRING,
     TENSOR,
     items,
@@ -250,7 +251,7 @@ def conclude(function: Function, frame: Frame) -> Fact:
     if isinstance(function.node, ast.AsyncFunctionDef):
         return UNKNOWN
     found = found or NONE
-    if function.node.returns is not None:
+    if function.node.returns is not None and found.kind is not ARRAY:  # arrays, whatever the annotation says
         said = promised(function)
         if said.kind is TENSOR and found.kind is TENSOR:
             if said.sure > found.sure:
@@ -274,6 +275,7 @@ def call(
         names = names[1:]
     given: dict[str, Fact] = dict(zip(names, args, strict=False))
     given.update((name, fact) for name, fact in keywords.items() if name is not None)
+    missing = [] if None in keywords or any(each is SPREAD for each in args) else left_out(function, given)
     if here and not function.module.linted:
         result = run(function, frame.depth + 1)
     elif here and function.result is None and not function.running:
@@ -292,9 +294,13 @@ def call(
     else:
         result = run(function, frame.depth + 1)
     if result.kind is Fact().kind or (result.kind is TENSOR and result.sure < 2) or result.kind is SEQUENCE:
-        better = particular(function, frame, given)
+        better = particular(function, frame, given, missing)
         if better.kind is not Fact().kind:
             result = better
+    elif result.kind is TENSOR and result.device is SOMEWHERE and "device" in missing:
+        better = particular(function, frame, given, missing)
+        if better.kind is TENSOR and better.device is HOST:
+            result = result.but(device=HOST)
     return on_host(result) if result.kind in (TENSOR, SEQUENCE) and all_on_host(given) else result
 
 
@@ -320,8 +326,8 @@ def on_host(fact: Fact) -> Fact:
     return fact
 
 
-def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact:
-    """The result for these very arguments, when the function is small and some argument is known."""
+def particular(function: Function, frame: Frame, given: dict[str, Fact], missing: list[str]) -> Fact:
+    """The result for these very arguments, when the function is small and some argument is known; the missing are None."""
     node = function.node
     if (
         function.running
@@ -331,9 +337,9 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
     ):
         return UNKNOWN
     telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
-    if not telling:
+    if not telling and "device" not in missing:
         return UNKNOWN
-    key = tuple(sorted((name, hash(fact)) for name, fact in telling.items()))
+    key = (*sorted((name, hash(fact)) for name, fact in telling.items()), *missing)
     known = function.calls.get(key)
     if known is not None:
         return known
@@ -344,6 +350,7 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
         inner.inlined = frame.inlined + 1
         inner.used = used(function)
         parameters(function, inner)
+        inner.env.update(dict.fromkeys(missing, NONE))
         for name, fact in given.items():
             known = inner.env.get(name)
             if known is not None and known.kind is TENSOR and fact.kind is TENSOR and known.sure > fact.sure:
@@ -354,6 +361,21 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact]) -> Fact
         result = conclude(function, inner)
     function.calls[key] = result
     return result
+
+
+def left_out(function: Function, given: dict[str, Fact]) -> list[str]:
+    """Parameters that are None because a call does not name them."""
+    arguments = function.node.args
+    named = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) :] if arguments.defaults else []
+    pairs = (
+        *zip(named, arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    )
+    return [
+        each.arg
+        for each, default in pairs
+        if isinstance(default, ast.Constant) and default.value is None and each.arg not in given
+    ]
 
 
 def note(function: Function, given: dict[str, Fact]) -> bool:

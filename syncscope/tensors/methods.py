@@ -12,6 +12,7 @@ from syncscope.tensors.facts import (
     BOOL,
     DEVICE,
     DYNAMIC,
+    FIXED,
     FLOAT,
     FLOATING,
     HOST,
@@ -32,7 +33,7 @@ from syncscope.tensors.facts import (
     items,
     tensor,
 )
-from syncscope.tensors.frame import Frame, holds_tensor
+from syncscope.tensors.frame import Frame, holds_tensor, on_host_here
 from syncscope.tensors.results import (
     device_named,
     dimensions,
@@ -49,6 +50,7 @@ from syncscope.tensors.results import (
 from syncscope.tensors.signatures import (
     DTYPE_OF,
     FACTORIES,
+    LINALG_CHECKED_METHODS,
     PAIRED,
     method,
 )
@@ -98,6 +100,8 @@ def tensor_method(
         return UNKNOWN
     back = signature.back
     scalar_slots(frame, node, word, args, keywords, 1)
+    if word in LINALG_CHECKED_METHODS:
+        frame.emit("linalg_check", node, receiver, owner, 2)
     device = owner.device
     if device is HOST:
         device = device_of(owner, *args) if args else HOST
@@ -216,8 +220,11 @@ def _m_numpy(
     keywords: Keywords,
 ) -> Fact:
     _surely_read(frame, receiver)
-    frame.emit("numpy", node, receiver, owner)
-    frame.work = False
+    if owner.device is DEVICE:
+        frame.emit("numpy", node, receiver, owner)
+        frame.work = False
+    elif receiver is not None:
+        on_host_here(frame, receiver, owner)
     return array(owner)
 
 
@@ -422,6 +429,26 @@ def _m_split(
     return items(Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.sure, node, source=owner))
 
 
+def _m_new_tensor(
+    frame: Frame,
+    node: ast.Call,
+    receiver: ast.expr | None,
+    word: str,
+    owner: Fact,
+    args: list[Fact],
+    keywords: Keywords,
+) -> Fact:
+    """`x.new_tensor(0.5)`: a Python value, copied to where `x` lives."""
+    device = where_made(frame, node, keywords, owner.device)
+    value = args[0] if args else UNKNOWN
+    if value.kind in (SCALAR, SEQUENCE) and device is not HOST:
+        made = tensor(device=device, sure=owner.sure, why=node, source=owner)
+        frame.emit("tensor_literal", node, node.args[0], made, 3 if device is DEVICE else 2)
+    dtype = dtype_given(keywords)
+    ndim = 0 if value.kind is SCALAR else None
+    return tensor(dtype if dtype is not ANY_DTYPE else owner.dtype, device, owner.sure, node, owner, FIXED, ndim)
+
+
 METHODS: dict[str, Method] = {
     **dict.fromkeys(_READS, _m_item),
     "tolist": _m_tolist,
@@ -442,6 +469,7 @@ METHODS: dict[str, Method] = {
         _m_nothing,
     ),
     "multinomial": _m_multinomial,
+    "new_tensor": _m_new_tensor,
     "split": _m_split,
     "tensor_split": _m_split,
 }

@@ -26,6 +26,8 @@ from syncscope.tensors.facts import (
     STRING,
     TENSOR,
     TRUTH,
+    Hashed,
+    Items,
     device_of,
     element,
     items,
@@ -164,7 +166,7 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
             result = TRUTH
             if right.kind is TENSOR and left.ref != "str":
                 frame.emit("condition", node, right_node, right, 3 if right.sure == 3 or left.kind is TENSOR else 1)
-            elif left.kind is TENSOR and right.kind is SEQUENCE and left.sure > 1:
+            elif left.kind is TENSOR and right.kind is SEQUENCE and left.sure > 1 and not _hashed(right):
                 frame.emit("condition", node, before, left, 2)
         elif left.kind is TENSOR or right.kind is TENSOR:
             if (left.ref == "str" or right.ref == "str" or left is NONE or right is NONE) or (
@@ -195,6 +197,11 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
             result = TRUTH
         left, before = right, right_node
     return result
+
+
+def _hashed(fact: Fact) -> bool:
+    """Whether it is a dict or a set, in which a tensor is found by what it is and not by its values."""
+    return isinstance(fact.ref, Hashed) or (isinstance(fact.ref, Items) and fact.ref.keys is not None)
 
 
 def _compared(node: ast.AST, left: Fact, right: Fact) -> Fact:

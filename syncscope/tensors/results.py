@@ -62,7 +62,7 @@ def device_named(node: ast.expr, fact: Fact, default: Device = SOMEWHERE) -> Dev
         return default if node.value is None else DEVICE
     if fact.ref == "torch.device":
         return fact.device
-    return SOMEWHERE
+    return default if fact is NONE else SOMEWHERE
 
 
 def dtype_given(keywords: Keywords) -> Dtype:

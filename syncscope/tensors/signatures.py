@@ -214,6 +214,8 @@ LINALG_CHECKED = _words(
     torch.linalg.tensorinv torch.linalg.tensorsolve torch.linalg.cond torch.pinverse"""
 )
 
+LINALG_CHECKED_METHODS = _words("inverse pinverse")
+
 # Without a kernel on the OpenCL backends: what is LAPACK or FFT on the CPU, and these. Asked for with `--backend ocl`.
 _OCL_NATIVE = _words("norm vector_norm matrix_norm matmul multi_dot cross vecdot diagonal")
 OCL_FALLBACK = frozenset(

@@ -23,7 +23,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import STATEMENTS, Frame, condition, evaluate
 from syncscope.tensors.functions import execute
-from syncscope.tensors.narrowing import Env, constant, learnt
+from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Instance, lookup
 
@@ -99,7 +99,8 @@ def branch(frame: Frame, node: ast.If) -> None:
     frame.env = left
     before = frame.heat
     guarded = frame.guarded
-    frame.guarded = guarded or heat.special(test)
+    rare_body, rare_else = rare_arms(frame, test)
+    frame.guarded = guarded or rare_body
     rare = heat.of_test(test)
     if rare is not None:
         frame.heat = rare
@@ -117,7 +118,9 @@ def branch(frame: Frame, node: ast.If) -> None:
     if truth is True:
         frame.dead = True
     elif node.orelse:
+        frame.guarded = guarded or rare_else
         execute(frame, node.orelse)
+        frame.guarded = guarded
     merge(frame, left, left_dead, frame.env, frame.dead)
 
 

@@ -193,7 +193,8 @@ def torch_thing(
     if dotted.startswith("torch.nn.utils."):
         if word == "clip_grad_norm_":
             frame.work = True
-            if flag(node, "error_if_nonfinite"):
+            fourth = node.args[3] if len(node.args) > 3 else None
+            if flag(node, "error_if_nonfinite") or (isinstance(fourth, ast.Constant) and fourth.value is True):
                 frame.emit("clip_grad_norm", node, node.args[0] if node.args else None, tensor(sure=3, why=node))
             return tensor(FLOAT, sure=3, why=node, ndim=0, shape=FIXED)
         if word == "pack_padded_sequence":

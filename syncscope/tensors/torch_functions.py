@@ -171,6 +171,7 @@ def _tensor_split(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keyw
     return items(Fact(TENSOR, held.dtype, held.device, held.shape, held.ndim, 3, node, source=held))
 
 
+_A_DTYPE = Fact(OTHER, ANY_DTYPE, sure=3, ref="torch.dtype")
 TORCH: dict[str, Special] = {
     "nonzero": _nonzero,
     "argwhere": _dynamic("argwhere", INT, 2),
@@ -191,6 +192,8 @@ TORCH: dict[str, Special] = {
     "is_grad_enabled": _yes,
     "device": _device,
     "dtype": _thing,
+    **dict.fromkeys(("promote_types", "result_type", "get_default_dtype"), lambda *_: _A_DTYPE),
+    "get_default_device": lambda *_: Fact(OTHER, ANY_DTYPE, HOST, sure=3, ref="torch.device"),
     "finfo": _thing,
     "iinfo": _thing,
     "load": lambda *_: UNKNOWN,

@@ -171,6 +171,56 @@ CASES = {
                 found.cuda().to(self.times.device)  # waits: cpu
                 return time.to(self.times.device)
     """,
+    "given to numpy, which takes what lives on the host": """
+        import numpy as np
+
+        def spread(scores: torch.Tensor, cut: torch.Tensor):
+            table = np.log(scores)
+            return table, scores.max().item(), cut.item()  # waits: item
+    """,
+    "for what is empty": """
+        def mean(scores: torch.Tensor, found: list[torch.Tensor]):
+            total = torch.cat(found).sum() if found else torch.tensor(0.0, device=scores.device)
+            if scores.shape[0] == 0:
+                return torch.tensor(1.0, device=scores.device)
+            return total / torch.tensor(2.0, device=scores.device)  # waits: tensor_literal
+    """,
+    "what is looked up by what it is": """
+        def fresh(params, known: set):
+            new = {p for p in params if p.grad is not None}
+            old = [p for p in params if p.grad is None]
+            for p in params:
+                p.mul_(2.0)
+                if p in new:
+                    continue
+                if p in old:  # waits: condition
+                    break
+    """,
+    "another variable of the same name": """
+        def build(widths, rows):
+            for x in rows:
+                x = x.detach().unsqueeze(0)
+            return sum(widths[x] for x in (1, 2)), [widths[x] for x in rows if x]
+    """,
+    "made where it was not said": """
+        def rotation(size, device=None):
+            turn = torch.zeros(size, size, device=device)
+            return turn + torch.eye(size, device=device)
+
+        def check(size, device: torch.device):
+            assert rotation(size).sum() > 0
+            assert rotation(size, device=device).sum() > 0  # waits: condition
+    """,
+    "whose gradients are asked for": """
+        def step(model, x, optimizer):
+            loss = model(x).mean()
+            loss.backward()
+            return loss.item()  # waits: item
+    """,
+    "more ways to ask whether it succeeded": """
+        def solve(a: torch.Tensor, b: torch.Tensor):
+            return a.inverse() @ b, a.new_tensor(0.5), a.new_tensor(b)  # waits: linalg_check # waits: tensor_literal
+    """,
 }
 
 
@@ -178,8 +228,6 @@ CASES = {
 def test_waits_where_the_marks_say(name: str) -> None:
     source = "import torch\nfrom torch import nn\n" + textwrap.dedent(CASES[name])
     marks = {
-        (number, line.partition("# waits: ")[2])
-        for number, line in enumerate(source.splitlines(), 1)
-        if "# waits: " in line
+        (number, op.strip()) for number, line in enumerate(source.splitlines(), 1) for op in line.split("# waits: ")[1:]
     }
     assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py") if site.sure >= 2} == marks
