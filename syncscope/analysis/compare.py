@@ -10,7 +10,7 @@ from syncscope.analysis.layout import lay_out
 from syncscope.analysis.price import window_of
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import key_of, summarize
-from syncscope.analysis.trust import trust
+from syncscope.analysis.trust import bounds, trust
 from syncscope.model.report import Line, Report
 from syncscope.model.trace import Trace
 
@@ -30,7 +30,8 @@ class Comparison:
     """What changed from one recording to another. Times are ns per step.
 
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
-    `error` its distance from the measured one, relative; None where no read went or the first cannot be replayed.
+    `predicted_range` the least and the most that it may be (`trust.bounds`), `error` its distance from the measured one,
+    relative; None where no read went or the first cannot be replayed.
     """
 
     before: Report
@@ -41,6 +42,7 @@ class Comparison:
     same: tuple[Change, ...]
     predicted: float | None
     error: float | None
+    predicted_range: tuple[float, float] | None = None
 
 
 def compare(before: Trace, after: Trace) -> Comparison:
@@ -49,7 +51,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
     pairs = _pairs(one.lines, other.lines)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after))
-    predicted = _predicted(before, pairs)
+    predicted, likely = _predicted(before, pairs)
     error = None
     if predicted is not None and other.step:
         error = (predicted - other.step) / other.step
@@ -62,6 +64,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         same=tuple(c for c in both if c not in changed),
         predicted=predicted,
         error=error,
+        predicted_range=likely,
     )
 
 
@@ -111,12 +114,14 @@ def _line(line: Line) -> int:
     return line.place.line if line.place else -1
 
 
-def _predicted(trace: Trace, pairs: list[tuple[Line | None, Line | None]]) -> float | None:
+def _predicted(
+    trace: Trace, pairs: list[tuple[Line | None, Line | None]]
+) -> tuple[float | None, tuple[float, float] | None]:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less."""
     layout = lay_out(trace)
     graph = layout.graph()
     if not trust(layout, graph).enough:
-        return None
+        return None, None
     fewer = {}
     for a, b in pairs:
         if a is not None:
@@ -130,4 +135,6 @@ def _predicted(trace: Trace, pairs: list[tuple[Line | None, Line | None]]) -> fl
             if owed[key] >= 1 - 1e-9:  # spread evenly over the recording
                 owed[key] -= 1
                 freed.add(number)
-    return window_of(graph).of(replay(graph, freed)) if freed else None
+    if not freed:
+        return None, None
+    return window_of(graph).of(replay(graph, freed)), bounds(layout, graph, freed)

@@ -15,7 +15,7 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -74,12 +74,19 @@ class Layout:
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
 
-    def graph(self, overhead: float = 0.0, collectives: Mapping[int, int] | None = None, late: After = "work") -> Graph:
+    def graph(
+        self,
+        overhead: float = 0.0,
+        collectives: Mapping[int, int] | None = None,
+        late: After = "work",
+        whole: Collection[int] = (),
+    ) -> Graph:
         """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time).
 
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
-        then waits return, too, as fast as such waits do.
+        then waits return, too, as fast as such waits do. The reads in `whole` do nothing but wait in the end: where they do
+        not, what they did on the host is gone too; what they had the device do is gone in any case.
         """
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
@@ -100,10 +107,15 @@ class Layout:
                 latency = np.where(moved, np.minimum(latency, work.usual), latency)
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
-        columns = (latency, work.queue, gap, work.duration, source, work.lag)
+        duration = work.duration
+        if whole:
+            none = self._launched_by(whole)
+            latency, gap = np.where(none, NEVER, latency), np.where(none, 0.0, gap)
+            duration, source = np.where(none, 0.0, duration), np.where(none, -1, source)
+        columns = (latency, work.queue, gap, duration, source, work.lag)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
-        spared = self._spared()
+        spared = self._spared(whole)
         marks = []
         reach = np.maximum.accumulate(ends) if len(ends) else ends
         for item, row in enumerate(host.row.tolist()):
@@ -141,17 +153,27 @@ class Layout:
             overlap=host.overlap,
         )
 
-    def _spared(self) -> dict[int, float]:
+    def _spared(self, whole: Collection[int]) -> dict[int, float]:
         """What the calls of reads that only fetch a value take if the value is not asked for, ns: less than nothing.
 
         Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
-        gives back what the expression took besides.
+        gives back what the expression took besides. The same for reads that go as a `whole`.
         """
         found = {}
-        for read in self.reads:
-            if read.op in VALUES:
+        for number, read in enumerate(self.reads):
+            if read.op in VALUES or number in whole:
                 found.update(dict.fromkeys(read.calls, 0.0))
                 found[read.calls[-1]] = -float(read.besides)
+        return found
+
+    def _launched_by(self, reads: Collection[int]) -> NDArray[np.bool_]:
+        """Which work was enqueued in the expressions of these reads."""
+        trace, found = self._trace, np.zeros(len(self._work.start), bool)
+        called = np.array(self._host.row)[self._work.item]
+        for read in (self.reads[number] for number in reads if self.reads[number].row >= 0):
+            start, end = trace.start[read.row], trace.start[read.row] + trace.duration[read.row]
+            inside = (trace.start[called] >= start) & (trace.start[called] < end)
+            found |= inside & (called >= 0) & (trace.lane[called] == trace.lane[read.row])
         return found
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:

@@ -68,6 +68,7 @@ def _read(trace: Trace, around: _Around, queue: _Queued, unit: int, members: lis
         fallback=bool(flags & Flag.FALLBACK),
         calls=tuple(w.row for w in members),
         function=function,
+        row=unit,
         besides=max(0, int(trace.duration[unit]) - sum(int(trace.duration[w.row]) for w in members)),
     )
 

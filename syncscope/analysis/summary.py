@@ -13,7 +13,7 @@ from syncscope.analysis.price import alone_and_last, unpriced, window_of
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import busy_share
-from syncscope.analysis.trust import trust
+from syncscope.analysis.trust import bounds, trust
 from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Finding, Hazard
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
@@ -86,9 +86,9 @@ def _priced(report: Report, layout: Layout, graph: Graph, members: list[list[int
         groups=groups(graph, lines, members),
     )
     everything = {r for rows in members for r in rows} - unpriced(graph)
-    if report.late:
-        others = [_step_and_saving(layout.graph(late=late), everything)[1] for late in ("launch", "never")]
-        report = replace(report, saving_range=(min(costs.saving, *others), max(costs.saving, *others)))
+    if everything:
+        shortest, longest = bounds(layout, graph, everything)
+        report = replace(report, saving_range=(costs.step - longest, costs.step - shortest))
     if report.trace is not None and (each := overhead(report.trace)):
         step, saving = _step_and_saving(layout.graph(each), everything)
         report = replace(report, lean_step=step, lean_saving=saving)

@@ -8,6 +8,7 @@ the recording by what is not understood, and by as much may a prediction be wron
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +68,22 @@ def trust(layout: Layout, graph: Graph) -> Trust:
         start, end = np.clip(spans.start, since, until), np.clip(spans.end, since, until)
         idle = float((end - start - covered(layout.worked, start, end)).sum()) / length
     return Trust(max(errors), idle, lanes)
+
+
+def bounds(layout: Layout, graph: Graph, freed: Collection[int]) -> tuple[float, float]:
+    """The shortest and the longest that a step may take without these reads, ns.
+
+    The longest, where the host goes on doing all that their expressions did but wait; the shortest, where they are gone with
+    all they did, on the host and on the device. What was late for no recorded reason may have been so for the work before it,
+    for its launch, or by chance.
+    """
+    window = window_of(graph)
+    step = window.of(replay(graph))
+    lengths = [window.of(replay(graph, freed)), window.of(replay(layout.graph(whole=freed), freed))]
+    if any(len(late.start) for late in layout.late):
+        others = layout.graph(late="launch"), layout.graph(late="never")
+        lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
+    return min(lengths), max(lengths)
 
 
 def error(graph: Graph, outcome: Outcome) -> float:

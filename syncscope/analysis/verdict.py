@@ -46,7 +46,7 @@ def verdict(report: Report) -> str:
     first = f", first {name(chosen[0])}" if len(chosen) > 1 else f": {name(chosen[0])}"
     return (
         f"Fixing {what} saves {_ms(gain)} of {_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
-        f"All waits together cost {_ms(report.saving)} ({share:.1%}); the host is blocked for {_ms(blocked)}."
+        f"All waits together cost {_ms(report.saving)} ({share:.1%}){_between(report)}; the host is blocked for {_ms(blocked)}."
     )
 
 
@@ -88,6 +88,16 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
     if any(read.function for read in report.reads):
         said.append("lines are those on which the enclosing functions begin: the profiler records no others")
     return tuple(said)
+
+
+def _between(report: Report) -> str:
+    """How much less or more the waits may cost, if that matters."""
+    if report.saving_range is None or report.saving is None or report.step is None:
+        return ""
+    low, high = report.saving_range
+    if max(high - report.saving, report.saving - low) < WORTH * report.step:
+        return ""
+    return f", by what takes their place and what is unexplained {_ms(max(0.0, low))} to {_ms(high)}"
 
 
 def _most(report: Report) -> str:

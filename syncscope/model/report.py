@@ -46,6 +46,7 @@ class Read:
     fallback: bool = False
     calls: tuple[int, ...] = ()  # rows of the trace
     function: str = ""
+    row: int = -1  # the row of the trace that stands for the whole expression or operator
     besides: int = 0  # what the expression or operator took on the host besides its waiting calls
     saved_alone: float | None = None  # ns, in all, if only this one read were not made
     saved_last: float | None = None  # ns, in all, if all other reads were gone already
@@ -103,8 +104,8 @@ class Report:
     `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which a replay
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
     no recorded reason; None where they cannot be known. `late` is the share in which each queue and thread was late so.
-    `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what may have been
-    the reason of the lateness; None where nothing was late. `notes` says in words what was lost, guessed or left out.
+    `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
+    place and by what may have been the reason of the lateness. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
     """
