@@ -13,8 +13,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The suite is the same on every machine: what is recorded here is the OpenCL device's or the CPU's. The tests on_cuda look at a
 # GPU, in processes of their own: one process of torch knows one accelerator, and here that is `ocl`.
-AS_IT_WAS = dict(os.environ)
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
+WAS = "SYNCSCOPE_TESTS_CUDA_VISIBLE_DEVICES"  # xdist's workers inherit what the first process has changed
+if WAS not in os.environ:
+    os.environ |= {WAS: os.environ.get("CUDA_VISIBLE_DEVICES", ""), "CUDA_VISIBLE_DEVICES": ""}
 
 SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
 
@@ -30,7 +31,10 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
     """The environment from before a GPU was hidden from this process."""
-    return AS_IT_WAS
+    here = dict(os.environ)
+    was = here.pop(WAS)
+    del here["CUDA_VISIBLE_DEVICES"]
+    return here | ({"CUDA_VISIBLE_DEVICES": was} if was else {})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -97,7 +97,7 @@ def _torch(torch: Any) -> None:
     for name, (op, waits) in FUNCTIONS.items():
         reads.replace(torch, name, reads.watched(op, getattr(torch, name), waits))
     global uploads_wait
-    uploads_wait = bool(torch.version.cuda or torch.version.hip)
+    uploads_wait = frozenset({"cuda"} if torch.version.cuda or torch.version.hip else ())
     reads.replace(torch.Tensor, "to", _to(torch.Tensor.to))
     reads.replace(torch.Tensor, "cuda", _cuda(torch.Tensor.cuda))
     reads.replace(
@@ -130,8 +130,8 @@ def _to(original: Callable[..., Any]) -> Callable[..., Any]:
     return to
 
 
-# CUDA copies from ordinary memory with the host waiting; our own device copies while the host goes on.
-uploads_wait = False
+# Devices to which a copy from ordinary memory makes the host wait; to our own it goes while the host goes on.
+uploads_wait: frozenset[str] = frozenset()
 
 
 def _uploaded(original: Callable[..., Any], tensor: Any, args: Any, kwargs: Any) -> Any:
@@ -144,7 +144,7 @@ def _uploaded(original: Callable[..., Any], tensor: Any, args: Any, kwargs: Any)
         result = original(tensor, *args, **kwargs)
     finally:
         reads.local.inside = False
-    if not result.is_cpu and not (kwargs.get("non_blocking") and tensor.is_pinned()):
+    if result.device.type in uploads_wait and not (kwargs.get("non_blocking") and tensor.is_pinned()):
         frame, end = sys._getframe(2), monotonic_ns()
         reads.tell("to_device", frame, reads.here(frame), start, end, int(tensor.nbytes))
     return result

@@ -227,7 +227,7 @@ def test_uploads_that_wait(device: str, monkeypatch: pytest.MonkeyPatch) -> None
     x = torch.ones(4)
     assert reads_of(lambda: x.to(device)) == []
     with listening(dry=False):
-        monkeypatch.setattr(torch_reads, "uploads_wait", True)
+        monkeypatch.setattr(torch_reads, "uploads_wait", frozenset({torch.device(device).type}))
         found = reads_of(lambda: (x.to(torch.float64), x.to("cpu"), x.to(device), x.to(device, non_blocking=True)))
     assert [e.name for e in found] == ["to_device"] * 2
     assert {e.bytes for e in found} == {16}
