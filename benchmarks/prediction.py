@@ -5,9 +5,12 @@
     python benchmarks/prediction.py many-reads gan     some of them
 
 Every loop is run with its reads and without, in turns; each run with reads is recorded and replayed without them, and the
-table compares the median prediction with the median of the runs without. Beside it, what blocked time would have foretold:
-the step less the time the host was blocked. On a processor that is also the device (PoCL), the device is given one core
-less than there are, so that host and device do not slow each other down more than a GPU would.
+table compares the median prediction with the median of the runs without. The range is what the prediction leaves open for
+what takes the reads' place. Beside it stands what blocked time would have foretold: the step less the time the host was
+blocked. Recordings whose replay cannot be trusted are left out, and counted.
+
+On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
+not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command sees to it.
 """
 
 from __future__ import annotations
@@ -24,12 +27,12 @@ from typing import Any
 STEPS, WARM = 14, 3  # recorded, and before that
 Step = Callable[[bool], None]
 TIMES = {"ocl": 1, "cuda": 8}  # so much larger are the tensors' sides: a GPU does in 1 us what a processor does in 1 ms
-times = 1
+scale = 1
 
 
 def sized(side: int) -> int:
     """The side of a tensor, so that this device has about as much to do as the host."""
-    return side * times
+    return side * scale
 
 
 def work(ms: float) -> None:
@@ -168,7 +171,7 @@ def segmentation(torch: Any, device: Any) -> Step:
     net = sample.network().to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
     images, labels = next(
-        iter(torch.utils.data.DataLoader(sample.crops(sized(4), 64 if times == 1 else 256), batch_size=sized(4)))
+        iter(torch.utils.data.DataLoader(sample.crops(sized(4), 64 if scale == 1 else 256), batch_size=sized(4)))
     )
     images, labels = images.to(device), labels.to(device)
 
@@ -284,22 +287,31 @@ def recorded(run: Step, reads: bool) -> Any:
     return session.trace
 
 
-def foretold(given: Any, without: Any) -> tuple[float, ...]:
-    """ms per step: with reads, predicted without them, without; foretold by blocked time; the device's work in both."""
+def foretold(given: Any, without: Any) -> tuple[float, ...] | None:
+    """ms per step: with reads, predicted without them, its range, without; foretold by blocked time; the device's work in both.
+
+    None where no prediction is made.
+    """
     from syncscope.analysis.compare import compare
     from syncscope.analysis.intervals import union
     from syncscope.model.trace import DEVICE
 
     found = compare(given, without)
-    if found.predicted is None or found.before.step is None or found.after.step is None:
-        raise SystemExit(f"no prediction: {found.before.verdict}")
+    if (
+        found.predicted is None
+        or found.predicted_range is None
+        or found.before.step is None
+        or found.after.step is None
+    ):
+        return None
     blocked = sum(line.blocked for line in found.gone)
     blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
     works = []
     for trace in (given, without):
         rows = trace.rows(*DEVICE)
         works.append(union(trace.start[rows], trace.end[rows]).length / max(1, len(found.after.steps)))
-    times = (found.before.step, found.predicted, found.after.step, found.before.step - blocked, *works)
+    least, most = found.predicted_range
+    times = (found.before.step, found.predicted, least, most, found.after.step, found.before.step - blocked, *works)
     return tuple(time / 1e6 for time in times)
 
 
@@ -319,11 +331,21 @@ def main() -> None:
     if given.device == "ocl":
         import syncscope.kernels  # noqa: F401  registers the device
     device = torch.device(given.device)
-    global times
-    times = TIMES.get(device.type, 1)
-    columns = ("with reads", "predicted", "measured", "error", "by blocked", "error", "device: with", "without")
+    global scale
+    scale = TIMES.get(device.type, 1)
+    columns = (
+        "with reads",
+        "predicted",
+        "range",
+        "measured",
+        "error",
+        "by blocked",
+        "error",
+        "device: with",
+        "without",
+    )
     print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in columns))
-    errors, naive = [], []
+    errors, naive, refused = [], [], 0
     for name in given.loops or LOOPS:
         run = LOOPS[name](torch, device)
         for reads in (True, False):
@@ -333,17 +355,25 @@ def main() -> None:
         for number in range(given.rounds):  # in turns, and who is first in turns too
             order = (True, False) if number % 2 else (False, True)
             traces = {reads: recorded(run, reads) for reads in order}
-            rounds.append(foretold(traces[True], traces[False]))
-        step, predicted, measured, blocked, busy, busy_without = (
+            if (one := foretold(traces[True], traces[False])) is not None:
+                rounds.append(one)
+        refused += given.rounds - len(rounds)
+        if not rounds:
+            print(f"{name:16} no recording can be trusted", flush=True)
+            continue
+        step, predicted, least, most, measured, blocked, busy, busy_without = (
             statistics.median(column) for column in zip(*rounds, strict=True)
         )
         errors.append((predicted - measured) / measured)
         naive.append((blocked - measured) / measured)
-        times = f"{step:13.2f}{predicted:13.2f}{measured:13.2f}{errors[-1]:+13.1%}{blocked:13.2f}{naive[-1]:+13.1%}"
-        print(f"{name:16}{times}{busy:13.2f}{busy_without:13.2f}", flush=True)
+        between = f"{least:.2f}-{most:.2f}"
+        foretelling = f"{step:13.2f}{predicted:13.2f}{between:>13}{measured:13.2f}{errors[-1]:+13.1%}"
+        print(f"{name:16}{foretelling}{blocked:13.2f}{naive[-1]:+13.1%}{busy:13.2f}{busy_without:13.2f}", flush=True)
     for what, found in (("prediction", errors), ("blocked time", naive)):
-        sizes = sorted(abs(e) for e in found)
-        print(f"{what}: {statistics.median(sizes):.1%} off in the median, {sizes[-1]:.1%} at worst")
+        if sizes := sorted(abs(e) for e in found):
+            print(f"{what}: {statistics.median(sizes):.1%} off in the median, {sizes[-1]:.1%} at worst")
+    if refused:
+        print(f"{refused} recordings whose replay cannot be trusted were left out")
 
 
 if __name__ == "__main__":

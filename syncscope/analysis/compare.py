@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from syncscope.analysis.join import same_end
 from syncscope.analysis.layout import lay_out
 from syncscope.analysis.price import window_of
 from syncscope.analysis.replay import replay
-from syncscope.analysis.summary import key_of, summarize
+from syncscope.analysis.summary import Key, key_of, summarize
 from syncscope.analysis.trust import bounds, trust
-from syncscope.model.report import Line, Report
+from syncscope.model.report import Line, Read, Report
 from syncscope.model.trace import Trace
 
 SAME = 0.1  # counts and times that differ by less than this part are the same
@@ -117,24 +118,38 @@ def _line(line: Line) -> int:
 def _predicted(
     trace: Trace, pairs: list[tuple[Line | None, Line | None]]
 ) -> tuple[float | None, tuple[float, float] | None]:
-    """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less."""
+    """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less.
+
+    With the range that it leaves open.
+    """
     layout = lay_out(trace)
     graph = layout.graph()
     if not trust(layout, graph).enough:
         return None, None
-    fewer = {}
+    kept = {}
     for a, b in pairs:
         if a is not None:
-            kept = 0.0 if b is None else min(1.0, b.count / a.count)
-            fewer[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = 1 - kept
-    freed, owed = set(), dict.fromkeys(fewer, 0.0)
-    for number, read in enumerate(layout.reads):
-        key = key_of(read)
-        if key in owed:
-            owed[key] += fewer[key]
-            if owed[key] >= 1 - 1e-9:  # spread evenly over the recording
-                owed[key] -= 1
-                freed.add(number)
+            share = 0.0 if b is None else min(1.0, b.count / a.count)
+            kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = share
+    freed = _freed(layout.reads, kept)
     if not freed:
         return None, None
     return window_of(graph).of(replay(graph, freed)), bounds(layout, graph, freed)
+
+
+def _freed(found: Sequence[Read], kept: Mapping[Key, float]) -> set[int]:
+    """The reads that go where of each line only a share is kept: in every step the last ones stay, evenly over the steps.
+
+    What is read less often is read when more of it has come together, and at the end of a step rather than within.
+    """
+    steps: dict[tuple[Key, int], list[int]] = {}
+    for number, read in enumerate(found):
+        if key_of(read) in kept:
+            steps.setdefault((key_of(read), read.step), []).append(number)
+    freed, due = set(), dict.fromkeys(kept, 0.0)
+    for (key, _), numbers in steps.items():
+        due[key] += kept[key] * len(numbers)
+        stay = min(len(numbers), int(due[key] + 1e-9))
+        due[key] -= stay
+        freed |= set(numbers[: len(numbers) - stay])
+    return freed

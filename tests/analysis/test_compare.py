@@ -36,6 +36,17 @@ def test_a_read_made_less_often_is_predicted_too():
     assert abs(found.error) < 0.03
 
 
+def test_reads_made_one_at_the_end_of_a_step_are_predicted_too():
+    batch = [("launch", 0, MS), ("read", 7, 0), ("work", MS)]
+    alone = [x for x in batch if x[0] != "read"]
+    found = compare(
+        record([batch * 5] * 8), record([alone * 4 + [("launch", 0, MS), ("read", 7, 0)] + [("work", MS)]] * 8)
+    )
+    assert found.before.step == pytest.approx(10 * MS, rel=0.01)
+    assert found.after.step == pytest.approx(6 * MS, rel=0.02)
+    assert abs(found.error) < 0.02
+
+
 def test_the_real_pair_of_resnet_loops(shared):
     folder = shared / "traces"
     name = "v100_resnet50_train_workers{}_6steps.pt.trace.json.gz"
