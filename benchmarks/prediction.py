@@ -10,7 +10,7 @@ what takes the reads' place. Beside it stands what blocked time would have foret
 blocked. Recordings whose replay cannot be trusted are left out, and counted.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
-not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command sees to it.
+not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command helps.
 """
 
 from __future__ import annotations
