@@ -25,6 +25,7 @@ from syncscope.tracers.columns import COLUMNS, TABLES, Builder
 
 ANCHOR = "syncscope clock"  # a region of the host whose time we know on our clock and find on the profiler's
 WARM = 8  # of them at the start: the first take long
+KEPT = ("devices", "backend", "rank", "world_size")  # of what torch.profiler says of the whole recording
 OFFSET = 1 << 40  # added to correlations, so that they do not meet the hook's
 
 
@@ -138,7 +139,7 @@ def add_trace(builder: Builder, trace: Trace, origin: int, anchors: Sequence[tup
         numbers = np.append(builder.numbers(column, values), -1)
         block[column] = numbers[block[column]]
     builder.add(len(part), **block)
-    meta: dict[str, Any] = {"devices": part.meta["devices"]} if part.meta.get("devices") else {}
+    meta = {key: part.meta[key] for key in KEPT if part.meta.get(key) is not None}
     if clock.source != "none":
         meta["clocks"] = {"torch.profiler": clock.facts()}
     return meta

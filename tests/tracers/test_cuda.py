@@ -161,6 +161,13 @@ def test_the_profilers_clock_is_found_between_two_readings_of_ours(drift: int) -
     assert abs(meta["clocks"]["torch.profiler"]["drift_ns_per_s"] - drift * 1000) < 500
 
 
+def test_which_rank_of_a_job_it_is_is_kept() -> None:
+    region = Event(Kind.ANNOTATION, cuda.ANCHOR, Lane(1, 1), 0, 10)
+    told = {"backend": "nccl", "rank": 0, "world_size": 2, "host": "another"}
+    meta = cuda.add_trace(Builder(), Trace.of([region], **told), 0, [(0, 20)])
+    assert {key: meta.get(key) for key in told} == told | {"host": None}
+
+
 def test_no_events_no_trouble() -> None:
     builder = Builder()
     assert cuda.add_trace(builder, Trace.of(()), 0, ()) == {}
