@@ -32,6 +32,44 @@ EXAMPLES = (
     ),
     Example(
         """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum().item()  # !
+            size = x.detach().abs().mean()
+            return x.sum() / (found + 1), x.cos().mean() * size.item()  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum()
+            size = x.detach().abs().mean()
+            return x.sum() / (found + 1), x.cos().mean() * size.detach()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1, m + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def step(x: torch.Tensor):
+            assert torch.isfinite(x).all().item(), "x has a hole"  # !
+            return x * 2
+        """,
+        """
+        import torch
+
+        def step(x: torch.Tensor):
+            torch._assert_async(torch.isfinite(x).all(), "x has a hole")
+            return x * 2
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
         import math
         import torch
 
@@ -161,35 +199,77 @@ def clamped(site: Site, function: Function) -> Fix | None:
 
 
 def checked_later(site: Site, function: Function) -> Fix | None:
-    """`if not math.isfinite(loss.item()): raise`, or of a name for the number, as a check on the device."""
+    """`if not math.isfinite(loss.item()): raise` or `assert`, or of a name for the number, as a check on the device."""
     tensor, read = tensor_read(site.node, function), site.node
     if tensor is None or not isinstance(read, ast.Call):
         return None
     named = function.parent(read)
     definition = named if isinstance(named, ast.Assign) and named.value is read else None
     uses = function.seen_by(definition) if definition is not None else [read]
-    statement = next((s for u in uses if isinstance(s := function.statement(u), ast.If)), None)
-    if statement is None or statement.orelse or not leaves(function, statement.body):
+    statement = next((s for u in uses if isinstance(s := function.statement(u), (ast.If, ast.Assert))), None)
+    if statement is None or (
+        isinstance(statement, ast.If) and (statement.orelse or not leaves(function, statement.body))
+    ):
         return None
     inside = {id(n) for n in ast.walk(statement)}
     if any(id(u) not in inside for u in uses) or (definition is not None and not function.alone(definition)):
         return None
-    test, wrong = statement.test, True
+    test, wrong = statement.test, isinstance(statement, ast.If)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, wrong = test.operand, False
+        test, wrong = test.operand, not wrong
     good = asked_of(function, test, uses, wrong)
     if good is None or (definition is not None and undone_between(function, tensor, definition, statement)):
         return None
     draft = function.draft()
     if definition is not None:
         draft.remove(definition)
-    said = repr(" ".join(function.view.text(statement.test).split()))
-    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=said)
+    told = statement.msg if isinstance(statement, ast.Assert) else None
+    said = told if isinstance(told, ast.Constant) and isinstance(told.value, str) else None
+    words = repr(" ".join(function.view.text(statement.test).split()))
+    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=said or words)
     return draft.fix(
         "let the device check",
         Safety.SUGGEST,
         "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
     )
+
+
+def kept(site: Site, function: Function) -> Fix | None:
+    """`x / (mask.sum().item() + 1)`, directly or with a name for the number, without reading it: it meets tensors only."""
+    tensor, read = tensor_read(site.node, function), site.node
+    if tensor is None or not isinstance(read, ast.Call) or site.fact.dtype not in (Dtype.INT, Dtype.FLOAT):
+        return None
+    named = function.parent(read)
+    definition = named if isinstance(named, ast.Assign) and named.value is read else None
+    uses = function.seen_by(definition) if definition is not None else [read]
+    if not uses or site.fact.ndim != 0 or not all(meets_tensor(function, use) for use in uses):
+        return None
+    if definition is not None and undone_between(function, tensor, definition, uses[-1]):
+        return None
+    cut = "" if site.fact.dtype is Dtype.INT else ".detach()"
+    draft = function.draft()
+    draft.replace(read, f"{{t}}{cut}", t=detached(tensor, function) if cut else tensor)
+    changes = f"{STAYS}; where both are of no dimensions, the wider dtype wins" if cut else STAYS
+    return draft.fix("keep it on the device", Safety.UNSAFE, changes)
+
+
+def meets_tensor(function: Function, use: ast.expr) -> bool:
+    """Whether a number only becomes an operand of a tensor, perhaps after arithmetic with numbers that are written out."""
+    at, outer = use, function.parent(use)
+    while isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
+        other = outer.right if outer.left is at else outer.left
+        fact = function.fact(other)
+        if (
+            fact.is_tensor
+            and fact.sure >= 2
+            and fact.dtype in (Dtype.FLOAT, Dtype.UNKNOWN)
+            and not function.mixed(other)
+        ):
+            return True
+        if function.constant(other) is None:
+            return False
+        at, outer = outer, function.parent(outer)
+    return False
 
 
 def leaves(function: Function, body: list[ast.stmt]) -> bool:
@@ -213,7 +293,7 @@ def asked_of(function: Function, test: ast.expr, uses: Sequence[ast.expr], wrong
     return f"{'~' if wrong else ''}torch.{name}({{t}})"
 
 
-def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.stmt) -> bool:
-    """Whether a tensor may change between two statements, so that it cannot be read at the second."""
+def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.expr | ast.stmt) -> bool:
+    """Whether a tensor may change after a statement, so that it cannot be read at a later one."""
     names = {n.id for n in ast.walk(tensor) if isinstance(n, ast.Name)}
     return not function.pure(tensor) or any(function.disturbed(n, start, end) for n in names)

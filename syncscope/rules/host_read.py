@@ -32,6 +32,7 @@ from syncscope.rules import (
     _logging,
     _read_where_used,
     _reads,
+    _reads_in_block,
     _reads_in_statement,
     _reads_together,
     _running_total,
@@ -40,7 +41,8 @@ from syncscope.rules._collected import collected
 from syncscope.rules._hardest import hardest
 from syncscope.rules._logging import logged_rarely, metered
 from syncscope.rules._read_where_used import only_where_logged
-from syncscope.rules._reads import checked_later, clamped, known
+from syncscope.rules._reads import checked_later, clamped, kept, known
+from syncscope.rules._reads_in_block import noted_together
 from syncscope.rules._reads_in_statement import merged_in_statement
 from syncscope.rules._reads_together import merged, stacked, stacked_entries, stacked_values
 from syncscope.rules._running_total import accumulated
@@ -87,6 +89,7 @@ EXAMPLES = (
     *_logging.OF_READS,
     *_collected.EXAMPLES,
     *_reads_together.EXAMPLES,
+    *_reads_in_block.EXAMPLES,
     *_reads_in_statement.EXAMPLES,
     *_reads.EXAMPLES,
     *_hardest.OF_READS,
@@ -119,8 +122,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or stacked_values(site, function)
         or stacked_entries(site, function)
         or merged(site, function)
+        or noted_together(site, function)
         or merged_in_statement(site, function)
         or clamped(site, function)
+        or kept(site, function)
         or checked_later(site, function)
         or logged_rarely(site, function)
         or metered(site, function)

@@ -68,6 +68,24 @@ STATEMENTS = (
     "{f} = {f} * torch.tensor(2.0, device=device)",
     "out.append(max(v, 1.0))",
     "i = None",
+    "r = torch.nonzero({f} > {c}).squeeze(1)",
+    "r = torch.where({f} > {g})[0]",
+    "out.append({f}[r].sum())",
+    "out.append(r.numel())",
+    "c = max(r.size(0) // 2, 1)",
+    "c = min(c, 2)",
+    "b, _ = {f}.topk(c)",
+    "out.append(b.sum())",
+    "out.append({f}[m].max() if m.any() else 0.0)",
+    "out.append(({f}[m] - 1).mean() if m.sum() > 0 else {f}.sum() * 0)",
+    "out.append(a.mean() if a.numel() > 0 else 0.0)",
+    "total = total + {f}.mean().item() / 2",
+    "total += {f}.sum().item() * 0.5",
+    "seen.append({f}.sum().item())",
+    "v = {f}.max().item()",
+    "w = {f}.mean().item()",
+    "out += [v, w]",
+    "out.append(f'{{v}} {{w:.2f}}')",
 )
 PRELUDE = (
     "i = (x > 0).nonzero(as_tuple=True)",
@@ -76,12 +94,18 @@ PRELUDE = (
     "lo = hi = 0.0",
     "lo, hi = x.min().item(), x.max().item()",
     "line = ''",
+    "r = torch.nonzero(x > 0).squeeze(1)",
+    "w = x.mean().item()",
+    "a = x[y > 0]",
 )
 BLOCKS = (
     "for k in range(2):",
     "if k % 2 == 0:",
     "if {f}.sum() > {c}:",
     "if m.any():",
+    "if c > 1:",
+    "if not m.any():",
+    "if {f}.isnan().any():",
     "else:",
     "for x in (x, y):",
     "while total < 1 and turns < 2:",  # `turns` only grows: a program that a loop inside could hold for ever would never end
@@ -120,7 +144,7 @@ def bodies(draw: st.DrawFn) -> str:
 
 def program(body: str) -> str:
     return (
-        f"{HEAD}{SIGNATURE}    m, out, total, k, turns = x > 0, [], 0.0, 0, 0\n{body}\n    return x, y, t, out, total\n"
+        f"{HEAD}{SIGNATURE}    m, out, seen, total, k, c, turns = x > 0, [], [], 0.0, 0, 1, 0\n{body}\n    return x, y, t, out, seen, total\n"
     )
 
 
