@@ -34,7 +34,8 @@ class Run(NamedTuple):
 class Launch(NamedTuple):
     """A launch that is not folded: its work begins, besides, `lag` after `source`, work of another queue, if there is one.
 
-    If it is `collective` (a number the caller gave it), it ends when that of all ranks ends.
+    If it is `collective` (a number the caller gave it), it ends when that of all ranks ends. If it belongs to a `read`, there
+    is no such work where the read is taken out.
     """
 
     host_gap: float
@@ -47,6 +48,7 @@ class Launch(NamedTuple):
     collective: int
     number: int
     upto: int
+    read: int
 
 
 class Hold(NamedTuple):
@@ -116,14 +118,16 @@ class Fold:
         self._host += time
 
     def launch(
-        self, number: int, latency: float, queue: int, gap: float, duration: float, source: int, lag: float
+        self, number: int, latency: float, queue: int, gap: float, duration: float, source: int, lag: float, read: int
     ) -> None:
         """The host launches work."""
-        if source >= 0 or number in self._meets:
+        if source >= 0 or number in self._meets or read >= 0:
             host_gap = self.flush(keep_host=True)
             self._count += 1
             meets, known = self._meets.get(number, -1), self._number(number)
-            self.stream.append(Launch(host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count))
+            self.stream.append(
+                Launch(host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read)
+            )
             return
         if queue in self._numbers or self._folded == LONGEST:
             self._host = self.flush(keep_host=True)

@@ -15,6 +15,7 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,6 +35,11 @@ from syncscope.model.trace import Kind, Lane, Trace
 
 After = Literal["work", "launch", "never"]
 VALUES = ("item", "bool", "float", "int", "tolist")  # reads that do nothing but fetch a value
+COUNTS = (  # reads that ask how many there are: what is written instead does not, and has no use for the rest of them
+    "nonzero", "nonzero_numpy", "argwhere", "where", "unique", "unique_consecutive", "masked_select", "masked_scatter",
+    "mask_read", "mask_write", "index", "index_put", "index_put_", "_index_put_impl_",
+)  # fmt: skip
+TO_HOST = re.compile(r"DtoH|D2H|D2M|Device -> (?:Host|Pageable|Pinned)")
 CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
 
 
@@ -73,20 +79,21 @@ class Layout:
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
+        self._counting = self._counting_of()
 
     def graph(
         self,
         overhead: float = 0.0,
         collectives: Mapping[int, int] | None = None,
         late: After = "work",
-        whole: Collection[int] = (),
+        stays: bool = False,
     ) -> Graph:
         """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time).
 
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
-        then waits return, too, as fast as such waits do. The reads in `whole` do nothing but wait in the end: where they do
-        not, what they did on the host is gone too; what they had the device do is gone in any case.
+        then waits return, too, as fast as such waits do. If what reads `stays`, it does
+        all it did but wait where a read is taken out; else what fetches a value or depends on a count goes, with all it did.
         """
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
@@ -107,15 +114,11 @@ class Layout:
                 latency = np.where(moved, np.minimum(latency, work.usual), latency)
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
-        duration = work.duration
-        if whole:
-            none = self._launched_by(whole)
-            latency, gap = np.where(none, NEVER, latency), np.where(none, 0.0, gap)
-            duration, source = np.where(none, 0.0, duration), np.where(none, -1, source)
-        columns = (latency, work.queue, gap, duration, source, work.lag)
+        going = frozenset() if stays else self._counting
+        columns = (latency, work.queue, gap, work.duration, source, work.lag, self._launched_by(going))
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
-        spared = self._spared(whole)
+        spared = self._spared(going)
         marks = []
         reach = np.maximum.accumulate(ends) if len(ends) else ends
         for item, row in enumerate(host.row.tolist()):
@@ -153,27 +156,38 @@ class Layout:
             overlap=host.overlap,
         )
 
-    def _spared(self, whole: Collection[int]) -> dict[int, float]:
+    def _spared(self, going: Collection[int]) -> dict[int, float]:
         """What the calls of reads that only fetch a value take if the value is not asked for, ns: less than nothing.
 
         Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
-        gives back what the expression took besides. The same for reads that go as a `whole`.
+        gives back what the expression took besides. The same for the other reads that are `going`.
         """
         found = {}
         for number, read in enumerate(self.reads):
-            if read.op in VALUES or number in whole:
+            if read.op in VALUES or number in going:
                 found.update(dict.fromkeys(read.calls, 0.0))
                 found[read.calls[-1]] = -float(read.besides)
         return found
 
-    def _launched_by(self, reads: Collection[int]) -> NDArray[np.bool_]:
-        """Which work was enqueued in the expressions of these reads."""
-        trace, found = self._trace, np.zeros(len(self._work.start), bool)
-        called = np.array(self._host.row)[self._work.item]
-        for read in (self.reads[number] for number in reads if self.reads[number].row >= 0):
-            start, end = trace.start[read.row], trace.start[read.row] + trace.duration[read.row]
-            inside = (trace.start[called] >= start) & (trace.start[called] < end)
-            found |= inside & (called >= 0) & (trace.lane[called] == trace.lane[read.row])
+    def _counting_of(self) -> frozenset[int]:
+        """The reads that ask how many there are. An index on the host, which is copied the other way, asks nothing."""
+        trace = self._trace
+        back = np.array([bool(TO_HOST.search(name)) for name in trace.names], bool)
+        asking = [number for number, read in enumerate(self.reads) if read.op in COUNTS and read.row >= 0]
+        work = self._launched_by(asking)
+        found = work[(work >= 0) & back[trace.name[self._work.row]]]
+        return frozenset(found.tolist())
+
+    def _launched_by(self, reads: Collection[int]) -> NDArray[np.intp]:
+        """For each piece of work in the expression of which of these reads it was enqueued; -1 for the rest."""
+        trace, found = self._trace, np.full(len(self._work.start), -1, np.intp)
+        item = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
+        begin, lane = self._host.begin + self._host.origin, trace.lane[item]
+        for number in reads:
+            row = self.reads[number].row
+            first, last = np.searchsorted(begin, [trace.start[row], trace.start[row] + trace.duration[row]])
+            work = slice(self._first[first], self._first[last])
+            found[work] = np.where(lane[self._work.item[work]] == trace.lane[row], number, -1)
         return found
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:

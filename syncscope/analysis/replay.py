@@ -74,9 +74,12 @@ def replay(
                 ends.append(max(host, *queues))
             continue
         else:
-            host_gap, latency, last, gap, lasting, source, lag, _, number, count = entry
+            host_gap, latency, last, gap, lasting, source, lag, _, number, count, read = entry
             host += host_gap
-            time = max(host + latency, queues[last] + gap, done[source] + lag if source >= 0 else NEVER) + lasting
+            if read >= 0 and read in taken_out:
+                time, lasting = queues[last], 0.0
+            else:
+                time = max(host + latency, queues[last] + gap, done[source] + lag if source >= 0 else NEVER) + lasting
             queues[last] = time
             if number >= 0:
                 done[number] = time
@@ -159,11 +162,13 @@ def walk(
             start = np.maximum(host + entry.latency, queues[last] + entry.gap)
             if entry.source >= 0:
                 start = np.maximum(start, done[entry.source] + entry.lag)
-            if entry.collective < 0:
-                queues[last] = start + lasting
-            else:
+            if entry.collective >= 0:
                 end = yield Meeting(entry.collective, start, lasting)
                 queues[last] = start + lasting if end is None else end
+            elif entry.read >= 0:
+                queues[last] = np.where(out[entry.read], queues[last], start + lasting)
+            else:
+                queues[last] = start + lasting
             if entry.number >= 0:
                 done[entry.number] = queues[last].copy()
         if limited:

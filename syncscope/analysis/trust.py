@@ -73,13 +73,12 @@ def trust(layout: Layout, graph: Graph) -> Trust:
 def bounds(layout: Layout, graph: Graph, freed: Collection[int]) -> tuple[float, float]:
     """The shortest and the longest that a step may take without these reads, ns.
 
-    The longest, where the host goes on doing all that their expressions did but wait; the shortest, where they are gone with
-    all they did, on the host and on the device. What was late for no recorded reason may have been so for the work before it,
-    for its launch, or by chance.
+    What takes the place of a read may do as much as it did, except to wait. What was late for no recorded reason may have been
+    so for the work before it, for its launch, or by chance.
     """
     window = window_of(graph)
     step = window.of(replay(graph))
-    lengths = [window.of(replay(graph, freed)), window.of(replay(layout.graph(whole=freed), freed))]
+    lengths = [window.of(replay(graph, freed)), window.of(replay(layout.graph(stays=True), freed))]
     if any(len(late.start) for late in layout.late):
         others = layout.graph(late="launch"), layout.graph(late="never")
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]

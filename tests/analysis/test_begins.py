@@ -165,26 +165,44 @@ def test_prices_say_how_much_they_depend_on_what_is_unexplained():
     assert high - low > 100 * US
 
 
-def test_what_an_expression_does_besides_waiting_may_or_may_not_go_with_it():
-    """A mask: the host counts it on the device, waits for the count and gathers; what is written instead is not known."""
+def masks(copied="Memcpy DtoH (Device -> Pageable)"):
+    """Six steps: a kernel, a mask that is counted, read and gathered by, and the rest. ns of the mask on the host: 1 ms."""
     lane, queue = Lane(1, 1), Lane(0, 7, 0)
-    events = []
+    events, number = [], 0
     for step in range(6):
         at = step * 4_000 * US
-        for n, (enqueued, start, length) in enumerate([(0, 10, 1_000), (1_010, 1_020, 300), (1_800, 1_810, 700)]):
-            launch = Event(Kind.CALL, "cudaLaunchKernel", lane, at + enqueued * US, 5 * US, correlation=3 * step + n)
-            events += [
-                launch,
-                Event(Kind.KERNEL, f"k{n}", queue, at + start * US, length * US, correlation=3 * step + n),
-            ]
-        events.append(Event(Kind.CALL, "cudaStreamSynchronize", lane, at + 1_050 * US, 275 * US))
+        for name, enqueued, start, length in [
+            ("forward", 0, 10, 1_000),
+            ("count", 1_010, 1_020, 298),
+            (copied, 1_040, 1_320, 2),
+            ("gather", 1_900, 1_910, 200),
+            ("backward", 2_300, 2_310, 700),
+        ]:
+            number += 1
+            copy = name == copied
+            call = "cudaMemcpyAsync" if copy else "cudaLaunchKernel"
+            events.append(
+                Event(Kind.CALL, call, lane, at + enqueued * US, (285 if copy else 5) * US, correlation=number)
+            )
+            kind = Kind.COPY if copy else Kind.KERNEL
+            events.append(Event(kind, name, queue, at + start * US, length * US, correlation=number))
         events.append(Event(Kind.READ, "mask_read", lane, at + 1_005 * US, 1_000 * US, place=Place("train.py", 3)))
         events.append(Event(Kind.STEP, f"ProfilerStep#{step}", lane, at, 3_990 * US))
-    report = summarize(Trace.of(events))
+    return Trace.of(events)
+
+
+def test_a_mask_goes_with_all_it_did_or_something_stands_in_its_place():
+    report = summarize(masks())
     low, high = report.saving_range
-    assert low == pytest.approx(report.saving)
-    assert report.saving == pytest.approx(271 * US, rel=0.02)  # the wait
-    assert high == pytest.approx(1_000 * US, rel=0.02)  # all the host did
+    assert report.saving == high == pytest.approx(1_000 * US, rel=0.02)  # all the host did
+    assert low == pytest.approx(280 * US, rel=0.02)  # the wait
+    assert report.lines[0].price.alone == report.saving
+
+
+def test_an_index_that_is_copied_to_the_device_stays():
+    report = summarize(masks("Memcpy HtoD (Pageable -> Device)"))
+    low, high = report.saving_range
+    assert low == high == pytest.approx(280 * US, rel=0.02)
 
 
 def test_a_recording_s_first_queues_do_not_depend_on_how_they_are_numbered():
