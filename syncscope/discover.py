@@ -9,6 +9,8 @@ from types import ModuleType
 
 from syncscope.errors import UserError
 
+SHOWN = 16  # names in a hint
+
 
 def slug(module: str) -> str:
     """The name users type for a module: `boolean_mask_index` is `boolean-mask-index`."""
@@ -38,7 +40,9 @@ def discover(package: ModuleType) -> dict[str, ModuleType]:
     return {name: load(package, name) for name in names(package)}
 
 
-def did_you_mean(word: str, choices: list[str]) -> str:
-    """A hint for a word that is none of the choices."""
+def did_you_mean(word: str, choices: list[str], listed: str = "") -> str:
+    """A hint for a word that is none of the choices; `listed` says where to find them where they are many."""
     near = difflib.get_close_matches(word, choices, 1)
-    return f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(choices)}"
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return listed if listed and len(choices) > SHOWN else f"choose from: {', '.join(choices)}"

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import os
 import sys
 from typing import Any
 
 import click
 
 from syncscope import discover
+from syncscope.cli._console import complain, plain
 from syncscope.errors import UserError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # why what is printed may not arrive
+
+
+class OutputClosedError(Exception):
+    """Whoever read our output has closed it."""
 
 
 class Commands(click.Group):
@@ -28,11 +37,36 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """As click does, with a hint where the name is misspelt."""
+        if args[:1] != ["run"]:  # its streams are those of the program
+            forgive()
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
             raise UserError(
                 f"no command is called {args[0]!r}", discover.did_you_mean(args[0], self.list_commands(ctx))
             )
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does, but for a closed pipe: click would exit with 1, which means findings."""
+        if plain():
+            ctx.color = False
+        try:
+            code = super().invoke(ctx)
+            if ctx.invoked_subcommand != "run":
+                sys.stdout.flush()  # else the interpreter would find out as it ends
+        except BrokenPipeError:
+            raise OutputClosedError from None
+        return code
+
+
+def forgive() -> None:
+    """Let the streams take any text: signs that they cannot show are replaced, and one that is closed swallows all."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  as long as the process
+        elif hasattr(stream, "reconfigure"):
+            is_utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+            stream.reconfigure(errors="surrogateescape" if is_utf8 else "replace")  # names of files may be no text
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,9 +88,7 @@ def main() -> None:
         gc.freeze()  # the interpreter need not look through all that is alive for garbage before it ends
         sys.exit(code)
     except UserError as error:
-        click.echo(f"{click.style('error', fg='red', bold=True)}: {error.message}", err=True)
-        if error.hint:
-            click.echo(f"{click.style(' hint', fg='cyan')}: {error.hint}", err=True)
+        complain(error)
         sys.exit(2)
     except click.ClickException as error:
         error.show()
@@ -64,12 +96,26 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
+    except OutputClosedError:
+        abandon()
         sys.exit(141)
-    except Exception:  # our bug; but 1 would say that there are findings
+    except Exception as error:  # our bug; but 1 would say that there are findings
+        if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
+            abandon()
+            complain(UserError(f"the output cannot be written: {error.strerror}"))
+            sys.exit(2)
+        if isinstance(error, FileNotFoundError) and error.filename is None:  # as os.getcwd raises it
+            complain(UserError("the folder that you are in is gone", "go to one that is there"))
+            sys.exit(2)
         import traceback
 
         traceback.print_exc()
         click.echo("this is a bug of syncscope: please report it with the lines above", err=True)
         sys.exit(2)
+
+
+def abandon() -> None:
+    """Nothing more reaches standard output, also not what is still to be flushed as the process ends."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

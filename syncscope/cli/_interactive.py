@@ -75,7 +75,8 @@ def ask_file(source: Source, files: Files, always: set[str]) -> tuple[Source, bo
 
 def question(source: Source, finding: Finding) -> str:
     """Show a finding and its fix, and ask: y, n, a or q."""
-    from syncscope.cli.lint import paints, unified
+    from syncscope.cli._console import paints
+    from syncscope.cli.lint import unified
     from syncscope.exporters._source_frame import frame
     from syncscope.linter.engine import presented
 

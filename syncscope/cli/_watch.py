@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from syncscope.cli._console import complain
 from syncscope.errors import UserError
 
 PAUSE = 0.5  # seconds between two looks
@@ -25,7 +26,7 @@ def watch(paths: Sequence[str], lint: Callable[[], int]) -> int:
                 try:
                     code = lint()
                 except UserError as error:
-                    click.echo(f"error: {error}", err=True)
+                    complain(error)
                     code = 2
                 click.echo("watching; Ctrl-C ends", err=True)
             time.sleep(PAUSE)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from syncscope.model.source import Place
 
 
-@click.command()
+@click.command(short_help="What became of a loop between two recordings.")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)

@@ -7,7 +7,7 @@ import click
 SIGNS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
 
 
-@click.command()
+@click.command(short_help="What can be traced here, and what to install.")
 def command() -> int:
     """Look at this machine: devices, drivers, loaders, which tracer will be used and why, clocks, what to install.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli._console import paints
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
     return tuple(name.strip() for one in given for name in one.split(",") if name.strip()) or None
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(short_help="The lines where the host waits, and their rewrites.")
 @click.argument("paths", nargs=-1)
 @click.option(
     "--select", multiple=True, callback=names, metavar="RULES", help="Only these rules or families; ALL is all."
@@ -82,6 +84,7 @@ def command(**said: Any) -> int:
 
     Exit code: 0 clean, 1 findings, 2 usage or something that could not be read.
     """
+    conflicts(said)
     if said["watch"]:
         from syncscope.cli._watch import watch
 
@@ -93,7 +96,6 @@ def lint(said: dict[str, Any]) -> int:
     """One run, from files to exit code."""
     from syncscope.linter.session import gather, stdin
 
-    conflicts(said)
     files = wanted(said)
     safeties = chosen(said)
     if "-" in said["paths"]:
@@ -127,6 +129,11 @@ def lint(said: dict[str, Any]) -> int:
 
 def conflicts(said: dict[str, Any]) -> None:
     """Say which options make no sense together."""
+    if said["form"] != "text" and (said["diff"] or said["statistics"]):
+        first = "--diff" if said["diff"] else "--statistics"
+        raise UserError(f"{first} and --format {said['form']} do not go together", "choose one")
+    if said["watch"] and (said["interactive"] or "-" in said["paths"]):
+        raise UserError("--watch lints files again and again", "it goes neither with - nor with --interactive")
     strangers = (("diff", "interactive"), ("fix", "interactive"), ("fix", "add_allow"), ("diff", "add_allow"))
     for one, other in (*strangers, ("fix", "trace")):
         if said[one] and said[other]:
@@ -283,16 +290,12 @@ class Output:
         if self.path:
             from syncscope.linter.fixing import write
 
+            if folder := os.path.dirname(self.path):
+                with contextlib.suppress(OSError):  # then writing fails, and says why
+                    os.makedirs(folder, exist_ok=True)
             write(self.path, text.encode())
         else:
             click.echo(text, nl=False, err=self.err, color=self.color)
-
-
-def paints(stream: Any) -> bool:
-    """Whether to use colours there; https://no-color.org."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    return bool(os.environ.get("FORCE_COLOR")) or bool(stream.isatty())
 
 
 class Progress:

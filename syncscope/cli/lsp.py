@@ -9,7 +9,7 @@ import click
 from syncscope.errors import UserError
 
 
-@click.command()
+@click.command(short_help="The linter in an editor.")
 def command() -> None:
     """Serve an editor over standard input and output: diagnostics, hover, and fixes as code actions.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHOWN = 12  # ranks and collectives in a table
 
 
-@click.command()
+@click.command(short_help="Many ranks as one job: who waits for whom.")
 @click.argument("files", nargs=-1, required=True, metavar="FOLDER|FILE...")
 @click.option(
     "--tables", type=click.Path(path_type=Path), metavar="DIR", help="Keep Parquet tables of every rank there."
@@ -68,12 +68,14 @@ def show_job(paths: Sequence[str], tables: Path | None = None, format_: str = "t
 
 
 def _told(found: Job, problems: Sequence[UserError], format_: str) -> int:
+    from syncscope.cli._console import complain
+
     if format_ == "json":
         click.echo(json.dumps(asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
     else:
         show(found)
     for error in problems:
-        click.echo(f"error: {error}", err=True)
+        complain(error)
     return 2 if problems else 0
 
 

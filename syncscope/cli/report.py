@@ -49,7 +49,7 @@ class Share(click.ParamType[Any]):
         return share if share >= 0 else self.fail(f"{value!r} is no percentage; write 2%", param, ctx)
 
 
-@click.command()
+@click.command(short_help="What each line costs, from a recording.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("--format", "format_", metavar="NAME", help="terminal (default), json, html, tensorboard, sarif, ...")
 @click.option(
@@ -63,7 +63,12 @@ class Share(click.ParamType[Any]):
 )
 @click.option("--steps", type=StepRange(), help="Only these steps: 3:6 is steps 3, 4 and 5.")
 @click.option("--no-price", is_flag=True, help="Only what was measured; no replay.")
-@click.option("--max-reads-per-step", type=float, metavar="N", help="Exit 1 when a step has more reads than that.")
+@click.option(
+    "--max-reads-per-step",
+    type=click.FloatRange(min=0),
+    metavar="N",
+    help="Exit 1 when a step has more reads than that.",
+)
 @click.option("--max-price", type=Share(), help="Exit 1 when all reads cost more of a step than that: 2%.")
 def command(
     files: tuple[str, ...],
@@ -77,9 +82,9 @@ def command(
 ) -> int:
     """Where the host waited in a recording, what each line costs a step, and the rewrite.
 
-    FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU. The
-    source files it names are linted where they are at hand, never run. A FOLDER with the ranks of one job is reported as the
-    job, as `syncscope ranks` does.
+    FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; - is
+    standard input. The source files it names are linted where they are at hand, never run. A FOLDER with the ranks of one job
+    is reported as the job, as `syncscope ranks` does.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -92,6 +97,7 @@ def command(
     Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
     """
     from syncscope.cli import _gate, _traces
+    from syncscope.cli._console import complain
 
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
@@ -138,7 +144,10 @@ def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:
     from syncscope import discover, exporters
 
     if format_ or not output:
-        return discover.load(exporters, format_ or "terminal"), format_ or "terminal"
+        name = {None: "terminal", "text": "terminal"}.get(format_, format_ or "")  # `lint` calls it text
+        if name not in discover.names(exporters):
+            raise UserError(f"no format is called {name!r}", discover.did_you_mean(name, discover.names(exporters)))
+        return discover.load(exporters, name), name
     suffixes = {module.SUFFIX: name for name, module in discover.discover(exporters).items() if module.SUFFIX}
     for suffix, name in suffixes.items():
         if output.endswith(suffix):
@@ -154,6 +163,8 @@ def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | 
 
     if os.path.isdir(path):
         raise UserError(f"{path} holds no trace", "traces end in .json or .json.gz")
+    if path == "-":
+        return api.report(sys.stdin.buffer, name="standard input", code=source, steps=steps, prices=prices)
     if "://" in path or not os.path.isfile(path) or os.path.getsize(path) < LARGE or not sys.stderr.isatty():
         return api.report(path, code=source, steps=steps, prices=prices)
     from rich.console import Console
@@ -172,7 +183,7 @@ def show(report: Report, exporter: ModuleType, name: str) -> None:
     """Print it: for people as wide as the terminal is, for others as the file would be."""
     if name != "terminal":
         text = exporter.export(report)
-        click.echo(text, nl=not text.endswith("\n" if isinstance(text, str) else b"\n"))
+        click.echo(text, nl=bool(text) and not text.endswith("\n" if isinstance(text, str) else b"\n"))
         return
     from syncscope.cli._console import console
 
@@ -225,10 +236,3 @@ def replace_file(path: Path, content: bytes) -> None:
         raise UserError(
             f"{path} cannot be written: {error.strerror or error}", "choose another place with -o"
         ) from None
-
-
-def complain(error: UserError) -> None:
-    """Print an error that does not end the work on the other files."""
-    click.echo(f"{click.style('error', fg='red', bold=True)}: {error.message}", err=True)
-    if error.hint:
-        click.echo(f"{click.style(' hint', fg='cyan')}: {error.hint}", err=True)

@@ -29,7 +29,7 @@ SHOWN = 12
 STEPS = 8
 
 
-@click.command()
+@click.command(short_help="How much of the device is used.")
 @click.argument("file", metavar="FILE")
 @click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), metavar="GB/S", help="The device's memory.")
 @click.option("--flops", type=click.FloatRange(min=0, min_open=True), metavar="TFLOPS", help="The device's arithmetic.")
@@ -91,12 +91,12 @@ def _measured(name: str) -> tuple[tuple[float, float], str]:
 
 def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
     """Print it for people: an operator is two lines, of at most 80 columns."""
-    from rich.console import Console
+    from syncscope.cli._console import console as made
 
-    console = Console(highlight=False, markup=False)
+    console = made()
 
     def line(text: str, style: str = "") -> None:
-        console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis")
+        console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis", markup=False)
 
     line(f"ceilings {ceilings.bandwidth / 1e9:,.0f} GB/s, {ceilings.flops / 1e12:,.3g} TFLOPS")
     line(f"({source})", "dim")

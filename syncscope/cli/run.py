@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process that runs the program
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="Record a program: which lines make the host wait.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m` does.")
 @click.option("-o", "--output", default="runs", show_default=True, metavar="DIR", help="Folder for the recordings.")
 @click.option(
@@ -63,6 +66,8 @@ def command(
     if not module and not arguments:
         raise UserError("no program to run", "syncscope run train.py, or syncscope run -m package.train")
     target, rest = (module, arguments) if module else (arguments[0], arguments[1:])
+    if not module and os.path.isdir(target):
+        raise UserError(f"{target} is a directory", "give a script, or a module: syncscope run -m package.train")
     if not module and not os.path.isfile(target):
         raise UserError(f"{target}: no such script", "give the script as you give it to python")
     output = os.path.abspath(output)  # the program may go elsewhere
@@ -189,11 +194,13 @@ def _would_wait(trace: Trace) -> None:
     from syncscope.model.trace import Kind
 
     found = Counter((e.place, e.column, e.name) for e in trace if e.kind == Kind.READ)
-    steps = int((trace.kind == Kind.STEP).sum()) or 1
-    said = f"{sum(found.values())} reads in {steps} steps would make the host wait for a device"
-    click.echo(f"dry recording on the CPU: {said}", err=True)
+    steps = int((trace.kind == Kind.STEP).sum())
+    number = sum(found.values())
+    said = f"{number or 'no'} {'read' if number == 1 else 'reads'}{f' in {steps} steps' if steps > 1 else ''}"
+    click.echo(f"dry recording on the CPU: {said} would make the host wait for a device", err=True)
     for (place, column, op), count in found.most_common():
-        click.echo(f"  {place}:{column}  {op}  {count / steps:.3g} per step", err=True)
+        often = f"{count / steps:.3g} per step" if steps else f"{count} {'time' if count == 1 else 'times'}"
+        click.echo(f"  {place}:{column}  {op}  {often}", err=True)
 
 
 def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
@@ -203,6 +210,9 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
     """
     from syncscope.exporters import tensorboard
 
+    if not len(trace):
+        click.echo("syncscope: nothing to record: no step, no read of a tensor, no work of a device", err=True)
+        return True
     try:
         files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])
     except Exception as error:
@@ -219,12 +229,18 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
 
 
 def _show(trace: Trace) -> None:
+    import numpy as np
+
     import syncscope
     from syncscope.cli._console import console
     from syncscope.exporters import terminal
+    from syncscope.model.trace import DEVICE
 
     if trace.meta.get("dry"):
         _would_wait(trace)
+    elif not np.isin(trace.kind, DEVICE).any():
+        click.echo("syncscope: no device worked, so nothing waited for one", err=True)
+        click.echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
     else:
         out = console(stderr=True)
         out.print(terminal.render(syncscope.report(trace), out.width))

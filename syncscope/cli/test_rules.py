@@ -7,7 +7,7 @@ import click
 from syncscope.errors import UserError
 
 
-@click.command()
+@click.command(short_help="Test your own rules by their examples.")
 @click.argument("folders", nargs=-1)
 @click.option(
     "--config", metavar="FILE", help="Take the folders of `rules` from this pyproject.toml instead of the nearest."

@@ -226,5 +226,5 @@ def check_names(configs: Iterable[Config]) -> None:
             choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
             for name in said:
                 if name not in choices:
-                    hint = discover.did_you_mean(name, choices)
+                    hint = discover.did_you_mean(name, choices, "`syncscope explain` lists them all")
                     raise UserError(f"{said_at(name, config)}no rule is called {name!r}", hint)

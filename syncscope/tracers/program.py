@@ -10,12 +10,13 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import CodeType
 from typing import Any
 
 from syncscope.errors import UserError
 
 HERE = str(Path(__file__).parents[1]) + os.sep
+OURS = (HERE, "<frozen runpy>", "<frozen importlib")
 
 
 def run(target: str, arguments: Sequence[str], *, module: bool) -> int:
@@ -75,8 +76,19 @@ def exit_code(stop: SystemExit) -> int:
 
 
 def report(error: BaseException) -> None:
-    """Prints a traceback that begins in the program."""
-    trace: TracebackType | None = error.__traceback__
-    while trace is not None and (f := trace.tb_frame.f_code.co_filename) and (f.startswith((HERE, "<frozen runpy>"))):
-        trace = trace.tb_next
-    traceback.print_exception(type(error), error, trace)
+    """Prints the traceback that Python would print of the program alone: ours, and what leads to us, is not in it.
+
+    A module that cannot be found was never begun: that is one line, as from `python -m`.
+    """
+    told = traceback.TracebackException.from_exception(error)
+    if told.stack and told.stack[-1].filename == "<frozen runpy>" and isinstance(error, ImportError):
+        print(f"{sys.executable}: {error}", file=sys.stderr)
+        return
+    todo: list[traceback.TracebackException | None] = [told]
+    while todo:
+        if one := todo.pop():
+            ends_here = bool(one.stack) and one.stack[-1].filename.startswith(HERE)
+            if not ends_here or isinstance(error, SyntaxError):  # any other is our bug, and ours to show
+                one.stack = traceback.StackSummary.from_list([f for f in one.stack if not f.filename.startswith(OURS)])
+            todo += [one.__cause__, one.__context__, *(one.exceptions or ())]
+    told.print()

@@ -9,12 +9,12 @@ import pytest
 
 PROGRAM = """
 import atexit, glob, os, signal, sys
-import syncscope, syncscope.cli.run, syncscope.exporters.tensorboard, syncscope.exporters.terminal, syncscope.tracers.tape
+import syncscope, syncscope.cli.run, syncscope.exporters.tensorboard, syncscope.tracers.tape
 
 def broken(*args, **kwargs):
     raise RuntimeError("no such luck")
 
-if "table" in sys.argv: syncscope.exporters.terminal.render = broken
+if "table" in sys.argv: syncscope.cli.run._show = broken
 if "files" in sys.argv: syncscope.exporters.tensorboard.save = broken
 if "trace" in sys.argv: syncscope.tracers.tape.assemble = broken
 for _ in syncscope.steps(range(3)):

@@ -1,0 +1,101 @@
+"""What a command prints to: pipes that are closed, disks that are full, terminals that know few signs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.test_report import folder  # noqa: F401  a fixture
+from linter.conftest import READS
+
+SHOWN = [
+    ("lint", "."),
+    ("lint", "--format", "json", "."),
+    ("report", "run.pt.trace.json.gz"),
+    ("report", "--format", "json", "run.pt.trace.json.gz"),
+    ("ranks", "run.pt.trace.json.gz"),
+    ("diff", "run.pt.trace.json.gz", "run.pt.trace.json.gz"),
+    ("roofline", "--bandwidth", "100", "--flops", "10", "run.pt.trace.json.gz"),
+    ("explain", "--all"),
+]
+
+
+@pytest.fixture
+def here(folder):  # noqa: F811
+    (folder / "train.py").write_text(READS)
+    return folder
+
+
+def run(*args: str, out=subprocess.PIPE, **env: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", "syncscope", *args]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, env={**os.environ, **env}, timeout=60
+    )
+    assert b"Traceback" not in done.stderr
+    return done
+
+
+@pytest.mark.parametrize("args", SHOWN, ids=" ".join)
+def test_a_reader_that_has_gone_is_no_finding_and_no_bug(here, args):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as pipe:
+        done = run(*args, out=pipe)
+    assert done.returncode == 141
+    assert b"rror" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("args", SHOWN[:3:2], ids=" ".join)
+def test_a_full_disk_is_said(here, args):
+    with open("/dev/full", "wb") as full:
+        done = run(*args, out=full)
+    assert done.returncode == 2
+    assert b"error: the output cannot be written: No space left on device\n" in done.stderr
+
+
+@pytest.mark.parametrize("args", SHOWN[:7:2], ids=" ".join)
+def test_signs_that_cannot_be_shown_are_replaced(here, args):
+    (here / "größe.py").write_text("# 日本\n" + READS)
+    done = run(*args, PYTHONIOENCODING="ascii")
+    assert done.returncode == (1 if args[0] == "lint" else 0)
+    assert done.stdout
+
+
+def test_a_closed_standard_output_swallows_all(here):
+    shell = f"{sys.executable} -m syncscope lint --exit-zero . >&-"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "2 findings in 2 of 2 files" in done.stderr
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("args", [("lint", "."), ("lnit",)], ids=" ".join)
+def test_no_colours_where_they_are_not_wanted(here, env, args):
+    forced = run(*args, FORCE_COLOR="1", TERM="xterm", NO_COLOR="")
+    assert b"\x1b[" in forced.stdout + forced.stderr
+    done = run(*args, **{"FORCE_COLOR": "1", "TERM": "xterm", "NO_COLOR": "", **env})
+    assert b"\x1b[" not in done.stdout + done.stderr
+
+
+def test_a_folder_that_is_gone(here, monkeypatch):
+    (here / "gone").mkdir()
+    monkeypatch.chdir(here / "gone")
+    (here / "gone").rmdir()
+    for args in (("lint",), ("explain", "nms")):
+        done = run(*args)
+        assert done.returncode == 2
+        assert b"error: the folder that you are in is gone\n hint: " in done.stderr
+
+
+def test_a_bug_of_ours_is_no_finding(here):
+    (here / "sitecustomize.py").write_text(
+        "import syncscope.linter.session as s\ndef gather(*a, **k): raise RuntimeError('?')\ns.gather = gather\n"
+    )
+    command = [sys.executable, "-m", "syncscope", "lint", "."]
+    path = os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=60)
+    assert done.returncode == 2
+    assert "RuntimeError: ?" in done.stderr
+    assert done.stderr.endswith("this is a bug of syncscope: please report it with the lines above\n")

@@ -1,0 +1,109 @@
+"""Commands typed wrongly, and by somebody who sees them for the first time."""
+
+import subprocess
+import sys
+
+import pytest
+from cli.test_report import folder  # noqa: F401  a fixture
+from click.testing import CliRunner
+from linter.conftest import READS
+
+from syncscope import discover
+from syncscope.cli import commands
+from syncscope.errors import UserError
+
+
+def said(*args: str, stdin: bytes | None = None) -> str:
+    """The error in the two lines that `main` prints."""
+    error = CliRunner().invoke(commands, list(args), input=stdin, standalone_mode=False).exception
+    assert isinstance(error, UserError)
+    return str(error)
+
+
+def test_the_overview_shows_every_command_whole():
+    shown = CliRunner().invoke(commands, ["--help"]).output
+    listed = shown[shown.index("Commands:") :]
+    assert [line.split()[0] for line in listed.splitlines()[1:]] == discover.names(sys.modules["syncscope.cli"])
+    assert "..." not in listed
+
+
+@pytest.mark.parametrize("name", discover.names(sys.modules["syncscope.cli"]))
+def test_every_command_has_help(name):
+    result = CliRunner().invoke(commands, [name, "--help"])
+    assert result.exit_code == 0
+    assert f" {name} [OPTIONS]" in result.output.splitlines()[0]
+    assert CliRunner().invoke(commands, [name, "--no-such-option"]).exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("lnit",), "did you mean 'lint'?"),
+        (("explain", "frobnicate"), "no rule is called 'frobnicate'\n hint: `syncscope explain` lists them all"),
+        (("lint", "--select", "frobnicate", "."), "hint: `syncscope explain` lists them all"),
+        (("lint", "--diff", "--format", "json", "."), "--diff and --format json do not go together"),
+        (("lint", "--statistics", "--format", "sarif", "."), "--statistics and --format sarif do not go together"),
+        (("lint", "--watch", "-"), "--watch lints files again and again"),
+        (("report", "--format", "docx", "x.json"), "no format is called 'docx'\n hint: choose from: github"),
+        (("run", "."), ". is a directory\n hint: give a script, or a module"),
+        (("ranks", "nowhere"), "there is no 'nowhere'"),
+        (("diff", "nowhere", "nowhere"), "nowhere: no such file"),
+        (("roofline", "."), ". is a directory"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_told_with_what_to_do(folder, args, words):  # noqa: F811
+    assert words in said(*args)
+
+
+def test_limits_below_zero_are_refused(folder):  # noqa: F811
+    result = CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--max-reads-per-step", "-1"])
+    assert result.exit_code == 2
+
+
+def test_a_recording_comes_through_a_pipe(folder):  # noqa: F811
+    raw = (folder / "run.pt.trace.json.gz").read_bytes()
+    result = CliRunner().invoke(commands, ["report", "-"], input=raw)
+    assert result.exit_code == 0
+    assert "standard input" in result.output
+    assert "train.py:7  item" in result.output
+
+
+def test_a_report_of_no_findings_is_empty_and_text_is_the_terminals(folder):  # noqa: F811
+    assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--format", "github"]).output == ""
+    plain = CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz"]).output
+    assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--format", "text"]).output == plain
+
+
+def test_the_folder_of_an_output_is_made(folder):  # noqa: F811
+    (folder / "train.py").write_text(READS)
+    CliRunner().invoke(commands, ["lint", "--format", "json", "-o", "out/found.json", "."], standalone_mode=False)
+    assert "train.py" in (folder / "out" / "found.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("print('hello')", ["syncscope: nothing to record: "]),
+        ("def f(:", ['train.py", line 1\n', "SyntaxError: invalid syntax"]),
+        ("import json\njson.loads('x')", ['train.py", line 2, in <module>', "JSONDecodeError"]),
+        ("import syncscope\nfor _ in syncscope.steps(range(2)): pass", ["no device worked", "--device cpu"]),
+    ],
+)
+def test_a_program_that_uses_no_device_is_told_so(tmp_path, code, words):
+    (tmp_path / "train.py").write_text(code)
+    command = [sys.executable, "-m", "syncscope", "run", "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    alone = subprocess.run([sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout)
+    assert all(word in done.stderr for word in words)
+    assert "syncscope/" not in done.stderr
+    assert done.stderr.startswith(alone.stderr)
+
+
+def test_a_module_that_is_not_there_is_one_line_as_from_python(tmp_path):
+    command = [sys.executable, "-m", "syncscope", "run", "-m", "nowhere"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 1
+    assert "No module named nowhere\n" in done.stderr
+    assert "Traceback" not in done.stderr
