@@ -134,7 +134,7 @@ class Library:
             os.lseek(file, 0, os.SEEK_END)
             window = np.zeros(spool.WINDOW // spool.RECORD.itemsize, spool.RECORD)
             window["type"][0] = 255
-            window["t0"][0] = 1 << 40  # nothing is ever appended by windows here: the reader takes all that follows
+            window["t0"][0] = spool.ENDLESS
             try:
                 os.write(file, window.tobytes())
             except OSError as error:

@@ -161,7 +161,7 @@ static void roll(void) {
   appended++;
 empty:
   memset(hot + sizeof(Rec), 0, HOT - sizeof(Rec));
-  ((Rec *)hot)->t0 = appended;
+  __atomic_store_n(&((Rec *)hot)->t0, appended, __ATOMIC_RELEASE); /* last: until then all of it is in the file already */
   used = sizeof(Rec);
 }
 static void put(const Rec *r) {

@@ -75,6 +75,7 @@ class Patches:
         self.users = 0
         self.tables: dict[int, str] = {}  # address -> the loader that led to it
         self._before: dict[int, tuple[int, int]] = {}  # slot's address -> vendor's function, ours
+        self._buried: dict[int, int] = {}  # slots where somebody has hooked over us -> vendor's function
         self._lock = threading.RLock()
         self._loads = -1
 
@@ -115,14 +116,21 @@ class Patches:
             return False
         self.tables[table] = origin
         vendor = (c.c_void_p * SLOTS).from_address(table)
-        copy = (c.c_void_p * SLOTS)(*vendor)
-        if not library.add_table(table, copy):
+        hooks = [
+            hook for hook in library.hook_list()[: library.number_of_hooks()] if vendor[hook.slot]
+        ]  # some are empty
+        originals = (c.c_void_p * SLOTS)(*vendor)
+        for hook in hooks:  # what is there leads to us, perhaps, and we must not lead to it
+            originals[hook.slot] = self._buried.get(table + 8 * hook.slot, vendor[hook.slot])
+        if not library.add_table(table, originals):
             return False
-        for hook in library.hook_list()[: library.number_of_hooks()]:
-            if vendor[hook.slot]:  # a vendor may leave a slot empty
-                address = table + 8 * hook.slot
-                self._before[address] = (vendor[hook.slot] or 0, hook.address)
-                poke(address, hook.address)
+        for hook in hooks:
+            address, original = table + 8 * hook.slot, originals[hook.slot]
+            if vendor[hook.slot] not in (original, hook.address):
+                continue  # still hooked over
+            self._buried.pop(address, None)
+            self._before[address] = (original or 0, hook.address)
+            poke(address, hook.address)
         return True
 
     def restore(self) -> None:
@@ -131,6 +139,8 @@ class Patches:
             for address, (vendor, ours) in self._before.items():
                 if c.c_uint64.from_address(address).value == ours:
                     poke(address, vendor)
+                else:
+                    self._buried[address] = vendor
             self._before.clear()
             self.tables.clear()
             self._loads = -1

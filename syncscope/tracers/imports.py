@@ -6,17 +6,24 @@ import functools
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from time import monotonic_ns
 from types import ModuleType
 from typing import Any
 
 from syncscope.tracers import driver_reads, reads, torch_reads
 from syncscope.tracers.icd import patches
 
+EVERY = 50_000_000  # ns between two looks at what was loaded without an import
+_looked = 0
 LIBRARIES = (driver_reads, torch_reads)  # which say what to do with a library as soon as it is there
 
 
 def heard(name: str = "") -> None:
-    """Something was loaded: hook what came with it."""
+    """Something was loaded: hook what came with it. Without a name (a step has ended), it may be that something was."""
+    global _looked
+    if not name and monotonic_ns() - _looked < EVERY:
+        return
+    _looked = monotonic_ns()
     reads.rescan(name)
     patches.rescan()
 

@@ -157,11 +157,14 @@ def add_records(
         sane = (started > 0) & (stamps["t1"] >= started) & (queued <= submitted) & (submitted <= started)
         ticks = of_type[spool.CLOCK][of_type[spool.CLOCK]["queue"] == number + 1]
         use = mine & sane
-        clock = (
-            clocks.from_timer(ticks["a"], ticks["t0"], ticks["t1"])
-            if len(ticks)
-            else clocks.from_brackets(queued[use], launch["t0"][use], launch["t1"][use], latest[use])
-        )
+        clock = clocks.from_brackets(queued[use], launch["t0"][use], launch["t1"][use], latest[use])
+        timer = clocks.from_timer(ticks["a"], ticks["t0"], ticks["t1"]) if len(ticks) else clock
+        if _explains(timer, stamps[use], launch[use]) or not _explains(clock, stamps[use], launch[use]):
+            clock = timer
+        else:
+            notes.append(
+                f"the timer of device {number} is not the clock of its stamps: the calls say how far it is off"
+            )
         device_clocks[str(number)] = clock.facts()
         start = clock.to_host(stamps["t0"])
         end = start + (stamps["t1"] - stamps["t0"])
@@ -176,6 +179,14 @@ def add_records(
         for row in queues[(queues["flags"] & spool.PROFILED) == 0]
     ]
     return {"devices": devices, "clocks": device_clocks, "notes": notes}
+
+
+def _explains(clock: clocks.Clock, stamps: NDArray[Any], launch: NDArray[Any]) -> bool:
+    """Whether commands began after they were enqueued, and before the recording's end had been waited for, most of them."""
+    start = clock.to_host(stamps["t0"])
+    slack = SLACK + clock.uncertainty
+    possible = (start >= launch["t0"] - slack) & (start <= launch["t1"].max(initial=0) + slack + PATIENCE)
+    return 2 * int(possible.sum()) >= len(stamps)
 
 
 def _add_calls(

@@ -17,6 +17,7 @@ from syncscope.errors import UserError
 
 HEADER = 4096  # bytes of JSON before the first record; a page, as mappings want it
 WINDOW = 1 << 18  # bytes at the front that the hook writes into; a full window is appended to the file
+ENDLESS = 1 << 40  # as the number of windows: records are appended one by one
 CALL, STAMP, QUEUE, NAME, CLOCK, DEVICE = range(1, 7)
 BLOCKING, FAILED, PROFILED, FORCED, OUT_OF_ORDER = 1, 2, 4, 8, 16
 
@@ -57,18 +58,26 @@ def read(path: Path) -> tuple[dict[str, Any], NDArray[Any]]:
             header = json.loads(file.read(HEADER))
         except ValueError as error:
             raise UserError(f"{path} is not a recording of syncscope", "it should end in .spool") from error
-    window = header.get("window", 0)
-    size = path.stat().st_size - HEADER
-    if size < max(window, RECORD.itemsize):
-        return header, np.zeros(0, RECORD)
-    records = np.memmap(path, RECORD, "r", HEADER, (size // RECORD.itemsize,))
-    if not window:
-        return header, records
-    latest, appended = np.split(records, [window // RECORD.itemsize])
-    if len(appended) * RECORD.itemsize // window > latest[0]["t0"]:  # killed between the append and the clearing
-        return header, appended
+    while True:
+        size = path.stat().st_size - HEADER
+        if size < max(header.get("window", 0), RECORD.itemsize):
+            return header, np.zeros(0, RECORD)
+        records = np.memmap(path, RECORD, "r", HEADER, (size // RECORD.itemsize,))
+        found = _whole(records, header["window"] // RECORD.itemsize) if header.get("window") else records
+        if found is not None:
+            return header, found
+
+
+def _whole(records: NDArray[Any], window: int) -> NDArray[Any] | None:
+    """What was appended, and the window where it is not yet; None where the program goes on and did just that."""
+    latest, appended = records[:window].copy(), records[window:]
+    count = int(latest[0]["t0"])
+    if len(appended) // window > count:  # appended, and not yet cleared
+        return appended[: (count + 1) * window]
+    if records[0]["t0"] != count or (len(appended) // window < count and count < ENDLESS):
+        return None
     written = int(np.searchsorted(latest["type"] == 0, True))  # zeros follow the last record
-    return header, np.concatenate([appended, latest[:written]])
+    return np.concatenate([appended[: count * window], latest[:written]])
 
 
 def name_records(number: int, text: bytes) -> Iterator[bytes]:

@@ -80,7 +80,7 @@ static I wait(U n, P *list) { return 0; }
 static I timer(P d, L *dev, L *host) {
   if (!timer_works) return -59;
   *host = now();
-  *dev = *host + clock_offset;
+  *dev = timer_works == 2 ? 12345 : *host + clock_offset; /* 2: another clock than that of the stamps */
   return 0;
 }
 static I host_timer(P d, L *host) { return *host = now(), 0; }

@@ -4,14 +4,16 @@ import ctypes
 import mmap
 import shutil
 import threading
+from collections import Counter
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any
 
 import numpy as np
 import pytest
 
 from syncscope.model.trace import Flag, Kind, Trace
-from syncscope.tracers import icd, opencl
+from syncscope.tracers import icd, native, opencl
 from syncscope.tracers.icd import patches
 from syncscope.tracers.session import Session
 
@@ -123,6 +125,23 @@ def test_queues_made_while_waiting_get_profiling_too(fake: Any) -> None:
     assert kinds(session.trace) == {"STEP": 1, "CALL": 5, "KERNEL": 5}
 
 
+def test_a_timer_that_is_not_the_clock_of_the_stamps_is_not_believed(fake: Any) -> None:
+    fake.change("timer_works", 2)
+    trace = record(fake, 100)
+    assert kinds(trace) == {"CALL": 101, "KERNEL": 100, "COPY": 1}
+    assert trace.meta["clocks"]["0"]["source"] == "bracket"
+    assert [note.partition(":")[0] for note in trace.meta["notes"]] == [
+        "the timer of device 0 is not the clock of its stamps"
+    ]
+
+
+def test_a_driver_without_profiling_gives_its_queue_all_the_same(fake: Any) -> None:
+    fake.change("refuse_profiling", 1)
+    with Session():
+        patches.hook(fake.table, "fake")
+        assert fake.library.make_queue(0) == fake.library.queue_handle()
+
+
 def test_loader_managed_dispatch(fake: Any) -> None:
     fake.library.setup(1)
     assert icd.table_of(fake.library.platform_handle()) == fake.table
@@ -150,6 +169,30 @@ def test_somebody_else_may_have_hooked_over_us(fake: Any) -> None:
         patches.hook(fake.table, "fake")
         table[46] = 0x1234
     assert table[46] == 0x1234
+
+
+def test_who_hooked_over_us_leads_to_us_and_we_not_to_him(fake: Any) -> None:
+    table = (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)
+    flush = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+    queue, vendor, called = fake.library.queue_handle(), table[46], []
+    with Session() as first:
+        patches.hook(fake.table, "fake")
+        ours = flush(table[46])
+        his = flush(lambda queue: called.append(queue) or ours(queue))
+        table[46] = ctypes.cast(his, ctypes.c_void_p).value
+        flush(table[46])(queue)
+    with Session() as second:
+        patches.hook(fake.table, "fake")
+        flush(table[46])(queue)  # to him, to us, to the vendor, and not to him again
+        table[46] = ctypes.cast(ours, ctypes.c_void_p).value  # he goes
+        flush(table[46])(queue)
+    with Session() as third:
+        patches.hook(fake.table, "fake")
+        flush(table[46])(queue)
+    flush(table[46])(queue)
+    assert called == [queue] * 2
+    assert [kinds(s.trace) for s in (first, second, third)] == [{"CALL": 1}, {"CALL": 2}, {"CALL": 1}]
+    table[46] = vendor
 
 
 def test_a_protected_page_is_opened_for_one_store() -> None:
@@ -197,6 +240,71 @@ def test_threads_lose_nothing(fake: Any) -> None:
     assert kinds(trace) == {"CALL": 24_000, "KERNEL": 24_000}
     _, per_thread = np.unique(trace.lane[trace.kind == Kind.CALL], return_counts=True)
     assert per_thread.tolist() == [3000] * 8
+
+
+def test_recordings_begin_and_end_while_threads_enqueue(fake: Any) -> None:
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(0.0005):
+            fake.enqueue(100)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    traces = []
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        with Session() as outer:
+            patches.hook(fake.table, "fake")
+            with Session() as inner:
+                fake.enqueue(300)
+            fake.enqueue(300)
+        traces += [inner.trace, outer.trace]
+    over.set()
+    for thread in threads:
+        thread.join()
+    for trace in traces:
+        calls, work_done = (trace.correlation[trace.kind == kind] for kind in (Kind.CALL, Kind.KERNEL))
+        assert len(calls) >= 300
+        assert np.unique(calls).size == len(calls)
+        assert np.unique(work_done).size == len(work_done)
+        assert np.isin(work_done, calls).all()
+    assert fake.value("live_events") == 0
+
+
+def test_operators_go_straight_into_the_spool(fake: Any) -> None:
+    told: list[Any] = []
+    observer = native.observer(lambda *what: told.append(what))
+    assert observer is not None
+    nothing: Any = ((), {}, None)
+    with Session() as session:
+        patches.hook(fake.table, "fake")
+        begin = monotonic_ns()
+        for _ in range(3):
+            observer("aten::mm", begin, False, *nothing)
+        observer(f"fallback of aten::{'sort' * 20}", begin, True, *nothing)
+        fake.read(1)
+        assert not told
+        observer("aten::item", begin, False, *nothing)
+        with pytest.raises(TypeError):
+            observer("aten::mm")
+        with pytest.raises(TypeError):
+            observer(1, begin, False)
+        with pytest.raises(OverflowError):
+            observer("aten::mm", -1, False)
+    found = [e for e in session.trace if e.kind == Kind.OP]
+    assert Counter((e.name, e.flags) for e in found) == {
+        ("aten::mm", Flag.NONE): 3,
+        (f"fallback of aten::{'sort' * 20}", Flag.FALLBACK): 1,
+        ("aten::item", Flag.NONE): 1,
+    }
+    assert {e.lane.thread for e in found} == {threading.get_native_id()}
+    assert all(0 < e.duration < 10**10 and e.bytes == -1 and e.place is None and not e.detail for e in found)
+    (what,) = told  # the driver waited, and no read has said why
+    assert (what[0], what[1], what[3]) == ("aten::item", begin, False)
+    assert max(e.end for e in found) - min(e.start for e in found) == what[2] - begin
+    observer("aten::mm", begin, False, *nothing)  # without a recording: nothing
+    assert fake.value("live_events") == 0
 
 
 def test_windows_of_the_spool_are_appended_whole(fake: Any) -> None:

@@ -120,3 +120,16 @@ def test_a_recorded_training_step_does_the_arithmetic_that_torch_counts():
     found = roofline(trace.trace, Ceilings(1e9, 1e9))
     assert found.total.flops == counter.get_total_flops()
     assert found.known == pytest.approx(1, abs=0.01)
+
+
+def test_shapes_may_be_wanted_for_a_part_of_a_recording():
+    a = torch.ones(2, device="ocl")
+    with Session() as outer:
+        a + 1
+        with Session(record_shapes=True) as inner:
+            a * 2
+        a - 1
+    names = [e.name for e in outer.trace if e.kind == Kind.OP]
+    assert [names.count(f"aten::{name}") for name in ("add", "mul", "sub")] == [1, 1, 1]
+    assert told(inner.trace, "aten::mul") == told(outer.trace, "aten::mul")
+    assert told(inner.trace, "aten::mul")[0]["Input Dims"] == [[2], []]

@@ -1,0 +1,46 @@
+"""The file that the hook writes, as a death of the process may leave it."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from syncscope.tracers import spool
+
+WINDOW = 8  # records
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A spool without records."""
+    handle, path = spool.create(tmp_path, window=WINDOW * 64)
+    os.close(handle)
+    return path
+
+
+def records(*numbers: int, count: int = 0) -> bytes:
+    """A window that begins with how many were appended, or what was appended."""
+    rows = np.zeros(WINDOW, spool.RECORD)
+    rows["type"][0], rows["t0"][0] = 255, count
+    for at, number in enumerate(numbers, 1):
+        rows["type"][at], rows["corr"][at] = spool.CALL, number
+    return rows.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("window", "appended", "expected"),
+    [
+        pytest.param(records(1, 2, 3), b"", [1, 2, 3], id="nothing appended"),
+        pytest.param(records(8, 9, count=1), records(*range(1, 8)), [1, 2, 3, 4, 5, 6, 7, 8, 9], id="one appended"),
+        pytest.param(records(count=1), records(*range(1, 8)), [1, 2, 3, 4, 5, 6, 7], id="just cleared"),
+        pytest.param(records(*range(1, 8)), records(*range(1, 8)), [1, 2, 3, 4, 5, 6, 7], id="appended, not cleared"),
+        pytest.param(records(*range(1, 8)), records(*range(1, 8))[:200], [1, 2, 3, 4, 5, 6, 7], id="half appended"),
+        pytest.param(records(4, 5), records(*range(1, 8)), [1, 2, 3, 4, 5, 6, 7], id="appended, half cleared"),
+    ],
+)
+def test_every_record_is_read_once(written: Path, window: bytes, appended: bytes, expected: list[int]) -> None:
+    with open(written, "ab") as file:
+        file.write(window + appended)
+    _, found = spool.read(written)
+    assert found["corr"][found["type"] == spool.CALL].tolist() == expected
