@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.graph import Graph, Hold
 from syncscope.analysis.replay import Outcome, replay, replay_all
+from syncscope.analysis.steps import alike
 from syncscope.model.report import Price
 
 EXACT = 5  # up to so many lines every subset is replayed
@@ -61,9 +62,11 @@ class Prices:
 
 
 def window_of(graph: Graph) -> Window:
-    """The steady steps: without the first and the last where at least four were recorded, else the whole recording."""
-    count = len(graph.steps)
-    return Window(0, count - 2, count - 2) if count >= 4 else Window(steps=max(1, count))
+    """The steady steps where at least four were recorded, else the whole recording."""
+    steady = alike(graph.steps)
+    return (
+        Window(steady[0] - 1, steady[-1], len(steady)) if len(graph.steps) >= 4 else Window(steps=max(1, len(steady)))
+    )
 
 
 def unpriced(graph: Graph) -> frozenset[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from syncscope.analysis.waits import Launches
 from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Trace
 
+LONG = 1.5  # times the median: a step that is still warming up
 NUMBER = re.compile(r"#(\d+)$")
 
 
@@ -26,6 +28,20 @@ def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
         index = int(number[1]) if number else position
         found.append(Step(index, int(start[position]), int(end[position]), int(busy[position])))
     return tuple(found)
+
+
+def alike(found: Sequence[Step]) -> range:
+    """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
+
+    Fewer than four are all counted. A step warms up that takes over 1.5 times the median; at most a third do.
+    """
+    if len(found) < 4:
+        return range(len(found))
+    lengths = [step.end - step.start for step in found]
+    usual, first = float(np.median(lengths[1:-1])), 1
+    while first < len(found) // 3 and lengths[first] > LONG * usual:
+        first += 1
+    return range(first, len(found) - 1)
 
 
 def busy_share(trace: Trace, launched: Launches, found: tuple[Step, ...]) -> float | None:

@@ -12,7 +12,7 @@ from syncscope.analysis.layout import Layout, lay_out
 from syncscope.analysis.price import alone_and_last, unpriced, window_of
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.replay import replay
-from syncscope.analysis.steps import busy_share
+from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.trust import bounds, trust
 from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Finding, Hazard
@@ -39,7 +39,7 @@ def summarize(
     launched, found_steps, found = layout.launched, layout.steps, layout.reads
     graph = layout.graph()
     trusted = trust(layout, graph)
-    steady = steady_steps(found_steps)
+    steady = tuple(found_steps[n] for n in alike(found_steps))
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
     members = _by_line(found)
@@ -167,11 +167,6 @@ def overhead(trace: Trace) -> float:
         return 0.0
     more = len(trace.rows(Kind.PYTHON)) > 0, bool(trace.meta.get("record_shapes"))
     return (1800.0, 2600.0, 3700.0)[sum(more)]
-
-
-def steady_steps(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps that are alike: without the first and the last, where enough are left."""
-    return steps[1:-1] if len(steps) >= 4 else steps
 
 
 def _step(steady: tuple[Step, ...]) -> float | None:

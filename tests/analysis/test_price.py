@@ -83,6 +83,18 @@ def test_the_first_and_last_of_enough_steps_are_left_out():
     assert prices(graph, lines_of(graph)).step == pytest.approx(9_000 * US, rel=0.01)
 
 
+def test_steps_that_warm_up_are_left_out():
+    slow = [[("work", 90_000 * US)], [("work", 40_000 * US)], [("work", 20_000 * US)]]
+    trace, _ = Device().run([*slow, *loop([1], 9)])
+    graph = graph_of(trace)
+    assert (window_of(graph).first, window_of(graph).last, window_of(graph).steps) == (2, 10, 8)
+    report = summarize(trace)
+    assert report.steady == 8
+    assert report.step == pytest.approx(9_000 * US, rel=0.01)
+    late = graph_of(Device().run([*loop([1], 6), *slow, *loop([1], 3)])[0])  # a slow step in between is one of the loop
+    assert window_of(late).steps == 10
+
+
 def test_a_read_after_which_nothing_is_launched_has_no_price():
     graph = graph_of(Device().run(loop([1], 1))[0])
     assert unpriced(graph) == {0}
