@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -11,6 +12,9 @@ from syncscope.rules._guards import is_elif
 from syncscope.rules._loss_per_element import per_element
 from syncscope.rules._masked_reduction import reduced, supposed
 from syncscope.rules._proofs import is_mask, no_dimensions, one_value, same_shape
+
+if TYPE_CHECKING:
+    from syncscope.rules._draft import Draft
 
 BOTH = (
     "both ways are computed on every pass and must be of one dtype, and NaN or inf in the gradient of the way not taken "
@@ -65,20 +69,33 @@ def holes(test: ast.expr) -> dict[str, ast.expr]:
     return {key(n): n for n in ast.walk(test) if isinstance(n, ast.expr)}
 
 
-def alike(function: Function, a: ast.expr, b: ast.expr) -> bool:
-    """Whether two values are tensors that `where` may mix: of one shape, or one of them a number written out."""
+def alike(function: Function, a: ast.expr, b: ast.expr) -> Safety | None:
+    """How sure it is that two values are tensors that `where` may mix: of one shape, or one of them a number written out.
+
+    SUGGEST where only their shapes are not proved; None where they cannot be mixed.
+    """
     if waits(function, a) or waits(function, b):
-        return False
+        return None
     one, other = function.fact(a), function.fact(b)
-    if function.constant(a) is not None and other.is_tensor:
-        return other.dtype is Dtype.FLOAT
-    if function.constant(b) is not None and one.is_tensor:
-        return one.dtype is Dtype.FLOAT
-    if not one.is_tensor or not other.is_tensor:
-        return False
+    for number, tensor in ((a, other), (b, one)):
+        if function.constant(number) is not None and tensor.is_tensor:
+            return Safety.UNSAFE if tensor.dtype is Dtype.FLOAT else None
+    if not one.is_tensor or not other.is_tensor or min(one.sure, other.sure) < 2:
+        return None
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
-        return False
-    return (no_dimensions(function, a) and no_dimensions(function, b)) or same_shape(function, a, b)
+        return None
+    proved = (no_dimensions(function, a) and no_dimensions(function, b)) or same_shape(function, a, b)
+    mixed = function.mixed(a) or function.mixed(b)
+    return Safety.UNSAFE if proved else None if mixed else Safety.SUGGEST
+
+
+def mixing(draft: Draft, title: str, a: ast.expr, b: ast.expr) -> Fix:
+    """What was drafted, as a fix that mixes two values with `where`."""
+    safety = alike(draft.function, a, b)
+    assert safety is not None
+    text = draft.view.quote
+    shape = f"{text(a)} and {text(b)} must have one shape; " if safety is Safety.SUGGEST else ""
+    return draft.fix(title, safety, f"{shape}{BOTH}")
 
 
 def waits(function: Function, way: ast.expr) -> bool:
@@ -109,7 +126,7 @@ def chosen(site: Site, function: Function) -> Fix | None:
         return None
     draft = function.draft()
     draft.replace(statement, f"{name} = torch.where({condition}, {{yes}}, {{no}})", yes=value, no=other, **holes(test))
-    return draft.fix("let the device choose", Safety.UNSAFE, BOTH)
+    return mixing(draft, "let the device choose", value, other)
 
 
 def unless_empty(site: Site, function: Function) -> Fix | None:
@@ -153,7 +170,11 @@ def added(site: Site, function: Function, statement: ast.If, test: ast.expr) -> 
         return None
     condition = predicate(test, function)
     other = no.value if isinstance(no, ast.AugAssign) else None
-    fits = alike(function, yes.value, other) if other is not None else function.fact(yes.value).dtype is Dtype.FLOAT
+    fits = (
+        alike(function, yes.value, other) is Safety.UNSAFE
+        if other is not None
+        else function.fact(yes.value).dtype is Dtype.FLOAT
+    )
     if condition is None or not fits or not function.pure(yes.value):
         return None
     draft = function.draft()
@@ -244,7 +265,7 @@ def chosen_at_return(site: Site, function: Function) -> Fix | None:
     if not draft.head_to_assignment(statement, flag, condition, **holes(test)):
         return None
     draft.replace(last.value, f"torch.where({flag}, {{yes}}, {{no}})", yes=early.value, no=last.value)
-    return draft.fix("compute both, and let the device choose", Safety.UNSAFE, BOTH)
+    return mixing(draft, "compute both, and let the device choose", early.value, last.value)
 
 
 def calm(function: Function, statement: ast.stmt) -> bool:
@@ -282,7 +303,7 @@ def chosen_in_expression(site: Site, function: Function) -> Fix | None:
     draft.replace(
         choice, f"torch.where({condition}, {{yes}}, {{no}})", yes=choice.body, no=choice.orelse, **holes(test)
     )
-    return draft.fix("let the device choose", Safety.UNSAFE, BOTH)
+    return mixing(draft, "let the device choose", choice.body, choice.orelse)
 
 
 def checked_later(site: Site, function: Function) -> Fix | None:

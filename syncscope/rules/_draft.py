@@ -170,8 +170,14 @@ class Draft:
         node = self.swapped(call, instead)
         assert isinstance(node, cst.Call)
         tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-        more = [cst.Arg(self._part(v), keyword=cst.Name(k), equal=tight) for k, v in keywords.items()]
-        kept = [a for a in node.args if a.keyword is None or a.keyword.value not in keywords]
+        given = {a.keyword.value for a in node.args if a.keyword is not None}
+        kept = [
+            a.with_changes(value=self._part(keywords[a.keyword.value]))
+            if a.keyword and a.keyword.value in keywords
+            else a
+            for a in node.args
+        ]
+        more = [cst.Arg(self._part(v), keyword=cst.Name(k), equal=tight) for k, v in keywords.items() if k not in given]
         if kept and more:
             kept[-1], more[0] = spaced(kept, more[0], node.whitespace_before_args)
         return node.with_changes(args=[*kept, *more])

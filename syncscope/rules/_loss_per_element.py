@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import ast
+from typing import TYPE_CHECKING
+
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
 from syncscope.rules._function import Function
 from syncscope.rules._guards import guard_of, nothing
-from syncscope.rules._loss_calls import enclosing_loss, reduction, selection, setting
-from syncscope.rules._proofs import same_rank
+from syncscope.rules._loss_calls import Loss, enclosing_loss, reduction, setting
+from syncscope.rules._proofs import is_mask, pointwise, same_rank
+
+if TYPE_CHECKING:
+    from syncscope.rules._draft import Draft, Part
 
 PER_ELEMENT = {
     "torch.nn.functional.mse_loss", "torch.nn.functional.l1_loss", "torch.nn.functional.smooth_l1_loss",
     "torch.nn.functional.huber_loss", "torch.nn.functional.binary_cross_entropy_with_logits",
 }  # fmt: skip  # fmt: skip
+CHANGES = "the sum may differ in its last bits, and what is left out must be finite or its gradient is NaN"
 EXAMPLES = (
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            valid = label >= 0
+            total = F.mse_loss(scores[valid], label[valid].to(torch.float32), reduction="sum")  # !
+            return total / 256
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            valid = label >= 0
+            total = torch.where(valid, F.mse_loss(scores, label.to(torch.float32), reduction="none"), 0.0).sum()
+            return total / 256
+        """,
+        Safety.UNSAFE,
+        "scores: finite[n, m]; label: label[n, m] < 2",
+    ),
     Example(
         """
         import torch
@@ -42,24 +71,42 @@ EXAMPLES = (
 
 def per_element(site: Site, function: Function) -> Fix | None:
     """`mse_loss(x[m], t[m])` over everything, then only what the mask keeps."""
-    loss = enclosing_loss(site.node, function, PER_ELEMENT)
-    how = reduction(loss) if loss is not None else None
-    if loss is None or how not in ("mean", "sum") or loss.settings is not loss.call or setting(loss, "weight"):
-        return None
-    x, t = selection(loss.input, site, function), selection(loss.target, site, function)
-    if x is None or t is None or x.gone or t.gone or not function.same(x.mask, t.mask) or not function.pure(x.mask):
-        return None
-    if not same_rank(site, function, x.mask, x.base) or not same_rank(site, function, t.mask, t.base):
+    loss, mask = enclosing_loss(site.node, function, PER_ELEMENT), getattr(site.node, "slice", None)
+    template = total_of(loss) if loss is not None else None
+    if loss is None or template is None or not isinstance(mask, ast.expr) or not is_mask(site.fact_of(mask)):
         return None
     draft = function.draft()
-    each = draft.call(loss.call, {loss.input: x.base, loss.target: t.base}, reduction='"none"')
-    template = "torch.where({m}, {each}, 0.0).sum()" + (" / {m}.sum()" if how == "mean" else "")
-    changes = "the sum may differ in its last bits, and what is left out must be finite or its gradient is NaN"
-    guard = guard_of(function, loss.call, x.mask, [loss.input, loss.target])
+    made = for_all(function, draft, loss, mask)
+    if made is None or not function.pure(mask) or not any(same_rank(site, function, mask, b) for b in made[1]):
+        return None
+    guard = guard_of(function, loss.call, mask, [loss.input, loss.target])
+    changes = CHANGES
     if guard is not None and nothing(function, guard.other):
-        template = guard.head + template + (".clamp(min=1)" if how == "mean" else "")
-        changes = f"{changes}; where nothing is selected it is a zero tensor, no Python number"
-        draft.replace(guard.node, template, m=x.mask, each=each)
+        template = guard.head + template + (".clamp(min=1)" if template.endswith("{m}.sum()") else "")
+        changes = f"{CHANGES}; where nothing is selected it is a zero tensor, no Python number"
+        draft.replace(guard.node, template, m=mask, each=made[0])
     else:
-        draft.replace(loss.call, template, m=x.mask, each=each)
+        draft.replace(loss.call, template, m=mask, each=made[0])
     return draft.fix("compute all, keep what the mask selects", Safety.UNSAFE, changes)
+
+
+def total_of(loss: Loss) -> str | None:
+    """The sum or mean of what a mask {m} keeps of {each}; None where the loss is not reduced to that."""
+    how = reduction(loss)
+    if how not in ("mean", "sum") or loss.settings is not loss.call or setting(loss, "weight") is not None:
+        return None
+    return "torch.where({m}, {each}, 0.0).sum()" + (" / {m}.sum()" if how == "mean" else "")
+
+
+def for_all(function: Function, draft: Draft, loss: Loss, selector: ast.expr) -> tuple[Part, list[ast.expr]] | None:
+    """The loss of each element, and the tensors that are selected from; None where an argument is made of anything else."""
+    bases: list[ast.expr] = []
+    instead: dict[ast.expr, Part] = {}
+    for argument in (loss.input, loss.target):
+        found: list[ast.expr] = []
+        if not pointwise(function, argument, selector, None, found) or not found:
+            return None
+        bases += found
+        taken = [n for n in ast.walk(argument) if isinstance(n, ast.Subscript) and function.same(n.slice, selector)]
+        instead[argument] = found[0] if taken == [argument] else draft.swapped(argument, {n: n.value for n in taken})
+    return draft.call(loss.call, instead, reduction='"none"'), bases

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import Dtype, Fact, Site, Value
-from syncscope.rules._function import Function
+from syncscope.rules._function import Function, Op
 
 ELEMENTWISE = {
     "isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "abs", "bool", "float", "double", "half", "int",
     "long", "clone", "detach", "contiguous", "neg", "sign", "square", "exp", "sigmoid", "tanh", "relu", "round", "floor",
     "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
+}  # fmt: skip
+DTYPES = {
+    "float", "float16", "float32", "float64", "double", "half", "bfloat16", "bool", "long", "int", "int32", "int64", "uint8",
 }  # fmt: skip
 LIKE = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"}
 NOT_ELEMENTWISE = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
@@ -43,7 +46,7 @@ def shape_of(function: Function, tensor: ast.expr, depth: int = 20) -> tuple[str
         parts = [tensor.operand]
     elif (op := function.op(tensor)) is not None and op.name in ELEMENTWISE and not op.keywords:
         parts = [op.base, *op.args]
-    elif op is not None and op.name in LIKE:
+    elif op is not None and (op.name in LIKE or cast(function, op)):
         parts = [op.base]
     else:
         return None
@@ -84,7 +87,7 @@ def pointwise(
         return True
     if isinstance(value, ast.Subscript):
         bases.append(value.value)
-        return function.same(value.slice, mask) and isinstance(value.value, ast.Name)
+        return function.same(value.slice, mask) and function.pure(value.value)
     parts: list[ast.expr]
     if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.MatMult):
         parts = [value.left, value.right]
@@ -94,10 +97,18 @@ def pointwise(
         parts = [value.operand]
     else:
         op = function.op(value)
-        if op is None or op.name not in ELEMENTWISE or op.keywords:
+        if op is None or not (cast(function, op) or (op.name in ELEMENTWISE and not op.keywords)):
             return False
-        parts = [op.base, *op.args]
+        parts = [op.base] if cast(function, op) else [op.base, *op.args]
     return all(pointwise(function, part, mask, stands, bases) for part in parts)
+
+
+def cast(function: Function, op: Op) -> bool:
+    """Whether an operation only gives a tensor another dtype that is written out: `x.to(torch.float32)`."""
+    given = [*op.args, *(v for k, v in op.keywords.items() if k == "dtype")]
+    if op.name not in ("to", "type") or len(given) != 1 or len(op.args) + len(op.keywords) != 1:
+        return False
+    return (function.dotted(given[0]) or "").removeprefix("torch.") in DTYPES
 
 
 def is_number(function: Function, node: ast.expr) -> bool:

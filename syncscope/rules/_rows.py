@@ -12,6 +12,8 @@ from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
 from syncscope.rules._function import Function
 from syncscope.rules._lengths import length, number_of_elements
+from syncscope.rules._loss_calls import enclosing_loss
+from syncscope.rules._loss_per_element import PER_ELEMENT, for_all, total_of
 from syncscope.rules._positions import Rows, rows_of
 
 if TYPE_CHECKING:
@@ -46,10 +48,41 @@ EXAMPLES = (
     Example(
         """
         import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, wanted: torch.Tensor, label: torch.LongTensor):
+            rows = ((label >= 0) & (label < 3)).nonzero().reshape(-1)  # !
+            count = len(rows)
+            return F.l1_loss(guess[rows], wanted[rows], reduction="sum") / (count + 1)
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, wanted: torch.Tensor, label: torch.LongTensor):
+            rows_mask = (label >= 0) & (label < 3)
+            count = rows_mask.sum()
+            return torch.where(rows_mask, F.l1_loss(guess, wanted, reduction="none"), 0.0).sum() / (count + 1)
+        """,
+        Safety.SUGGEST,
+        "guess: finite[n]; wanted: finite[n]; label: label[n]",
+    ),
+    Example(
+        """
+        import torch
 
         def forward(x: torch.Tensor, label: torch.LongTensor):
             rows = torch.nonzero(label > 0).squeeze(1)  # !
             return x[rows].sum(), x[rows].cos()
+        """
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, label: torch.LongTensor):
+            rows = torch.nonzero(label > 0).squeeze(1)  # !
+            return x[rows].sum() if len(rows) > 3 else x
         """
     ),
 )
@@ -62,6 +95,7 @@ class Unrowed:
         self.function, self.draft, self.every = function, draft, every
         self.known = known  # ids of uses that are seen to otherwise
         self.masks: dict[str, str] = {}
+        self.losses: list[ast.Call] = []  # those that were written with a mask
         self.selected: list[ast.expr] = []  # the tensors that were selected from: they have the masks' shape
 
     def of_all(self) -> bool:
@@ -82,12 +116,32 @@ class Unrowed:
         return True
 
     def used(self, use: ast.Name, rows: Rows) -> bool:
-        """One use, written with the mask: a count, or a sum over what is selected."""
+        """One use, written with the mask: a count, a sum over what is selected, or a loss of its elements."""
         function, mask = self.function, self.masks[rows.name]
         count = length(function, use) or number_of_elements(function, use)
         if count is not None:
             self.draft.replace(count, f"{mask}.sum()")
-            return True
+            return not decides(function, count)
+        return self.lost(use, mask) or self.totalled(use, mask)
+
+    def lost(self, use: ast.Name, mask: str) -> bool:
+        """A use in `mse_loss(x[rows], t[rows])`: both are seen to with the first."""
+        loss = enclosing_loss(self.function.parent(use) or use, self.function, PER_ELEMENT)
+        template = total_of(loss) if loss is not None else None
+        if loss is None or template is None:
+            return False
+        if loss.call not in self.losses:
+            made = for_all(self.function, self.draft, loss, use)
+            if made is None:
+                return False
+            self.draft.replace(loss.call, template, m=mask, each=made[0])
+            self.losses.append(loss.call)
+            self.selected += made[1]
+        return True
+
+    def totalled(self, use: ast.Name, mask: str) -> bool:
+        """A use in `x[rows].sum()`."""
+        function = self.function
         taken = function.parent(use)
         if not isinstance(taken, ast.Subscript) or taken.slice is not use or not isinstance(taken.ctx, ast.Load):
             return False
@@ -111,6 +165,18 @@ class Unrowed:
             return ""
         *some, last = [*dict.fromkeys(function.view.text(x) for x in unfit), "the masks"]
         return f"{', '.join(some)} and {last} must have one dimension" if some else f"{last} must have one dimension"
+
+
+def decides(function: Function, count: ast.expr) -> bool:
+    """Whether a number is asked for by a condition: as a tensor it would be waited for there."""
+    child: ast.AST = count
+    for n in function.around(count):
+        if isinstance(n, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+            return n.test is child
+        if isinstance(n, ast.stmt):
+            return False
+        child = n
+    return False
 
 
 def unrowed(site: Site, function: Function) -> Fix | None:

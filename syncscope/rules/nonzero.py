@@ -49,6 +49,7 @@ FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
 OPS = ("nonzero", "argwhere", "where")
 SEEN_AS = ("aten::nonzero", "aten::argwhere", "aten::nonzero_numpy")
+COUNTED = "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it"
 EXAMPLES = (
     Example(
         """
@@ -100,6 +101,22 @@ EXAMPLES = (
     *_hardest.OF_ROWS,
     *_cross_entropy.OF_ROWS,
     *_rows.EXAMPLES,
+    Example(
+        """
+        import torch
+
+        def right(best: torch.Tensor, label: torch.Tensor):
+            return (best == label).nonzero().numel() / len(label)  # !
+        """,
+        """
+        import torch
+
+        def right(best: torch.Tensor, label: torch.Tensor):
+            return (best == label).count_nonzero() / len(label)
+        """,
+        Safety.SUGGEST,
+        "best: label[n + 1] < 3; label: label[n + 1] < 3",
+    ),
     *_index_write.EXAMPLES,
     *_fixed_rows.OF_NONZERO,
     *_class_columns.OF_ROWS,
@@ -146,18 +163,18 @@ def counted(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | Non
     rows, definition = function.carried(rows)
     ndim = site.fact_of(op.base).ndim
     factor = 1 if as_tuple(site, op) else ndim
-    count = length(function, rows) or (number_of_elements(function, rows) if factor else None)
+    count = length(function, rows) or number_of_elements(function, rows)
     if count is None or ndim == 0 or (as_tuple(site, op) and ndim is None):
         return None
     draft = function.draft()
     if definition is not None:
         draft.remove(definition)
-    if number_of_elements(function, rows) is count and factor != 1:
+    elements = number_of_elements(function, rows) is count
+    if elements and factor not in (1, None):
         draft.replace(count, f"{{m}}.count_nonzero() * {factor}", m=op.base)
     else:
         draft.replace(count, "{m}.count_nonzero()", m=op.base)
-    return draft.fix(
-        "count on the device",
-        Safety.UNSAFE,
-        "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it",
-    )
+    if elements and factor is None:
+        one = f"{function.view.text(op.base)} must have one dimension"
+        return draft.fix("count on the device", Safety.SUGGEST, f"{one}; {COUNTED}")
+    return draft.fix("count on the device", Safety.UNSAFE, COUNTED)

@@ -87,6 +87,16 @@ EXAMPLES = (
                 total = total + step
             return total
         """,
+        """
+        import torch
+
+        def add_up(total: torch.Tensor, x: torch.Tensor):
+            step = x.sum()
+            total = torch.where(torch.isnan(step) | torch.isinf(step), total - total / 10, total + step)
+            return total
+        """,
+        Safety.SUGGEST,
+        "total: finite[]; x: finite[n + 1]",
     ),
     Example(
         """
