@@ -6,20 +6,23 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope.analysis.intervals import covered, union
-from syncscope.analysis.waits import Launches
+from syncscope.analysis.waits import SLACK, Launches
 from syncscope.model.report import Step
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind, Table, Trace
 
 LONG = 1.5  # times the median: a step that is still warming up
 NUMBER = re.compile(r"#(\d+)$")
 
 
 def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
-    """The steps in the order of their start, each with the ns in which any queue of any device worked."""
-    rows = trace.rows(Kind.STEP)
-    rows = rows[np.array([lane.device < 0 for lane in trace.lanes], bool)[trace.lane[rows]]] if len(rows) else rows
+    """The steps in the order of their start, each with the ns in which any queue of any device worked.
+
+    They are those of the thread that has most of them, and follow one another: what begins within one is none of its own.
+    """
+    rows = _one_after_another(trace)
     start, end = trace.start[rows], trace.start[rows] + trace.duration[rows]
     busy = covered(union(trace.start[launched.row], (trace.start + trace.duration)[launched.row]), start, end)
     found = []
@@ -28,6 +31,24 @@ def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
         index = int(number[1]) if number else position
         found.append(Step(index, int(start[position]), int(end[position]), int(busy[position])))
     return tuple(found)
+
+
+def _one_after_another(trace: Trace) -> NDArray[np.intp]:
+    rows = trace.rows(Kind.STEP)
+    if not len(rows):
+        return rows
+    rows = rows[np.array([lane.device < 0 for lane in trace.lanes], bool)[trace.lane[rows]]]
+    number = Table[tuple[int | str, int | str]]()
+    threads = np.array([number[lane.process, lane.thread] for lane in trace.lanes], np.intp)[trace.lane[rows]]
+    rows = rows[threads == np.bincount(threads).argmax()] if len(rows) else rows
+    end = trace.start[rows] + trace.duration[rows]
+    kept, over = [], -(2**62)
+    for position, start in enumerate(trace.start[rows].tolist()):
+        if start >= over - SLACK:
+            kept.append(position)
+            over = int(end[position])
+    following: NDArray[np.intp] = rows[np.array(kept, np.intp)]
+    return following
 
 
 def alike(found: Sequence[Step]) -> range:

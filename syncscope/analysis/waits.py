@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscope.model.trace import DEVICE, Flag, Kind, Trace
+from syncscope.model.trace import DEVICE, Flag, Kind, Lane, Trace
 
 # Of the device or of one queue: all that was enqueued before.
 EVERYTHING = re.compile(r"DeviceSynchronize|CtxSynchronize|ContextSynchronize")
@@ -138,12 +138,12 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
             continue
         finish = trace.names[trace.name[row]].startswith("clFinish")
         if int(trace.start[row]) > max(last_launch, last_use) and (how == "everything" or finish):
-            found.append(Wait(row, tuple(queues.before(row)), closing=True))
+            found.append(Wait(row, tuple(queues.whole_device(row)), closing=True))
             continue
         if how in ("copy", "async copy") or (blocking and row in own):
             wait = _copy(trace, row, how, blocking, own, launched, queues)
         elif how == "everything":
-            wait = Wait(row, tuple(queues.before(row)))
+            wait = Wait(row, tuple(queues.whole_device(row)))
         else:
             wait = _queue(row, records.get(int(trace.correlation[row])), recorded, queues)
         if wait is not None:
@@ -185,7 +185,7 @@ def _queue(row: int, record: dict[str, object] | None, recorded: dict[object, in
     """A wait for a queue or an event: for what the driver's record names, else for the work whose end is nearest."""
     if record is not None:
         stream = record.get("wait_on_stream", record.get("stream"))
-        named = queues.before(row, stream, recorded.get(record.get("wait_on_record")))
+        named = queues.before(row, stream, recorded.get(record.get("wait_on_record")), int(str(record["device"])))
         if named:
             return Wait(row, tuple(named[:1]))
     return Wait(row, tuple(queues.nearest(row)), guessed=True)
@@ -214,25 +214,33 @@ class _Queues:
     def __init__(self, trace: Trace, launched: Launches) -> None:
         self._trace = trace
         self._end = trace.start + trace.duration
-        self._queues: list[tuple[object, list[int], list[int]]] = []
+        self._queues: list[tuple[Lane, list[int], list[int]]] = []
         since = np.where(launched.call >= 0, trace.start[launched.call], trace.start[launched.row])
         lanes = trace.lane[launched.row]
         for lane in np.unique(lanes).tolist():
             of = np.flatnonzero(lanes == lane)
             of = of[np.lexsort((trace.start[launched.row[of]], since[of]))]
-            self._queues.append((trace.lanes[lane].thread, since[of].tolist(), launched.row[of].tolist()))
+            self._queues.append((trace.lanes[lane], since[of].tolist(), launched.row[of].tolist()))
 
-    def before(self, row: int, stream: object = None, until: int | None = None) -> list[int]:
+    def before(self, row: int, stream: object = None, until: int | None = None, device: int = -1) -> list[int]:
         """The last work of every queue (or of one) that was enqueued before a call (or a moment), the last to end first."""
         start = int(self._trace.start[row]) if until is None else until
         last = []
-        for thread, since, rows in self._queues:
-            if stream is not None and stream != -1 and thread != stream:
+        for lane, since, rows in self._queues:
+            if (stream is not None and stream != -1 and lane.thread != stream) or device not in (-1, lane.device):
                 continue
             at = bisect_right(since, start)
             if at:
                 last.append(rows[at - 1])
         return sorted(last, key=lambda r: -int(self._end[r]))
+
+    def whole_device(self, row: int) -> list[int]:
+        """The last work of every queue of the device that a call waited for: of the ones that had done all when it returned."""
+        returned = int(self._trace.start[row] + self._trace.duration[row]) + SLACK
+        last = self.before(row)
+        device = {r: self._trace.lanes[self._trace.lane[r]].device for r in last}
+        busy = {device[r] for r in last if int(self._end[r]) > returned}
+        return [r for r in last if device[r] not in busy] or last
 
     def nearest(self, row: int) -> list[int]:
         """The one among them that ended last before the call returned."""
