@@ -39,6 +39,7 @@ class Device(Enum):
     UNKNOWN = "unknown"
     HOST = "host"
     DEVICE = "device"
+    DEFAULT = "host unless told otherwise"
 
 
 class Shape(Enum):

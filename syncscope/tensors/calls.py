@@ -188,7 +188,7 @@ def external(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], keywor
         held = next((a for a in args if a.kind is TENSOR), None)
         if held is not None:
             frame.emit("math", node, node.args[args.index(held)], held)
-        return NUMBER
+        return TRUTH if rest.startswith("is") and rest != "isqrt" else NUMBER
     if dotted in _CLOCKS:
         clock(frame, node)
         return NUMBER
@@ -383,7 +383,7 @@ def assumed_method(
         ):
             return tensor_method(frame, node, func, word, tensor(sure=2, why=node), args, keywords, node.args)
         if word in SHARED:
-            sure = 2 if frame.module.evidence.alone and word in ("item", "nonzero", "any", "all") else 1
+            sure = 2 if word in ("item", "nonzero", "any", "all") and frame.alone else 1
             if word == "cpu" and isinstance(func.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
                 sure = 2  # no module or container can be calculated with
             if word == "item" and "loss" in _last_word(func.value).lower():

@@ -12,6 +12,7 @@ _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
 _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
 _OTHER_ARRAYS = ("import numpy", "from numpy", "import jax", "import tensorflow", "import cupy", "import pandas")
+_OTHER_NAMES = re.compile(r"\b(?:np|numpy|jnp|jax|tf|cp|cupy|pd|pandas|cv2|PIL|\w*[Nn][Dd]array\w*)\b")
 # `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods.
 _COMPARED = re.compile(
     r"\(\s*([A-Za-z_][\w.]*)\s*(?:\[[^\[\]()]*\]\s*)?(?:[<>]=?|[=!]=)[^()]*\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
@@ -103,11 +104,13 @@ _NO_TENSOR = frozenset(
 class Evidence:
     """Names (and dotted names) by the lines where they are used as only a tensor, or only an array, can be."""
 
-    __slots__ = ("_rows", "alone")
+    __slots__ = ("_others", "_rows", "_text", "alone")
 
     def __init__(self, text: str) -> None:
         # Where no other kind of array is imported, what only arrays have only tensors have.
         self.alone = not any(words in text for words in _OTHER_ARRAYS)
+        self._text = text
+        self._others: list[int] | None = None  # lines that name another kind of array
         strong: list[tuple[int, str]] = []
         arraylike: list[tuple[int, str]] = strong if self.alone else []
         line, seen = 1, 0
@@ -157,6 +160,20 @@ class Evidence:
         if not self.alone:
             arraylike.sort()
             self._rows = ((1, arraylike), (2, strong))
+
+    def alone_between(self, first: int, last: int) -> bool:
+        """Whether no other kind of array is named in these lines."""
+        if self.alone:
+            return True
+        if self._others is None:
+            self._others = []
+            line, seen = 1, 0
+            for match in _OTHER_NAMES.finditer(self._text):
+                line += self._text.count("\n", seen, match.start())
+                seen = match.start()
+                self._others.append(line)
+        at = bisect_left(self._others, first)
+        return at == len(self._others) or self._others[at] > last
 
     def between(self, first: int, last: int) -> dict[str, int]:
         """Names used like a tensor in these lines, by how much that says (1: numpy has it too, 2: only torch)."""

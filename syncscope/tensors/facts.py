@@ -9,7 +9,7 @@ from syncscope.tensors.signatures import DTYPE_NAMED
 
 TENSOR, MODULE, BATCH, ARRAY = Value.TENSOR, Value.MODULE, Value.BATCH, Value.ARRAY
 SCALAR, SEQUENCE, OTHER = Value.SCALAR, Value.SEQUENCE, Value.OTHER
-HOST, DEVICE, SOMEWHERE = Device.HOST, Device.DEVICE, Device.UNKNOWN
+HOST, DEVICE, DEFAULT, SOMEWHERE = Device.HOST, Device.DEVICE, Device.DEFAULT, Device.UNKNOWN
 FIXED, DYNAMIC, ANY_SHAPE = Shape.FIXED, Shape.DYNAMIC, Shape.UNKNOWN
 BOOL, INT, FLOAT, ANY_DTYPE = Dtype.BOOL, Dtype.INT, Dtype.FLOAT, Dtype.UNKNOWN
 
@@ -100,8 +100,11 @@ def device_of(*facts: Fact) -> Device:
         if fact.kind is TENSOR:
             if fact.device is DEVICE:
                 return DEVICE
-            if fact.device is SOMEWHERE:
-                found = SOMEWHERE
+            if fact.device is DEFAULT:
+                found = DEFAULT
+                settled = settled or fact.ndim != 0
+            elif fact.device is SOMEWHERE:
+                found = SOMEWHERE if found is HOST else found
             elif fact.ndim != 0:
                 settled = True
         elif fact.kind is Value.UNKNOWN:
@@ -109,8 +112,8 @@ def device_of(*facts: Fact) -> Device:
     return SOMEWHERE if open_ and not settled else found
 
 
-def join(a: Fact, b: Fact) -> Fact:
-    """What is known when either may be the case."""
+def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
+    """What is known when either may be the case; `unlike` is what a device is called that is the host's in one case only."""
     if a is b:
         return a
     if a.kind is b.kind:
@@ -131,7 +134,7 @@ def join(a: Fact, b: Fact) -> Fact:
                 source=surer,
             )
         if a.kind is SEQUENCE:
-            return _join_sequences(a, b)
+            return _join_sequences(a, b, unlike)
         if a.kind is SCALAR:
             return NUMBER if a.dtype is not b.dtype else a if a.ref is None else b if b.ref is None else TRUTH
         if a.kind is OTHER:
@@ -142,7 +145,9 @@ def join(a: Fact, b: Fact) -> Fact:
             if a.ref == b.ref and a.ref is not None and a.ref != "torch.device":
                 return a
             if a.ref == b.ref == "torch.device":
-                return a if a.device is DEVICE else b
+                if DEVICE in (a.device, b.device):
+                    return a if a.device is DEVICE else b
+                return a if a.device is b.device else Fact(OTHER, device=unlike, sure=3, ref="torch.device")
             return THING if isinstance(a.ref, str) and a.ref == "str" else UNKNOWN
         return a if a.ref == b.ref else Fact(a.kind, device=a.device, sure=min(a.sure, b.sure))
     for one, other in ((a, b), (b, a)):
@@ -163,9 +168,9 @@ def _weaker(fact: Fact, sure: int) -> Fact:
     return Fact(TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, min(sure, fact.sure), (), source=fact)
 
 
-def _join_sequences(a: Fact, b: Fact) -> Fact:
+def _join_sequences(a: Fact, b: Fact, unlike: Device) -> Fact:
     if a.elements and len(a.elements) == len(b.elements):
-        return sequence(tuple(map(join, a.elements, b.elements)))
+        return sequence(tuple(join(x, y, unlike) for x, y in zip(a.elements, b.elements, strict=True)))
     if a.ref == b.ref and not a.elements and not b.elements:
         return a
     if isinstance(a.ref, Items) and isinstance(b.ref, Items) and a.ref.keys is not None and b.ref.keys is not None:

@@ -89,6 +89,15 @@ class Frame:
             frame = frame.outer
         return None
 
+    @property
+    def alone(self) -> bool:
+        """Whether what only arrays have only tensors have here: no other kind of array is named in this function."""
+        evidence = self.module.evidence
+        if evidence.alone or self.function is None:
+            return evidence.alone
+        node = self.function.node
+        return evidence.alone_between(node.lineno, node.end_lineno or node.lineno)
+
     def assumed(self, name: str, node: ast.AST) -> Fact:
         """What the use of a name says of a value that nothing else is known of."""
         weight = self.used.get(name)

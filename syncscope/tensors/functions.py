@@ -10,6 +10,8 @@ from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
+    BOOL,
+    DEFAULT,
     HOST,
     MODULE,
     NONE,
@@ -98,6 +100,7 @@ def parameters(function: Function, frame: Frame) -> None:
         env[positional[0].arg] = Fact(OTHER, sure=3, ref=cls) if "classmethod" in function.decorators() else owner
         first = 1
         forward = function.name in _FORWARD and owner.kind is MODULE
+    frame.on_host = host or building  # a module is built on the host, then moved
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
     pairs = [
         *zip(positional[first:], defaults[first:], strict=True),
@@ -118,7 +121,7 @@ def parameters(function: Function, frame: Frame) -> None:
                 known = Fact(
                     TENSOR,
                     passed.dtype if passed.dtype is not ANY_DTYPE else known.dtype,
-                    known.device,
+                    passed.device if function.closure is not None else known.device,
                     passed.shape,
                     passed.ndim,
                     3,
@@ -145,7 +148,7 @@ def parameters(function: Function, frame: Frame) -> None:
                 known = (
                     passed if passed.kind is not TENSOR or passed.sure >= known.sure else passed.but(sure=known.sure)
                 )
-        if known.kind is TENSOR and (host or building):  # a module is built on the host, then moved
+        if known.kind is TENSOR and frame.on_host:
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.sure, known.said)
         if known is not UNKNOWN:
             env[name] = known
@@ -245,9 +248,13 @@ def conclude(function: Function, frame: Frame) -> Fact:
     """The join of what was returned, and what the annotation adds."""
     found: Fact | None = None
     for each in frame.returns:
-        found = each if found is None else join(found, each)
-    if found is not None and found.kind is TENSOR and any(each.kind is SCALAR for each in frame.returns):
-        found = Fact(TENSOR, found.dtype, found.device, found.shape, found.ndim, min(found.sure, 1), (), source=found)
+        found = each if found is None else join(found, each, DEFAULT)
+    if found is not None and found.kind is TENSOR:
+        numbers = [each for each in frame.returns if each.kind is SCALAR]
+        if numbers:
+            asked = found.dtype is BOOL and all(each.dtype is BOOL for each in numbers)  # for tensors and numbers alike
+            sure = min(found.sure, 2 if asked else 1)
+            found = Fact(TENSOR, found.dtype, found.device, found.shape, found.ndim, sure, (), source=found)
     if isinstance(function.node, ast.AsyncFunctionDef):
         return UNKNOWN
     found = found or NONE
@@ -301,6 +308,8 @@ def call(
         better = particular(function, frame, given, missing)
         if better.kind is TENSOR and better.device is HOST:
             result = result.but(device=HOST)
+    if result.kind is TENSOR and result.device is SOMEWHERE and any(f.device is DEFAULT for f in given.values()):
+        return result.but(device=DEFAULT)
     return on_host(result) if result.kind in (TENSOR, SEQUENCE) and all_on_host(given) else result
 
 

@@ -14,6 +14,7 @@ from syncscope.tensors.facts import (
     COMPARED,
     DYNAMIC,
     FLOAT,
+    INT,
     MODULE,
     NONE,
     OTHER,
@@ -127,7 +128,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         fact = evaluate(frame, part)
         if fact.kind is TENSOR:
             like = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
-            if like == 3 and fact.sure == 1 and frame.module.evidence.alone:
+            if like == 3 and fact.sure == 1 and frame.alone:
                 fact = fact.but(sure=2)  # a guess that was compared, then used as an index: it was an array
             if like:
                 if mask is None or fact.sure > mask.sure:
@@ -140,8 +141,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 change = -1
             else:
                 if fact.ndim is None and istensor and fact.dtype is not FLOAT and fact.said.__class__ is ast.Subscript:
-                    # One element was taken from it before, most often from one dimension: a number is left.
-                    frame.emit("scalar_index", node, part, fact, 1)
+                    frame.emit("scalar_index", node, part, fact, _one_position(frame, fact))
                 dynamic = dynamic or fact.shape is DYNAMIC
                 change = fact.ndim - 1 if fact.ndim is not None else None
         elif fact.kind is SCALAR:
@@ -154,7 +154,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             change = 1
         elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):
             if mask is None:
-                sure = 2 if istensor or frame.module.evidence.alone else 1
+                sure = 2 if istensor or frame.alone else 1
                 why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
                 mask = Fact(TENSOR, BOOL, base.device, sure=sure, why=why)
                 at = part
@@ -180,6 +180,15 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             Fact(TENSOR, base.dtype, base.device, shape, ndim, base.sure, node if single else (), source=base),
         )
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def _one_position(frame: Frame, fact: Fact) -> int:
+    """How sure it is that a subscript left one number: of positions, most often sorted in one dimension, it does."""
+    taken = fact.said.slice if isinstance(fact.said, ast.Subscript) else None
+    one = isinstance(taken, ast.Constant) or (
+        isinstance(taken, ast.Name) and frame.env.get(taken.id, UNKNOWN).kind in (SCALAR, NOTHING_KNOWN)
+    )
+    return 2 if one and fact.dtype is INT else 1
 
 
 def _same_numbers(node: ast.expr) -> bool:

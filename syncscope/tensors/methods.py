@@ -10,6 +10,7 @@ from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
     BOOL,
+    DEFAULT,
     DEVICE,
     DYNAMIC,
     FIXED,
@@ -238,6 +239,8 @@ def _m_cpu(
     keywords: Keywords,
 ) -> Fact:
     if not flag(node, "non_blocking"):
+        if owner.sure == 1 and isinstance(receiver, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+            owner = owner.but(sure=2)  # no module or container can be calculated with
         frame.emit("cpu", node, receiver, owner)
         frame.work = False
     return Fact(TENSOR, owner.dtype, HOST, owner.shape, owner.ndim, owner.sure, node, source=owner)
@@ -293,6 +296,9 @@ def _m_to(
         if blocking:
             # Beside another tensor it most often is there already: only where it surely lives elsewhere is it copied.
             frame.emit("cpu", node, receiver, owner, 1 if sided and owner.device is SOMEWHERE else 3)
+    elif target is DEFAULT:
+        if owner.device in (SOMEWHERE, DEVICE) and blocking and not sided:
+            frame.emit("cpu", node, receiver, owner, 2)
     elif target is not None and owner.device is HOST and target is not HOST and blocking:
         moved = Fact(TENSOR, owner.dtype, target, owner.shape, owner.ndim, owner.sure, owner.said, source=owner.source)
         made = (

@@ -7,7 +7,6 @@ import ast
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.tensors.facts import (
     ANY_DTYPE,
-    ANY_SHAPE,
     ARRAY,
     DEVICE,
     DYNAMIC,
@@ -238,11 +237,13 @@ def unique_result(node: ast.Call, held: Fact, sure: int) -> Fact:
     values = tensor(
         held.dtype, held.device, sure, node, held, DYNAMIC, None if any(k.arg == "dim" for k in node.keywords) else 1
     )
-    extra = sum(flag(node, name) for name in ("return_inverse", "return_counts"))
-    if not extra:
-        return values
-    rest = tensor(INT, held.device, sure, node, held, DYNAMIC if not flag(node, "return_inverse") else ANY_SHAPE)
-    return Fact(SEQUENCE, sure=3, elements=(values, *[rest] * extra))
+    found = [values]
+    if flag(node, "return_inverse"):
+        whole = held.ndim if values.ndim == 1 else 1  # as long as the dimension that is named
+        found.append(tensor(INT, held.device, sure, node, held, held.shape, whole))
+    if flag(node, "return_counts"):
+        found.append(tensor(INT, held.device, sure, node, held, DYNAMIC, 1))
+    return Fact(SEQUENCE, sure=3, elements=tuple(found)) if len(found) > 1 else values
 
 
 def repeated(frame: Frame, node: ast.Call, held: Fact, repeats: Fact, keywords: Keywords) -> Fact:

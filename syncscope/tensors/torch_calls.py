@@ -10,6 +10,7 @@ from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
     BOOL,
+    DEFAULT,
     DEVICE,
     DYNAMIC,
     FIXED,
@@ -111,8 +112,8 @@ def operation(
             if inner.device is DEVICE:
                 device = DEVICE
                 break
-            if inner.device is SOMEWHERE:
-                device = SOMEWHERE
+            if inner.device is DEFAULT or (inner.device is SOMEWHERE and device is HOST):
+                device = inner.device
         elif fact.kind is NOTHING_KNOWN and first.kind is not SCALAR:
             device = SOMEWHERE if device is HOST else device
             known = True

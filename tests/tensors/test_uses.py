@@ -217,6 +217,65 @@ CASES = {
             loss.backward()
             return loss.item()  # waits: item
     """,
+    "where no other kind of array is named": """
+        import numpy as np
+
+        def split(rows, labels, low):
+            found = labels[0] > low
+            return rows[0][found]  # waits: mask_read
+
+        def curves(rows, labels, low):
+            found = labels[0] > low
+            return np.cumsum(rows[0][found])
+    """,
+    "one position of many": """
+        def suppress(boxes: torch.Tensor, scores: torch.Tensor, edges: torch.Tensor):
+            _, order = scores.sort(descending=True)
+            i = order[0]
+            kept, counts = torch.unique(scores, return_counts=True)  # waits: unique
+            return boxes[i], boxes[counts[0]], boxes[edges[0]]  # waits: scalar_index
+    """,
+    "a device that is the host's unless a tensor says where": """
+        def place(values):
+            tensors = [value for value in values if isinstance(value, torch.Tensor)]
+            if not tensors:
+                return torch.empty(0).device, torch.get_default_dtype()
+            return tensors[0].device, tensors[0].dtype
+
+        class Shear:
+            def draw(self, count, noise: torch.Tensor):
+                device, dtype = place([self.low, self.high])
+                drawn = self.sampler.rsample((count,)).unsqueeze(0)
+                drawn = drawn.to(device=device, dtype=dtype)  # waits: cpu
+                center = torch.zeros(count, device=device)
+                return (center + drawn).to(device), noise.to(dtype)
+    """,
+    "asked of tensors and of numbers": """
+        import math
+
+        def is_nan(value):
+            if isinstance(value, torch.Tensor):
+                return torch.isnan(value).any()
+            return math.isnan(value) or value == math.inf
+
+        def rounded(value):
+            if isinstance(value, torch.Tensor):
+                return value.to(torch.int64)
+            return int(value)
+
+        def check(value, grid: torch.Tensor):
+            if is_nan(value):  # waits: condition
+                return grid.view(rounded(value))
+    """,
+    "a module that is being built": """
+        class Interval(nn.Module):
+            def __init__(self, low, high: torch.Tensor):
+                if torch.any(torch.as_tensor(low) > high):
+                    raise ValueError(low)
+
+            def check(self, x: torch.Tensor):
+                return bool(torch.all(x > 0))  # waits: bool
+    """,
     "more ways to ask whether it succeeded": """
         def solve(a: torch.Tensor, b: torch.Tensor):
             return a.inverse() @ b, a.new_tensor(0.5), a.new_tensor(b)  # waits: linalg_check # waits: tensor_literal
