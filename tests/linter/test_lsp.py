@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from linter.conftest import MASKS, READS
@@ -11,25 +13,76 @@ from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 
 FIXED = "    target.masked_fill_(target == 9, -1)"
+CLIENT = lsp.ClientCapabilities(
+    workspace=lsp.WorkspaceClientCapabilities(
+        did_change_watched_files=lsp.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
+    )
+)
 
 
 class Editor(LanguageClient):
-    """Keeps what the server publishes."""
+    """Keeps what the server publishes, and what it asks for."""
 
     def __init__(self) -> None:
         super().__init__("test editor", "1")
         self.published: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
+        self.messages: asyncio.Queue[str] = asyncio.Queue()
+        self.registered: asyncio.Queue[lsp.Registration] = asyncio.Queue()
 
         @self.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         def publish(params: lsp.PublishDiagnosticsParams) -> None:
             self.published.put_nowait(params)
+
+        @self.feature(lsp.WINDOW_SHOW_MESSAGE)
+        def message(params: lsp.ShowMessageParams) -> None:
+            self.messages.put_nowait(params.message)
+
+        @self.feature(lsp.CLIENT_REGISTER_CAPABILITY)
+        def register(params: lsp.RegistrationParams) -> None:
+            for one in params.registrations:
+                self.registered.put_nowait(one)
+
+    def open(self, path: Path, code: str, version: int = 1) -> str:
+        item = lsp.TextDocumentItem(path.as_uri(), "python", version, code)
+        self.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        return path.as_uri()
+
+    async def shown(self, number: int) -> dict[str, list[tuple[str, int]]]:
+        """Rule and line of what is published next, at this many files or cells."""
+        told = [await self.published.get() for _ in range(number)]
+        return {one.uri: [(str(d.code), d.range.start.line) for d in one.diagnostics] for one in told}
+
+    async def actions(self, uri: str, where: lsp.Range, *only: str) -> list[lsp.CodeAction]:
+        context = lsp.CodeActionContext([], only=list(only) or None)
+        params = lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), where, context)
+        return [
+            one for one in await self.text_document_code_action_async(params) or [] if isinstance(one, lsp.CodeAction)
+        ]
+
+
+EVERYWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(1000, 0))
+
+
+def made(code: str, edits: Iterable[lsp.TextEdit]) -> str:
+    """The code with these edits, whose characters are UTF-16 units, as an editor makes them."""
+
+    def offset(at: lsp.Position) -> int:
+        lines = code.split("\n")
+        row = lines[at.line].encode("utf-16-le")[: 2 * at.character].decode("utf-16-le")
+        return sum(len(line) + 1 for line in lines[: at.line]) + len(row)
+
+    for edit in sorted(edits, key=lambda e: offset(e.range.start), reverse=True):
+        first, last = offset(edit.range.start), offset(edit.range.end)
+        code = code[:first] + edit.new_text + code[last:]
+    return code
 
 
 def talk(scene) -> None:
     async def play() -> None:
         editor = Editor()
         await editor.start_io(sys.executable, "-m", "syncscope", "lsp")
-        await editor.initialize_async(lsp.InitializeParams(capabilities=lsp.ClientCapabilities(), root_uri=None))
+        await editor.initialize_async(lsp.InitializeParams(capabilities=CLIENT, root_uri=None))
+        editor.initialized(lsp.InitializedParams())
         await scene(editor)
         await editor.shutdown_async(None)
         editor.exit(None)
@@ -67,14 +120,9 @@ def test_diagnostics_hover_and_code_actions(door):
         fix = (await editor.text_document_code_action_async(params))[0]
         assert fix.is_preferred
         assert fix.title.endswith("(safe)")
-        lines = MASKS.split("\n")
-        for edit in sorted(
-            fix.edit.changes[uri], key=lambda e: (e.range.start.line, e.range.start.character), reverse=True
-        ):
-            (a, b), (c, d) = ((p.line, p.character) for p in (edit.range.start, edit.range.end))
-            lines[a : c + 1] = (lines[a][:b] + edit.new_text + lines[c][d:]).split("\n")
-        assert FIXED in lines
-        assert "nonzero" not in "\n".join(lines)
+        code_now = made(MASKS, fix.edit.changes[uri])
+        assert FIXED in code_now.split("\n")
+        assert "nonzero" not in code_now
 
     talk(scene)
 
@@ -90,5 +138,136 @@ def test_a_file_that_is_being_typed_in_is_an_error_of_syntax_and_no_crash(door):
         assert (found.code, found.severity) == ("syntax-error", lsp.DiagnosticSeverity.Error)
         editor.text_document_did_close(lsp.DidCloseTextDocumentParams(lsp.TextDocumentIdentifier(uri)))
         assert not (await editor.published.get()).diagnostics
+
+    talk(scene)
+
+
+TWO = """\
+import torch
+
+
+def loss(scores):
+    names = "🎲🎲"; target = torch.zeros(8, 8, device="cuda")
+    rows = torch.nonzero(target == 9, as_tuple=True)
+    target[rows] = -1
+    other = torch.zeros(8, device="cuda")
+    more = torch.nonzero(other == 9, as_tuple=True)  # 🎲
+    other[more] = -1
+    return target, other"""
+
+
+def test_all_safe_fixes_at_once_are_those_of_the_command(door):
+    path = door.write("loss.py", TWO)
+    crlf = door.write("crlf.py", TWO.replace("\n", "\r\n").encode())
+    door("lint", "--fix")
+
+    async def scene(editor: Editor) -> None:
+        for file, code in ((path, TWO), (crlf, TWO.replace("\n", "\r\n"))):
+            uri = editor.open(file, code)
+            await editor.shown(1)
+            (action,) = await editor.actions(uri, EVERYWHERE, "source.fixAll")
+            assert action.kind == "source.fixAll.syncscope"
+            assert made(code, action.edit.changes[uri]).encode() == file.read_bytes() != code.encode()
+            assert await editor.actions(uri, EVERYWHERE, "source.organizeImports") == []
+            kinds = {one.kind for one in await editor.actions(uri, EVERYWHERE, "quickfix")}
+            assert kinds == {lsp.CodeActionKind.QuickFix}
+            assert len(await editor.actions(uri, EVERYWHERE)) == 5  # two fixes, two comments, all at once
+
+    talk(scene)
+
+
+def notebook(uri: str, *texts: str) -> lsp.DidOpenNotebookDocumentParams:
+    """Cells of code; one that begins with a # and a blank is prose."""
+    kinds = [lsp.NotebookCellKind.Markup if t.startswith("# ") else lsp.NotebookCellKind.Code for t in texts]
+    languages = ["markdown" if t.startswith("# ") else "python" for t in texts]
+    cells = [lsp.NotebookCell(kind, f"{uri}#{n}") for n, kind in enumerate(kinds)]
+    items = [lsp.TextDocumentItem(f"{uri}#{n}", languages[n], 1, t) for n, t in enumerate(texts)]
+    return lsp.DidOpenNotebookDocumentParams(lsp.NotebookDocument(uri, "jupyter-notebook", 1, cells), items)
+
+
+def test_a_notebook_is_one_module_and_its_cells_have_their_own_lines(door):
+    uri = (door.folder / "loss.ipynb").as_uri().replace("file:", "vscode-notebook:")
+    head, plain = MASKS.split("\n\n\n")
+    tail = plain.replace("background =", "'🎲'; background =")
+
+    async def scene(editor: Editor) -> None:
+        editor.notebook_document_did_open(notebook(uri, "# prose", f"%matplotlib inline\n{head}", tail, plain))
+        shown = await editor.shown(3)
+        assert shown == {f"{uri}#1": [], f"{uri}#2": [("nonzero", 2)], f"{uri}#3": [("nonzero", 2)]}
+        cell = lsp.TextDocumentIdentifier(f"{uri}#2")
+        column = len("    '🎲'; background = ") + 1
+        hover = await editor.text_document_hover_async(lsp.HoverParams(cell, lsp.Position(2, column)))
+        assert "Why it waits" in hover.contents.value
+        assert await editor.text_document_hover_async(lsp.HoverParams(cell, lsp.Position(2, 1))) is None
+        assert await editor.actions(f"{uri}#1", EVERYWHERE, "quickfix") == []
+        (action,) = await editor.actions(f"{uri}#1", EVERYWHERE, "notebook.source.fixAll")
+        assert list(action.edit.changes) == [f"{uri}#3"]
+        assert FIXED in made(plain, action.edit.changes[f"{uri}#3"]).split("\n")
+
+        new = lsp.TextDocumentItem(f"{uri}#4", "python", 1, "print(loss(1).sum().item())")
+        change = lsp.NotebookDocumentCellChangeStructure(
+            lsp.NotebookCellArrayChange(4, 0, [lsp.NotebookCell(lsp.NotebookCellKind.Code, f"{uri}#4")]), [new]
+        )
+        where = lsp.Range(lsp.Position(2, 4), lsp.Position(2, len("    '🎲'; ") + 1))
+        typed = lsp.TextDocumentContentChangePartial(where, "")
+        text = lsp.NotebookDocumentCellContentChanges(lsp.VersionedTextDocumentIdentifier(2, f"{uri}#2"), [typed])
+        cells = lsp.NotebookDocumentCellChanges(structure=change, text_content=[text])
+        editor.notebook_document_did_change(
+            lsp.DidChangeNotebookDocumentParams(
+                lsp.VersionedNotebookDocumentIdentifier(2, uri), lsp.NotebookDocumentChangeEvent(cells=cells)
+            )
+        )
+        shown = await editor.shown(4)
+        assert sorted(shown) == [f"{uri}#{n}" for n in (1, 2, 3, 4)]
+        (action,) = await editor.actions(f"{uri}#2", EVERYWHERE, "notebook.source.fixAll")
+        assert FIXED in made(plain, action.edit.changes[f"{uri}#2"]).split("\n")
+        closing = [lsp.TextDocumentIdentifier(f"{uri}#{n}") for n in (1, 2, 3, 4)]
+        editor.notebook_document_did_close(
+            lsp.DidCloseNotebookDocumentParams(lsp.NotebookDocumentIdentifier(uri), closing)
+        )
+        assert await editor.shown(4) == {f"{uri}#{n}": [] for n in (1, 2, 3, 4)}
+
+    talk(scene)
+
+
+def test_a_configuration_that_changes_counts_for_all_that_is_open(door):
+    paths = [door.write(f"pkg/train{n}.py", READS) for n in range(20)]
+    table = door.folder / "pkg" / "pyproject.toml"
+
+    async def scene(editor: Editor) -> None:
+        watched = (await editor.registered.get()).register_options
+        assert "**/pyproject.toml" in [one["globPattern"] for one in watched["watchers"]]
+        uris = [editor.open(path, READS) for path in paths]
+        assert await editor.shown(20) == {uri: [("host-read", 10)] for uri in uris}
+
+        async def written(text: str) -> dict[str, list[tuple[str, int]]]:
+            table.write_text(text)
+            event = lsp.FileEvent(table.as_uri(), lsp.FileChangeType.Changed)
+            editor.workspace_did_change_watched_files(lsp.DidChangeWatchedFilesParams([event]))
+            return await editor.shown(20)
+
+        assert await written('[tool.syncscope.lint]\nignore = ["host-read"]\n') == {uri: [] for uri in uris}
+        assert await written("[tool.syncscope.lint]\nignroe = []\n") == {uri: [] for uri in uris}
+        message = await editor.messages.get()
+        assert "pyproject.toml:2: unknown key 'ignroe'" in message
+        assert "did you mean 'ignore'?" in message
+        excluding = await written('[tool.syncscope.lint]\nexclude = ["train1.py"]\n')
+        assert [uri for uri, found in excluding.items() if not found] == [paths[1].as_uri()]
+
+    talk(scene)
+
+
+def test_a_buffer_that_was_never_saved_and_a_file_in_an_encoding_of_its_own(door):
+    latin = "# -*- coding: latin-1 -*-\n" + READS.replace("print(", "print('größe', ")
+
+    async def scene(editor: Editor) -> None:
+        item = lsp.TextDocumentItem("untitled:Untitled-1", "python", 1, READS)
+        editor.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        assert await editor.shown(1) == {"untitled:Untitled-1": [("host-read", 10)]}
+        uri = editor.open(door.write("latin.py", latin.encode("latin-1")), latin)
+        (found,) = (await editor.published.get()).diagnostics
+        assert found.range.start == lsp.Position(11, len("        print('größe', "))
+        (action,) = [one for one in await editor.actions(uri, found.range) if "allow" in one.title]
+        assert "# syncscope: allow[host-read]" in made(latin, action.edit.changes[uri])
 
     talk(scene)
