@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from syncscope.analysis.join import same_end
-from syncscope.analysis.layout import lay_out
+from syncscope.analysis.layout import Layout, lay_out
 from syncscope.analysis.price import window_of
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import Key, key_of, summarize
@@ -32,7 +32,8 @@ class Comparison:
 
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
     `predicted_range` the least and the most that it may be (`trust.bounds`), `error` its distance from the measured one,
-    relative; None where no read went or the first cannot be replayed.
+    relative; None where no read went or the first cannot be replayed. `work` is how long the device works in a step: in the
+    first without those reads, and in the second; what differs there no replay can know.
     """
 
     before: Report
@@ -44,6 +45,7 @@ class Comparison:
     predicted: float | None
     error: float | None
     predicted_range: tuple[float, float] | None = None
+    work: tuple[float, float] | None = None
 
 
 def compare(before: Trace, after: Trace) -> Comparison:
@@ -52,10 +54,12 @@ def compare(before: Trace, after: Trace) -> Comparison:
     pairs = _pairs(one.lines, other.lines)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after))
-    predicted, likely = _predicted(before, pairs)
-    error = None
+    foretold = _foretold(before, pairs)
+    predicted, likely, left = foretold or (None, None, 0.0)
+    error = work = None
     if predicted is not None and other.step:
         error = (predicted - other.step) / other.step
+        work = left, _work(lay_out(after))
     return Comparison(
         before=one,
         after=other,
@@ -66,6 +70,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         predicted=predicted,
         error=error,
         predicted_range=likely,
+        work=work,
     )
 
 
@@ -115,17 +120,17 @@ def _line(line: Line) -> int:
     return line.place.line if line.place else -1
 
 
-def _predicted(
+def _foretold(
     trace: Trace, pairs: list[tuple[Line | None, Line | None]]
-) -> tuple[float | None, tuple[float, float] | None]:
+) -> tuple[float, tuple[float, float], float] | None:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less.
 
-    With the range that it leaves open.
+    With the range that it leaves open, and the device's work that is left.
     """
     layout = lay_out(trace)
     graph = layout.graph()
     if not trust(layout, graph).enough:
-        return None, None
+        return None
     kept = {}
     for a, b in pairs:
         if a is not None:
@@ -133,8 +138,17 @@ def _predicted(
             kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = share
     freed = _freed(layout.reads, kept)
     if not freed:
-        return None, None
-    return window_of(graph).of(replay(graph, freed)), bounds(layout, graph, freed)
+        return None
+    return window_of(graph).of(replay(graph, freed)), bounds(layout, graph, freed), _work(layout, freed)
+
+
+def _work(layout: Layout, freed: Collection[int] = ()) -> float:
+    """ns per step that the device works in the counted steps."""
+    graph = layout.graph()
+    window = window_of(graph)
+    since = graph.ends[window.first] if window.first >= 0 else 0.0
+    until = graph.ends[window.last] if window.last >= 0 else graph.end
+    return layout.work(since, until, freed) / window.steps
 
 
 def _freed(found: Sequence[Read], kept: Mapping[Key, float]) -> set[int]:

@@ -45,6 +45,8 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "after": _totals(found.after),
         "predicted_ms": _ms(found.predicted),
         "prediction_error": found.error,
+        "predicted_range_ms": [_ms(t) for t in found.predicted_range] if found.predicted_range else None,
+        "device_work_ms": [_ms(t) for t in found.work] if found.work else None,
         "gone": [_as_object(line) for line in found.gone],
         "new": [_as_object(line) for line in found.new],
         "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
@@ -115,7 +117,7 @@ def show(found: Comparison, before: str, after: str) -> None:
         if line is None:
             continue
         style = {"gone": "green", "new": "red", "changed": "yellow"}.get(word, "")
-        place = shortened(_here(line.place), out.width - 60) if line.place else line.module or "no line known"
+        place = shortened(_here(line.place), max(24, out.width - 60)) if line.place else line.module or "no line known"
         counts = [f"{x.count:.3g}" if x else "" for x in (a, b)]
         times = [_number(x.blocked, 1e6) if x else "" for x in (a, b)]
         lines.add_row(word, place, line.op, *counts, *times, style=style)
@@ -136,10 +138,16 @@ def sentence(found: Comparison) -> str:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = "the first recording cannot be replayed" if fewer else "no read went"
         return f"Nothing is predicted: {why}."
-    return (
+    told = (
         f"Without the reads that went, a replay of the first recording gives a step of {found.predicted / 1e6:.2f} ms; "
         f"measured is {(found.after.step or 0) / 1e6:.2f} ms: the prediction is off by {found.error:+.1%}."
     )
+    if found.work and abs(found.work[0] - found.work[1]) > 0.01 * found.predicted:
+        told += (
+            f" The device works {found.work[1] / 1e6:.2f} ms a step in the second recording and {found.work[0] / 1e6:.2f} ms "
+            "in the first without those reads: that difference is what else was changed."
+        )
+    return told
 
 
 def _number(value: float | None, unit: float) -> str:

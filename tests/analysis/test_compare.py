@@ -1,9 +1,11 @@
 import pytest
 from drawn import Device
+from test_begins import masks
 from test_price import loop
 
 from syncscope import kineto
 from syncscope.analysis.compare import compare
+from syncscope.model.trace import Event, Trace
 
 MS = 1_000_000
 
@@ -17,6 +19,8 @@ def test_a_read_that_went_was_predicted():
     assert [line.place.line for line in found.gone] == [57, 58]
     assert found.new == found.changed == found.same == ()
     assert found.predicted == pytest.approx(5 * MS, rel=0.01)
+    assert found.predicted_range == pytest.approx((found.predicted, found.predicted))
+    assert found.work == pytest.approx((5 * MS, 5 * MS))
     assert abs(found.error) < 0.01
 
 
@@ -45,6 +49,19 @@ def test_reads_made_one_at_the_end_of_a_step_are_predicted_too():
     assert found.before.step == pytest.approx(10 * MS, rel=0.01)
     assert found.after.step == pytest.approx(6 * MS, rel=0.02)
     assert abs(found.error) < 0.02
+
+
+def test_a_mask_takes_its_gather_with_it_and_what_the_rewrite_adds_is_told():
+    before = masks()
+    after = Trace.of(e for e in before if not any(w in e.name for w in ("Memcpy", "count", "gather", "mask_read")))
+    found = compare(before, after)
+    assert [line.op for line in found.gone] == ["mask_read"]
+    assert found.work == pytest.approx((1.7 * MS, 1.7 * MS))  # forward and backward; the count and the gather went
+    slower = Trace.of(
+        Event(**{s: getattr(e, s) for s in Event.__slots__} | ({"duration": MS} if e.name == "backward" else {}))
+        for e in after
+    )
+    assert compare(before, slower).work == pytest.approx((1.7 * MS, 2 * MS))
 
 
 def test_the_real_pair_of_resnet_loops(shared):
