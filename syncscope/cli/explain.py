@@ -102,8 +102,9 @@ def summary(rule: Rule) -> str:
 
 
 def tiers(rule: Rule) -> str:
-    """The safeties of the fixes that a rule's examples show."""
-    return ", ".join(sorted({e.safety.value for e in rule.EXAMPLES if e.safety})) or "none"
+    """The safeties of the fixes that a rule's examples show; "by hand" where they only say what to write."""
+    by_hand = "by hand" if any(e.instead for e in rule.EXAMPLES) else "none"
+    return ", ".join(sorted({e.safety.value for e in rule.EXAMPLES if e.safety})) or by_hand
 
 
 def page(name: str, rule: Rule, level: int) -> str:

@@ -5,6 +5,15 @@ Why it waits
 The result has a row for each true element of the mask. The host must know how many there are to make it, so it waits until
 the device has computed the mask and everything before it.
 
+What to do
+----------
+- What ends in a number (a sum, a mean, a loss) needs no selection: compute all, and leave out with `where`, `masked_fill`,
+  `ignore_index` or a weight of zero. Not with `x * mask`: NaN times zero is NaN.
+- What goes on as rows (a head that runs on the foreground only) is a true dependency. Look for the rows once,
+  `rows = mask.nonzero().squeeze(1)`, and use them wherever the mask was used: one wait, not one for each use.
+- Where a bound is known, keep a fixed number of rows: `topk(k)` of the mask, or `nonzero_static(mask, size=k)`, and carry
+  which of them count.
+
 Fix safety
 ----------
 Most selections end in a reduction, and that can be computed over everything with a neutral value where the mask is false.

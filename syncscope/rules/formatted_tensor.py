@@ -5,6 +5,12 @@ Why it waits
 To write a number down the host reads it, and waits until the device has computed it and everything before it. Loggers and
 progress bars read what they are given, also where it is never shown.
 
+What to do
+----------
+- Write every n steps, and read all numbers of a line with one `.tolist()`.
+- Give a logger that knows tensors the tensor, detached, where it collects: not on every step where it writes.
+- Round on the device and read once: a format of ten numbers waits ten times.
+
 Fix safety
 ----------
 Text that is only used under an `if`, every n steps, can be made there: safe where nothing but plain expressions stands

@@ -4,6 +4,13 @@ Why it waits
 ------------
 The copy is complete when the call returns: the host waits until the device has computed the tensor and everything before it.
 
+What to do
+----------
+- Keep predictions on the device until the loop is over, and copy them together.
+- Copy while the device goes on: `y.to("cpu", non_blocking=True)` waits for nothing, but what it gives must not be read before
+  an event or `synchronize` says that it is there.
+- Metrics of a step: compute them on the device, and copy the few numbers, not the tensors.
+
 Fix safety
 ----------
 Tensors that a loop only collects can stay on the device until it is over, and be copied together. Unsafe, because they all take

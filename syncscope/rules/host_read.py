@@ -5,6 +5,15 @@ Why it waits
 To give a Python number the host waits until the device has computed everything that was asked for before, and asks for
 nothing more meanwhile. In a loop the device then has nothing to do at the beginning of every pass.
 
+What to do
+----------
+- A number that is only added up or kept: keep the tensor, `.detach()`, and read once after the loop.
+- A number that is only written down: read it on the passes that write, and read all of that line with one `.tolist()`.
+- A number that only meets tensors again, a count to divide by: leave out the `.item()`.
+- A number that decides how to go on (early stopping, a schedule): ask every n steps, or one step late, from a copy that was
+  asked for in the step before: `loss.to("cpu", non_blocking=True)` into pinned memory, and an event.
+- A number that the host knew before: `x.shape[0]`, the length that the loader counted, the step.
+
 Fix safety
 ----------
 A value that is only logged every n steps need only be read then: safe where nothing but plain expressions stands between.

@@ -5,6 +5,10 @@ Why it waits
 The result has one element for each true element of the mask. The host must know how many there are to make it, so it waits
 until the device has computed the mask and everything before it.
 
+What to do
+----------
+`x.masked_select(m)` is `x[m]` for a mask that is spread over `x`: what boolean-mask-read says of it holds here.
+
 Fix safety
 ----------
 Where only a sum, a mean or an extreme of what was selected is used, it can be computed over everything with a neutral value

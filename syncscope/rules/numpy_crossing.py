@@ -5,6 +5,12 @@ Why it waits
 numpy and math work on the host's memory: the values are copied there, and the host waits until the device has computed them and
 everything before them.
 
+What to do
+----------
+- Most of numpy has a name in torch: `np.mean(t)` is `t.mean()`, `np.linalg.norm(t)` is `t.norm()`, `np.random.choice` a
+  `torch.randint` on the device.
+- Metrics in numpy or scikit-learn: collect on the device, and cross once after the loop.
+
 Fix safety
 ----------
 What `math` does with one number, the tensor's own method does on the device. Unsafe, because the result is a tensor of the

@@ -5,6 +5,11 @@ Why it waits
 PyTorch turns such an index into a Python int to give a view of that row, so the host waits until the device has computed the
 index and everything before it. An index of one dimension is gathered on the device.
 
+What to do
+----------
+- Gather: `x.index_select(0, i.view(1)).squeeze(0)`, or `x.gather(...)` for one index a row.
+- Of a loop over indices, `for i in order: x[i]`: one `x[order]` for all.
+
 Fix safety
 ----------
 Unsafe, because the row is then a copy and no view of the tensor, and because an index that is out of range is found by the

@@ -5,6 +5,14 @@ Why it waits
 Python can only go one way or the other, so the host waits until the device has computed the condition and everything before
 it.
 
+What to do
+----------
+- Both ways are cheap and end in tensors: compute both, and let `torch.where` choose.
+- The question is whether a mask selects anything: write the code so that it need not be asked (a sum over nothing is zero).
+- A check of the input: ask in the dataset, on the host; or let the device check, `torch._assert_async`.
+- A check of the loss: `bad |= ~torch.isfinite(loss)` on the device, and look every n steps.
+- A loop that ends when something has converged: ask every n passes, and let `where` keep what is done.
+
 Fix safety
 ----------
 Where both ways end in tensors, `torch.where` lets the device choose: unsafe, because both ways are then computed on every
