@@ -107,7 +107,7 @@ def show(found: Comparison, before: str, after: str) -> None:
     for name in ("", "line", "op"):
         lines.add_column(name, no_wrap=True)
     for name in ("reads before", "after", "blocked ms before", "after"):
-        lines.add_column(name, justify="right")
+        lines.add_column(name, justify="right", min_width=7)
     rows: list[tuple[str, Line | None, Line | None]] = [("gone", a, None) for a in found.gone]
     rows += [("new", None, b) for b in found.new]
     rows += [("changed", c.before, c.after) for c in found.changed]
@@ -117,7 +117,7 @@ def show(found: Comparison, before: str, after: str) -> None:
         if line is None:
             continue
         style = {"gone": "green", "new": "red", "changed": "yellow"}.get(word, "")
-        place = shortened(_here(line.place), max(24, out.width - 60)) if line.place else line.module or "no line known"
+        place = shortened(_here(line.place), max(12, out.width - 60)) if line.place else line.module or "no line known"
         counts = [f"{x.count:.3g}" if x else "" for x in (a, b)]
         times = [_number(x.blocked, 1e6) if x else "" for x in (a, b)]
         lines.add_row(word, place, line.op, *counts, *times, style=style)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -39,7 +39,7 @@ def export(report: Report) -> str:
 def render(report: Report, width: int = WIDTH) -> RenderableType:
     """The report as rich prints it on a terminal of that many columns."""
     parts: list[RenderableType] = [Rule(Text(report.name or "syncscope", "bold"), align="left", style="dim")]
-    parts += summary(report, width)
+    parts.append(labelled(summary(report, width)))
     if report.lines:
         parts += [Text(), *table(report, width)]
     elif report.steps or report.trace is not None:
@@ -58,27 +58,28 @@ def nowhere(report: Report) -> Text:
     return Text("The host waited for the device nowhere in this recording.", "green")
 
 
-def summary(report: Report, width: int) -> Iterator[Text]:
-    """What was recorded, the steps, how busy the device was, how far the replay can be trusted."""
+def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
+    """What was recorded, the steps, how busy the device was, how far the replay can be trusted; each with its label."""
     if report.trace is not None:
-        yield labelled("recorded", recorded(report.trace))
+        yield "recorded", Text(recorded(report.trace))
     if report.steps:
         times = figures.durations(report)
         counted = f" ({report.steady} counted)" if 0 < report.steady < len(times) else ""
-        yield labelled(
+        several = (
+            f"   shortest {figures.time(min(times))}, longest {figures.time(max(times))}" if len(times) > 1 else ""
+        )
+        bars = sparkline(times, max(8, width - 72))
+        median = (figures.time(figures.step(report) or 0), "bold")
+        yield (
             "steps",
-            Text.assemble(
-                f"{len(times)}{counted} of ",
-                (figures.time(figures.step(report) or 0), "bold"),
-                f"   shortest {figures.time(min(times))}, longest {figures.time(max(times))}   ",
-                (sparkline(times, max(8, width - 72)), "cyan"),
-            ),
+            Text.assemble(f"{len(times)}{counted} of ", median, several, (f"   {bars}" if bars else "", "cyan")),
         )
     if report.device_busy is not None:
         busy = min(max(report.device_busy, 0.0), 1.0)
-        cells = round(busy * 32)
-        bar = Text.assemble(("█" * cells, "green"), ("░" * (32 - cells), "bright_black"))
-        yield labelled("device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar))
+        room = max(8, min(32, width - 36))
+        cells = round(busy * room)
+        bar = Text.assemble(("█" * cells, "green"), ("░" * (room - cells), "bright_black"))
+        yield "device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar)
     if report.fidelity is not None:
         unexplained = report.unexplained or 0.0
         good = max(report.fidelity, unexplained) <= 0.05
@@ -86,17 +87,22 @@ def summary(report: Report, width: int) -> Iterator[Text]:
         text = f"a replay is within {off} of the recording"
         if unexplained >= 0.0001:
             text += f", {figures.percent(unexplained)} unexplained"
-        yield labelled("fidelity", Text(text if good else text + ": too far to give prices", "" if good else "yellow"))
+        yield "fidelity", Text(text if good else text + ": too far to give prices", "" if good else "yellow")
     if report.lean_step is not None and report.lean_saving is not None:
         spared = (
             f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
         )
-        yield labelled("lean", f"without what recording itself costs, {spared}")
+        yield "lean", Text(f"without what recording itself costs, {spared}")
 
 
-def labelled(label: str, value: Text | str) -> Text:
-    """A line of the summary."""
-    return Text.assemble((label.ljust(LABEL), "dim"), value, no_wrap=True, overflow="ellipsis")
+def labelled(rows: Iterable[tuple[str, Text]]) -> Table:
+    """The lines of the summary; a long one goes on below itself."""
+    grid = Table.grid()
+    grid.add_column(style="dim", width=LABEL, no_wrap=True)
+    grid.add_column()
+    for row in rows:
+        grid.add_row(*row)
+    return grid
 
 
 def recorded(trace: Trace) -> str:

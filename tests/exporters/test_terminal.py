@@ -98,3 +98,14 @@ def test_text_that_looks_like_markup_is_printed_as_it_is(report):
 )
 def test_times_have_three_figures(ns, text):
     assert figures.time(ns) == text
+
+
+@pytest.mark.parametrize("width", [48, 60, 80])
+def test_a_narrow_terminal_loses_no_word_of_the_summary(report, width):
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(terminal.render(report, width))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    head = " ".join(line[terminal.LABEL :].strip() for line in lines[1 : lines.index("", 1)] if line.strip())
+    assert "…" not in head
+    assert "a replay is within 0.21 % of the recording" in head
