@@ -94,7 +94,7 @@ def command(**said: Any) -> int:
 
 def lint(said: dict[str, Any]) -> int:
     """One run, from files to exit code."""
-    from syncscope.linter.session import gather, stdin
+    from syncscope.linter.session import gather, plural, stdin
 
     files = wanted(said)
     safeties = chosen(said)
@@ -120,7 +120,8 @@ def lint(said: dict[str, Any]) -> int:
         return allow(linted, said["reason"])
     if said["write_baseline"]:
         count = linted.write_baseline(said["write_baseline"])
-        click.echo(f"{count} findings written to {said['write_baseline']}; pass it as --baseline", err=True)
+        written = f"{plural(count, 'finding')} written to {said['write_baseline']}"
+        click.echo(f"{written}; pass it as --baseline", err=True)
         return complain(linted)
     if said["fix"] and not said["diff"] and not linted.is_stdin:
         linted.write()
@@ -147,6 +148,8 @@ def conflicts(said: dict[str, Any]) -> None:
         )
     if said["stdin_filename"] and "-" not in said["paths"]:
         raise UserError("--stdin-filename names the source on standard input", "pass - as the path")
+    if said["add_allow"] and "-" in said["paths"]:
+        raise UserError("--add-allow writes into files", "name the file itself")
     if said["interactive"] and "-" in said["paths"]:
         raise UserError("--interactive asks on standard input, which holds the source", "lint the file itself")
 
@@ -271,8 +274,10 @@ def statistics(linted: Linted) -> str:
 
 def allow(linted: Linted, reason: str) -> int:
     """Write an `allow` to every finding."""
+    from syncscope.linter.session import plural
+
     count = linted.add_allow(reason)
-    click.echo(f"{count} findings allowed", err=True)
+    click.echo(f"{plural(count, 'finding')} allowed", err=True)
     return complain(linted)
 
 

@@ -180,9 +180,10 @@ def as_json(new: str, like: str) -> str:
     lines = [json.dumps(line, ensure_ascii=escape) for line in new.splitlines(keepends=True)]
     if not lines:
         return "[]"
+    had = [span for _, span in members(like, 0)]
     first = like[1 : skip(like, 1)]
     last = like[len(like[:-1].rstrip(" \t\r\n")) : -1]
-    between = "," + (first or " ")
+    between = like[had[0].end : had[1].start] if len(had) > 1 else "," + (first or " ")
     return "[" + first + between.join(lines) + last + "]"
 
 

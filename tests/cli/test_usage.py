@@ -43,6 +43,7 @@ def test_every_command_has_help(name):
         (("lint", "--select", "frobnicate", "."), "hint: `syncscope explain` lists them all"),
         (("lint", "--diff", "--format", "json", "."), "--diff and --format json do not go together"),
         (("lint", "--statistics", "--format", "sarif", "."), "--statistics and --format sarif do not go together"),
+        (("lint", "--add-allow", "-"), "--add-allow writes into files"),
         (("lint", "--watch", "-"), "--watch lints files again and again"),
         (("report", "--format", "docx", "x.json"), "no format is called 'docx'\n hint: choose from: github"),
         (("run", "."), ". is a directory\n hint: give a script, or a module"),

@@ -9,7 +9,7 @@ def test_a_baseline_hides_what_it_holds_and_nothing_else(door):
     path = door.write("train.py", READS)
     ran = door("lint", "--write-baseline", "known.json")
     assert ran.code == 0
-    assert "1 findings written to known.json" in ran.err
+    assert "1 finding written to known.json" in ran.err
     ran = door("lint", "--baseline", "known.json")
     assert (ran.code, ran.lines) == (0, [])
     assert "1 known to the baseline" in ran.err

@@ -117,3 +117,12 @@ def test_add_allow_and_baseline_work_in_cells(door):
     door("lint", "--add-allow")
     assert "allow[host-read]" in path.read_text()
     assert door("lint").lines == []
+
+
+@pytest.mark.parametrize("between", [",", ", ", ",\n    ", " , "])
+def test_an_allow_leaves_the_other_lines_as_they_are_separated(door, between):
+    source = between.join(json.dumps(line + "\n") for line in READS.splitlines())
+    before = f'{{"cells":[{{"cell_type":"code","source":[{source}]}}]}}'
+    path = door.write("x.ipynb", before.encode())
+    assert "1 finding allowed" in door("lint", "--add-allow").err
+    assert path.read_text() == before.replace(".item())", ".item())  # syncscope: allow[host-read]")
