@@ -12,7 +12,7 @@ from syncscope.rules import Example
 from syncscope.rules._function import Function
 from syncscope.rules._guards import Guard, guard_of, nothing
 from syncscope.rules._lengths import length, number_of_elements
-from syncscope.rules._proofs import elementwise, is_mask, same_rank, same_shape
+from syncscope.rules._proofs import elementwise, is_mask, of_rows, same_rank, same_shape
 
 if TYPE_CHECKING:
     from syncscope.rules._draft import Part
@@ -286,7 +286,7 @@ def supposed(site: Site, function: Function) -> Fix | None:
         return None
     if same_rank(site, function, taken.slice, taken.value):
         return None
-    if site.fact_of(taken.slice).ndim is not None:  # mostly one, of rows
+    if site.fact_of(taken.slice).ndim is not None or of_rows(function, taken.slice):  # mostly one, of rows
         return None
     found = reduced(site, function, taken.value, taken.slice, fits=True)
     if found is None:

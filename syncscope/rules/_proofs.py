@@ -16,6 +16,8 @@ DTYPES = {
     "float", "float16", "float32", "float64", "double", "half", "bfloat16", "bool", "long", "int", "int32", "int64", "uint8",
 }  # fmt: skip
 LIKE = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"}
+REDUCING = {"sum", "any", "all", "mean", "max", "min", "amax", "amin", "norm", "count_nonzero", "argmax"}
+FILLED = {"zeros_like", "ones_like"}
 NOT_ELEMENTWISE = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 RESHAPING = {"resize_", "resize_as_", "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "data"}
 
@@ -97,9 +99,10 @@ def pointwise(
         parts = [value.operand]
     else:
         op = function.op(value)
-        if op is None or not (cast(function, op) or (op.name in ELEMENTWISE and not op.keywords)):
+        alone = op is not None and (cast(function, op) or (op.name in FILLED and not op.args and not op.keywords))
+        if op is None or not (alone or (op.name in ELEMENTWISE and not op.keywords)):
             return False
-        parts = [op.base] if cast(function, op) else [op.base, *op.args]
+        parts = [op.base] if alone else [op.base, *op.args]
     return all(pointwise(function, part, mask, stands, bases) for part in parts)
 
 
@@ -121,6 +124,12 @@ def same_rank(site: Site, function: Function, mask: ast.expr, base: ast.expr) ->
     """Whether a mask has as many dimensions as what it selects from: in code that runs, then their shapes are equal."""
     a, b = site.fact_of(mask), site.fact_of(base)
     return (a.ndim is not None and a.ndim == b.ndim) or same_shape(function, mask, base)
+
+
+def of_rows(function: Function, mask: ast.expr) -> bool:
+    """Whether a mask is made by reducing a dimension, `x.sum(dim=1) > 0`: then it keeps rows of x, not elements."""
+    calls = (function.op(n) for n in ast.walk(function.value(mask)) if isinstance(n, ast.Call))
+    return any(op is not None and op.name in REDUCING and (op.args or "dim" in op.keywords) for op in calls)
 
 
 def is_mask(fact: Fact) -> bool:

@@ -7,18 +7,18 @@ until the device has computed the mask and everything before it. One number for 
 
 Fix safety
 ----------
-Values that are computed from `a[mask]`, element by element, can be computed everywhere and chosen with `torch.where`: unsafe,
-because the name is bound to a new tensor where the old one was written in place (other views of it keep their values), and
-because what is left out must be finite or its gradient is NaN. One class column for each kept row is a comparison with all
-columns: unsafe, because a class that is out of range is then left out instead of raising. Where one mask serves several
-times it is enough to look for its true elements once.
+Values that are computed from `a[mask]`, element by element, and what `x[mask] += a` adds, can be computed everywhere and
+chosen with `torch.where`: unsafe, because the name is bound to a new tensor where the old one was written in place (other
+views of it keep their values), and because what is left out must be finite or its gradient is NaN. One class column for each
+kept row is a comparison with all columns: unsafe, because a class that is out of range is then left out instead of raising.
+Where one mask serves several times it is enough to look for its true elements once.
 """
 
 from __future__ import annotations
 
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules import Example, Family, Function, Severity, View, _masked_write
 from syncscope.rules._class_columns import all_columns
 from syncscope.rules._index_once import indexed_once
 from syncscope.rules._masked_write import chosen, one_column
@@ -84,6 +84,7 @@ EXAMPLES = (
             return x
         """
     ),
+    *_masked_write.OF_WRITES,
 )
 
 
