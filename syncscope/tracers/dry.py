@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,9 +22,8 @@ _users = 0
 
 def mark(value: Any) -> Any:
     """Counts the tensors in a nest of lists, tuples and dicts as a device's; returns the nest."""
-    import torch
-
-    if _users:
+    torch = sys.modules.get("torch") if _users else None  # where it was never imported there are no tensors
+    if torch is not None:
         if isinstance(value, torch.Tensor):
             setattr(value, MARK, True)
         elif isinstance(value, dict):
