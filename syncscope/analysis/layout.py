@@ -79,7 +79,7 @@ class Layout:
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
-        self._counting = self._counting_of()
+        self.counting = self._counting_of()
 
     def graph(
         self,
@@ -92,8 +92,8 @@ class Layout:
 
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
-        then waits return, too, as fast as such waits do. If what reads `stays`, it does
-        all it did but wait where a read is taken out; else what fetches a value or depends on a count goes, with all it did.
+        then waits return, too, as fast as such waits do. A read that is taken out and asked how many there are goes with all
+        it did, unless it `stays`: then it only waits for nothing.
         """
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
@@ -114,7 +114,7 @@ class Layout:
                 latency = np.where(moved, np.minimum(latency, work.usual), latency)
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
-        going = frozenset() if stays else self._counting
+        going = frozenset() if stays else self.counting
         columns = (latency, work.queue, gap, work.duration, source, work.lag, self._launched_by(going))
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
@@ -225,7 +225,7 @@ class Layout:
 
     def work(self, since: float, until: float, freed: Collection[int] = ()) -> float:
         """Sum of the device work that began in [since, until), ns, without that which goes with the reads in `freed`."""
-        going = self._launched_by(self._counting & frozenset(freed))
+        going = self._launched_by(self.counting & frozenset(freed))
         of = (self._work.start >= since) & (self._work.start < until) & (going < 0)
         return float(self._work.duration[of].sum())
 

@@ -20,6 +20,7 @@ from syncscope.analysis.price import window_of
 from syncscope.analysis.replay import Outcome, replay
 from syncscope.model.trace import Lane
 
+SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
 GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
 
 
@@ -47,11 +48,9 @@ def trust(layout: Layout, graph: Graph) -> Trust:
         return Trust(None, 0.0, {})
     delays = layout.late
     errors = [error(graph, replay(graph))]
-    if any(len(late.start) for late in delays):
+    if _matters(layout, graph):
         errors.append(error(graph, replay(layout.graph(late="never"))))
-    window = window_of(graph)
-    first = graph.ends[window.first] if window.first >= 0 else 0.0
-    last = graph.ends[window.last] if window.last >= 0 else graph.end
+    first, last = _span(graph)
     since, until = np.array([first]).astype(np.int64), np.array([last]).astype(np.int64)
     length = max(1.0, last - first)
     lanes: dict[str, float] = {}
@@ -78,11 +77,27 @@ def bounds(layout: Layout, graph: Graph, freed: Collection[int]) -> tuple[float,
     """
     window = window_of(graph)
     step = window.of(replay(graph))
-    lengths = [window.of(replay(graph, freed)), window.of(replay(layout.graph(stays=True), freed))]
-    if any(len(late.start) for late in layout.late):
+    lengths = [window.of(replay(graph, freed))]
+    if not layout.counting.isdisjoint(freed):
+        lengths.append(window.of(replay(layout.graph(stays=True), freed)))
+    if _matters(layout, graph):
         others = layout.graph(late="launch"), layout.graph(late="never")
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
     return min(lengths), max(lengths)
+
+
+def _matters(layout: Layout, graph: Graph) -> bool:
+    """Whether all that was late could change the counted steps: no end moves by more than the sum of what was late before."""
+    first, last = _span(graph)
+    before = sum(float((late.end - late.start)[late.start < last].sum()) for late in layout.late)
+    return before > SLIGHT * (last - first)
+
+
+def _span(graph: Graph) -> tuple[float, float]:
+    """Begin and end of the counted steps, ns since the origin."""
+    window = window_of(graph)
+    first = graph.ends[window.first] if window.first >= 0 else 0.0
+    return first, graph.ends[window.last] if window.last >= 0 else graph.end
 
 
 def error(graph: Graph, outcome: Outcome) -> float:
