@@ -16,7 +16,7 @@ counts: dict[str, int] = {}  # how often each operator fell back in this process
 def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Runs an operator on host copies of its tensors; writes back what it changes, uploads what it returns.
 
-    Each input costs one wait of the host. Watchers see one span, `fallback of aten::x`, that holds all of it.
+    Each input costs one wait of the host. Observers see one span, `fallback of aten::x`, that holds all of it.
     """
     name = _name(op._schema.name)
     if any(r.alias_info is not None and not r.alias_info.is_write for r in op._schema.returns):
@@ -26,8 +26,6 @@ def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     result = _run(op, name, args, kwargs)
     for observer in queue.observers:
         observer(name, start, True, args, kwargs, result)
-    for watcher in queue.watchers:
-        watcher(name, start, monotonic_ns(), True)
     return result
 
 

@@ -98,7 +98,7 @@ def _sized(target: torch._ops.OpOverload, kernel: Kernel) -> Kernel:
 
 
 def watched(name: str, kernel: Kernel) -> Kernel:
-    """The kernel, told to the queue's watchers and observers, with the CPU behind it."""
+    """The kernel, told to the queue's observers, with the CPU behind it."""
     target = overload(name)
     label = "aten::" + name.partition(".")[0]
     infers_shape = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
@@ -106,20 +106,14 @@ def watched(name: str, kernel: Kernel) -> Kernel:
         kernel = _sized(target, kernel)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not (queue.watchers or queue.observers):
-            try:
-                return kernel(*args, **kwargs)
-            except NotNative:
-                return fallback.on_cpu(target, *args, **kwargs)
-        start = monotonic_ns()
+        start = monotonic_ns() if queue.observers else 0
         try:
             result = kernel(*args, **kwargs)
         except NotNative:
             return fallback.on_cpu(target, *args, **kwargs)
-        for observer in queue.observers:
-            observer(label, start, False, args, kwargs, result)
-        for watcher in queue.watchers:
-            watcher(label, start, monotonic_ns(), False)
+        if start:
+            for observer in queue.observers:
+                observer(label, start, False, args, kwargs, result)
         return result
 
     return run

@@ -15,15 +15,12 @@ import pyopencl as cl
 
 from syncscope.kernels.device import context
 
-Watcher = Callable[[str, int, int, bool], None]
 Observer = Callable[[str, int, bool, tuple[Any, ...], dict[str, Any], Any], None]
 Reader = Callable[[str, int, int, int], None]
 
-# After every operator that the device ran: its name, host start and end (ns of time.monotonic_ns), and whether it fell back
-# to the CPU; on the thread that ran it. Operators called by an operator report too, and nest in time.
-watchers: list[Watcher] = []
-# The same for those who are in a hurry: called first, at the operator's end, without an end, and with its arguments and result:
-# to look at, not to keep, or their memory would stay.
+# At the end of every operator that the device ran, on the thread that ran it: its name, its start (ns of time.monotonic_ns),
+# whether it fell back to the CPU, arguments and result: to look at, not to keep, or their memory would stay. The end is the
+# observer's to take. Operators called by an operator report too, and nest in time.
 observers: list[Observer] = []
 # After every wait of the host for bytes: the operator that read, the bytes, host start and end.
 readers: list[Reader] = []

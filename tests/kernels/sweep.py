@@ -1,6 +1,6 @@
 """PyTorch's own samples of every native operator, run on the device and on the CPU: `python tests/kernels/sweep.py` counts.
 
-Which samples belong to an operator is seen, not declared: the queue's watchers say which operators ran natively. So the
+Which samples belong to an operator is seen, not declared: the queue's observers say which operators ran natively. So the
 table below only says which of PyTorch's sample sets to run, and an operator that none of them reaches fails the test.
 """
 
@@ -170,11 +170,11 @@ def check(info: OpInfo, sample: SampleInput, count: Count) -> None:
 def sweep(info: OpInfo, dtype: torch.dtype, count: Count) -> None:
     """Every chosen sample of a set; raises with the first that differs."""
 
-    def seen(operator: str, start: int, end: int, fallback: bool) -> None:
+    def seen(operator: str, start: int, fallback: bool, *_: object) -> None:
         if not fallback:
             count.native.add(operator.removeprefix("aten::"))
 
-    queue.watchers.append(seen)
+    queue.observers.append(seen)
     try:
         for i, sample in enumerate(samples(info, dtype)):
             try:
@@ -183,7 +183,7 @@ def sweep(info: OpInfo, dtype: torch.dtype, count: Count) -> None:
                 raise AssertionError(f"{name(info)}, {dtype}, sample {i}: {error}") from error
         count.sets += 1
     finally:
-        queue.watchers.remove(seen)
+        queue.observers.remove(seen)
 
 
 def main() -> int:

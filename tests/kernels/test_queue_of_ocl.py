@@ -15,12 +15,12 @@ from syncscope.kernels import device, memory, queue
 def spans():
     seen = []
 
-    def watcher(name, start, end, fallback):
-        seen.append((name, start, end, fallback, threading.get_ident()))
+    def observer(name, start, fallback, args, kwargs, result):
+        seen.append((name, start, monotonic_ns(), fallback, threading.get_ident()))
 
-    queue.watchers.append(watcher)
+    queue.observers.append(observer)
     yield seen
-    queue.watchers.remove(watcher)
+    queue.observers.remove(observer)
 
 
 def test_a_long_kernel_is_enqueued_at_once_and_item_waits_for_its_end():
@@ -70,7 +70,7 @@ def test_a_non_blocking_read_is_there_after_synchronize():
     assert host.tolist() == list(range(10))
 
 
-def test_watchers_see_operators_in_time_and_the_fallback_as_one_span(spans):
+def test_observers_see_operators_in_time_and_the_fallback_as_one_span(spans):
     x = torch.rand(4, 4, device="ocl")
     del spans[:]
     torch.linalg.inv(x @ x)

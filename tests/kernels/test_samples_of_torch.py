@@ -33,13 +33,13 @@ def ran():
     """Names of the operators that ran natively."""
     seen = set()
 
-    def see(operator, start, end, fallback):
+    def see(operator, start, fallback, *_):
         assert not fallback, operator
         seen.add(operator.removeprefix("aten::"))
 
-    queue.watchers.append(see)
+    queue.observers.append(see)
     yield seen
-    queue.watchers.remove(see)
+    queue.observers.remove(see)
 
 
 @pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU])

@@ -12,10 +12,10 @@ from syncscope.kernels import queue
 def watched():
     """(operators, fallbacks, reads) of a test."""
     operators, fallbacks, reads = [], [], []
-    queue.watchers.append(lambda name, start, end, fell: (fallbacks if fell else operators).append(name))
+    queue.observers.append(lambda name, start, fell, *_: (fallbacks if fell else operators).append(name))
     queue.readers.append(lambda name, size, start, end: reads.append(name))
     yield operators, fallbacks, reads
-    queue.watchers.pop()
+    queue.observers.pop()
     queue.readers.pop()
 
 
