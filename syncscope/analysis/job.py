@@ -62,7 +62,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> Job:
     members = _lines(ranks)
     value = _JobValue(together, list(members.values()))
     meets = together.meets()
-    trusted = value.error <= GATE
+    doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
+    trusted = value.error <= GATE and not doubtful
     count = len(members)
     found: list[Price | None] = [None] * count
     saving: float | None = None
@@ -99,7 +100,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> Job:
         saving=saving,
         fidelity=value.error,
         plan=tuple(position[i] for i in plan),
-        verdict=_verdict(value.step, saving, value.error, rows, meets),
+        verdict=_verdict(value.step, saving, value.error, doubtful, rows, meets),
         notes=together.notes,
     )
 
@@ -173,7 +174,12 @@ def _line(key: Key, members: list[tuple[int, int]], ranks: Sequence[Rank], steps
 
 
 def _verdict(
-    step: float, saving: float | None, error: float, rows: tuple[RankLine, ...], meets: tuple[Meet, ...]
+    step: float,
+    saving: float | None,
+    error: float,
+    doubtful: Sequence[Rank],
+    rows: tuple[RankLine, ...],
+    meets: tuple[Meet, ...],
 ) -> str:
     slow = max(rows, key=lambda row: row.imposed)
     told = ""
@@ -182,6 +188,10 @@ def _verdict(
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
             f"{_ms(slow.imposed)} in sum, mostly by {slow.cause}."
         )
+    if saving is None and doubtful:
+        worst = max(doubtful, key=lambda rank: rank.error or 0.0)
+        others = f" (and of {len(doubtful) - 1} more)" if len(doubtful) > 1 else ""
+        return f"No prices: {worst.error:.0%} of a step of rank {worst.number}{others} is for no recorded reason.{told}"
     if saving is None:
         return f"No prices: the joint replay ends {error:.1%} away from the recording.{told}"
     blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)

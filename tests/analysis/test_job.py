@@ -130,6 +130,14 @@ def test_eight_real_ranks(shared):
     assert sum(rank.symptom for rank in found.ranks) > 0.9 * sum(rank.blocked for rank in found.ranks)
 
 
+def test_ranks_of_which_events_are_missing_are_not_priced(shared):
+    files = sorted((shared / "traces" / "multirank_sampled128").glob("*.json.gz"))
+    found = job([rank_of(kineto.read(file), name=file.name) for file in files])
+    assert found.saving is None
+    assert found.verdict.startswith("No prices: 32% of a step of rank 0 (and of 1 more)")
+    assert all(line.price is None for line in found.lines)
+
+
 def test_512_ranks_with_shifted_clocks(shared):
     real = dlrm(shared)
     random = np.random.default_rng(0)
