@@ -48,11 +48,12 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--reason", default="", metavar="TEXT", help="With --add-allow: why.")
 @click.option("--baseline", metavar="FILE", help="Report only what this file does not hold.")
 @click.option("--write-baseline", metavar="FILE", help="Write the findings to a baseline, and report none.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--format", "--output-format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to the terminal.")
 @click.option("--trace", metavar="FILE", help="Order by what a recording says each costs; hide what is worth nothing.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule instead of listing.")
+@click.option("-q", "--quiet", is_flag=True, help="The findings and nothing else: no counts, no hints.")
 @click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes. Default: as many as CPUs.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
@@ -210,7 +211,7 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         from syncscope import discover, exporters
 
         output.write(discover.load(exporters, said["form"]).export(linted.report()))
-    if said["form"] == "text" or said["diff"] or said["statistics"]:
+    if (said["form"] == "text" or said["diff"] or said["statistics"]) and not said["quiet"]:
         for line in linted.summary(fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
             click.echo(line, err=True)
     worst = complain(linted)

@@ -38,7 +38,7 @@ def command(files: tuple[str, ...], tables: Path | None, format_: str) -> int:
     """
     from syncscope.cli._traces import traces
 
-    if len(files) == 1 and (Path(files[0]) / "graph").is_dir():
+    if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
         from syncscope.analysis import fleet
         from syncscope.analysis.job import job
 
@@ -59,7 +59,13 @@ def show_job(paths: Sequence[str], tables: Path | None = None, format_: str = "t
     from syncscope.analysis.job import job
     from syncscope.analysis.rank import Rank
 
-    parts = list(fleet.mapped(kineto.read, paths, folder=None if tables is None else str(tables)))
+    try:
+        if tables is not None:
+            tables.mkdir(parents=True, exist_ok=True)
+        parts = list(fleet.mapped(kineto.read, paths, folder=None if tables is None else str(tables)))
+    except OSError as error:
+        said = f"{error.filename or tables} cannot be written: {error.strerror}"
+        raise UserError(said, "choose another folder with --tables") from None
     problems = [part for part in parts if isinstance(part, UserError)]
     ranks = [part for part in parts if isinstance(part, Rank)]
     if len(problems) == len(parts):

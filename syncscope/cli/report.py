@@ -194,7 +194,11 @@ def show(report: Report, exporter: ModuleType, name: str) -> None:
 def keep(report: Report, exporter: ModuleType, out: Path) -> None:
     """Write it, so that there is the old file or the whole new one, and say what was written."""
     if hasattr(exporter, "write"):
-        written = exporter.write(report, out)
+        try:
+            written = exporter.write(report, out)
+        except OSError as error:
+            said = f"{out} cannot be written: {error.strerror or error}"
+            raise UserError(said, "choose another place with -o") from None
         click.echo("".join(f"wrote {file}\n" for file in written) + exporter.how_to_open(out), err=True)
         return
     text = exporter.export(report)

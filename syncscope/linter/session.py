@@ -34,6 +34,7 @@ class Linted:
     presented: list[Found] = field(default_factory=list)
     known: int = 0  # findings that the baseline holds
     is_stdin: bool = False
+    unwritten: set[str] = field(default_factory=set)  # files whose fixes could not be written
 
     @property
     def written(self) -> bytes:
@@ -87,6 +88,7 @@ class Linted:
             write(path, raw, before)
         except UserError as error:
             self.problems.append(str(error))
+            self.unwritten.add(path)
             return False
         return True
 
@@ -116,7 +118,8 @@ class Linted:
 
     def summary(self, *, fixed: bool, unsafe: bool, dry: bool) -> Iterator[str]:
         """What was found, what can be mended and how, what is hidden and how to see it."""
-        applied = [f for one in self.done if one.mended for f in one.mended.applied]
+        made = [one.mended for one in self.done if one.mended and one.checked.path not in self.unwritten]
+        applied = [f for one in made for f in one.applied]
         if fixed:
             yield f"{'would make' if dry else 'made'} {plural(len(applied), 'fix', 'fixes')}"
             yield from (why for one in self.done if one.mended for why in one.mended.refused)

@@ -57,6 +57,20 @@ def test_a_mistake_is_told_with_what_to_do(folder, args, words):  # noqa: F811
     assert words in said(*args)
 
 
+@pytest.mark.parametrize(
+    "args",
+    [("ranks", "--tables", "/proc/nowhere"), ("report", "--format", "tensorboard", "-o", "/proc/nowhere")],
+    ids=str,
+)
+def test_a_folder_that_cannot_be_written_is_said(folder, args):  # noqa: F811
+    done = subprocess.run(
+        [sys.executable, "-m", "syncscope", *args, "run.pt.trace.json.gz"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "/proc/nowhere cannot be written: " in done.stderr
+    assert " hint: choose another " in done.stderr
+
+
 def test_limits_below_zero_are_refused(folder):  # noqa: F811
     result = CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "--max-reads-per-step", "-1"])
     assert result.exit_code == 2

@@ -6,6 +6,8 @@ import stat
 import pytest
 from linter.conftest import MASKS, READS
 
+from syncscope.errors import UserError
+
 FIXED = MASKS.replace(
     "    background = torch.nonzero(target == 9, as_tuple=True)\n    target[background] = -1\n",
     "    target.masked_fill_(target == 9, -1)\n",
@@ -234,3 +236,16 @@ def test_a_file_that_changed_meanwhile_is_left_alone(door, monkeypatch):
     assert path.read_text() == READS
     assert "it changed while it was linted" in ran.err
     assert ran.code == 2
+
+
+def test_fixes_that_could_not_be_written_are_not_counted(door, monkeypatch):
+    def write(path, raw, before=None):
+        raise UserError(f"{path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr("syncscope.linter.session.write", write)
+    path = door.write("loss.py", MASKS)
+    ran = door("lint", "--fix")
+    assert ran.code == 2
+    assert "made 0 fixes" in ran.err
+    assert "loss.py: cannot be written" in ran.err
+    assert path.read_text() == MASKS

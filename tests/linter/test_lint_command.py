@@ -175,3 +175,11 @@ def test_the_command_itself_exits_as_promised_and_imports_no_torch_and_no_libcst
     door.write("clean.py", CLEAN)
     run = subprocess.run([sys.executable, "-c", code, "lint", "clean.py"], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "0 []"
+
+
+def test_quiet_is_the_findings_alone_and_ruffs_word_for_the_format_is_known(door):
+    door.write("train.py", READS)
+    ran = door("lint", "-q")
+    assert ran.lines == [("train.py", 11, "host-read")]
+    assert ran.err == ""
+    assert json.loads(door("lint", "--output-format", "json").out)[0]["rule"] == "host-read"
