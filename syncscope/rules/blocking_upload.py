@@ -22,7 +22,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 FAMILY = Family.COPY
 SEVERITY = Severity.NOTE
 OPS = ("to_device",)
-SEEN_AS = ("aten::_to_copy", "aten::copy_")
+SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
 EXAMPLES = (
     Example(
         """
@@ -103,7 +103,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if (
         not isinstance(call, ast.Call)
         or not isinstance(call.func, ast.Attribute)
-        or call.func.attr not in ("to", "cuda")
+        or call.func.attr not in ("to", "cuda", "copy_")
     ):
         return None
     if any(k.arg in ("non_blocking", "copy", None) for k in call.keywords) or len(call.args) > 1:

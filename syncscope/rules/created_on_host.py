@@ -21,7 +21,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
 OPS = ("created_on_host",)
-SEEN_AS = ("aten::_to_copy", "aten::copy_")
+SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
 SAME = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.empty"}
 CLOSE = {"torch.arange", "torch.linspace", "torch.logspace"}
 DRAWN = {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.normal"}

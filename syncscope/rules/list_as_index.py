@@ -22,7 +22,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 FAMILY = Family.COPY
 SEVERITY = Severity.NOTE
 OPS = ("index_list",)
-SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::index")
+SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::index", "aten::to")
 FEW = 8  # rows: more are slower to take one by one
 EXAMPLES = (
     Example(

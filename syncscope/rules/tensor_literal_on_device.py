@@ -1,9 +1,9 @@
-"""`torch.tensor(value, device=device)`: a Python value copied to the device.
+"""`torch.tensor(value, device=device)`, `x.new_tensor(value)`: a Python value copied to the device.
 
 Why it waits
 ------------
 The value is written to the host's memory first and copied from there, and the host waits for the copy, which comes after
-everything that was asked for before. `torch.full` gives the number with the kernel instead.
+everything that was asked for before. `torch.full` and `x.new_full` give the number with the kernel instead.
 
 Fix safety
 ----------
@@ -22,7 +22,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
 OPS = ("tensor_literal",)
-SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh")
+SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
 EXAMPLES = (
     Example(
         """
@@ -92,6 +92,24 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: float[n]; epoch: count",
     ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            floor = x.new_tensor(0.25)  # !
+            return torch.maximum(x, floor) + y.new_tensor(-2, dtype=torch.float64) + torch.as_tensor(3, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            floor = x.new_full((), 0.25)
+            return torch.maximum(x, floor) + y.new_full((), -2, dtype=torch.float64) + torch.full((), 3, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[n]; y: int[n]",
+    ),
 )
 
 
@@ -101,11 +119,15 @@ def message(site: Site, view: View) -> str | None:
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     call = site.node
-    if not isinstance(call, ast.Call) or function.dotted(call.func) != "torch.tensor" or len(call.args) != 1:
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
         return None
     if any(k.arg not in ("device", "dtype", "requires_grad") for k in call.keywords):
         return None
     value = call.args[0]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
+        return new_full(call, call.func.value, value, site, function)
+    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor"):
+        return None
     written = function.constant(value)
     plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
     fits_all = written is not None and abs(written) < 128  # what overflows a dtype is reported in other words
@@ -128,6 +150,24 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if written is not None:
         return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
     return draft.fix(title, Safety.UNSAFE, "a numpy number gets torch's default dtype, not its own")
+
+
+def new_full(call: ast.Call, base: ast.expr, value: ast.expr, site: Site, function: Function) -> Fix | None:
+    """`x.new_tensor(0.0)`: its dtype and device are those of `x`, as are those of `x.new_full`."""
+    written = function.constant(value)
+    plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+    if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(value, function):
+        return None
+    draft = function.draft()
+    parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    more = "".join(f", {name}={{{name}}}" for name in parts)
+    draft.replace(call, f"{{x}}.new_full((), {{value}}{more})", x=base, value=value, **parts)
+    title = "fill a tensor on the device"
+    if plain or (written is not None and abs(written) < 128):
+        return draft.fix(title, Safety.SAFE)
+    if written is not None or special(value, function):
+        return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
+    return draft.fix(title, Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise")
 
 
 def special(value: ast.expr, function: Function) -> bool:

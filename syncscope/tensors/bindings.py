@@ -23,6 +23,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Frame, dotted, evaluate
+from syncscope.tensors.host_values import copied_in, number_written
 from syncscope.tensors.indexing import index
 from syncscope.tensors.operators import binary
 from syncscope.tensors.scope import Instance
@@ -81,15 +82,17 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
     if base.kind is SEQUENCE or base is UNKNOWN or base.kind is OTHER:
         remember(frame, target, base, fact)
     mask, node, _ = index(frame, target, base)
-    single = (fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0)) and not _gathers(frame, target, node)
-    if base.kind is not ARRAY and mask is not None and not single:
-        # a Python number lowers to masked_fill, and a 0-dimensional tensor on the device is filled in the same way
+    number = fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0 and fact.device is HOST)
+    if base.kind is not ARRAY and mask is not None and not (number and not _gathers(frame, target, node)):
+        # a number of the host lowers to masked_fill; one that is on the device does not
         sure = 3 if fact.kind in (TENSOR, SCALAR) else 1
         if base.kind is not TENSOR:
             sure = min(sure, 2)
         frame.emit("mask_write", target, node, mask, min(sure, base.sure if base.kind is TENSOR else sure))
-    if value is not None and fact.kind is TENSOR and base.kind is TENSOR and base.device is HOST:
-        frame.emit("cpu", value, value, fact, 2)  # into a tensor on the host
+    if mask is None:
+        number_written(frame, target, base, fact, value)
+    if value is not None:
+        copied_in(frame, value, value, base, fact, number=True)
 
 
 def _gathers(frame: Frame, target: ast.Subscript, mask: ast.expr | None) -> bool:

@@ -215,6 +215,15 @@ def external(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], keywor
         held = next((a for a in args if a.kind is TENSOR), tensor(sure=2, why=node))
         frame.emit("nms", node, node.args[0] if node.args else None, held)
         return tensor(INT, held.device, 3, node, shape=DYNAMIC, ndim=1)
+    if root == "torchvision" and word in ("remove_small_boxes",) and args:
+        frame.emit("nms", node, node.args[0], args[0] if args[0].kind is TENSOR else tensor(sure=2, why=node))
+        return tensor(INT, args[0].device, 3, node, shape=DYNAMIC, ndim=1)
+    if dotted == "torchvision.transforms.functional.normalize" and args and args[0].kind is TENSOR:
+        frame.emit("library_read", node, node.args[0], args[0])
+        return args[0]
+    if dotted in ("pickle.dumps", "pickle.dump") and args and args[0].kind is TENSOR:
+        frame.emit("cpu", node, node.args[0], args[0])
+        return UNKNOWN
     if word in ("rearrange", "repeat", "reduce") and "einops" in dotted and args:
         return args[0]
     if word in LOGGERS or (word == "log" and root in ("wandb", "mlflow", "swanlab", "comet_ml")):

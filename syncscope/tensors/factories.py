@@ -59,7 +59,7 @@ def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords:
         if first.kind is SEQUENCE and held is not None and first.kind is not TENSOR:
             frame.emit("item", node, node.args[0], held, 2)
         elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
-            sure = 3 if first.kind in (SCALAR, SEQUENCE) and word == "tensor" else 1
+            sure = 3 if first.kind is SCALAR or (first.kind is SEQUENCE and word == "tensor") else 1
             sure = min(sure, 3 if device is DEVICE else 2 if keywords["device"].ref == "torch.device" else 1)
             made = tensor(device=device, sure=sure, why=node)
             frame.emit("tensor_literal", node, node.args[0] if node.args else None, made)
@@ -91,6 +91,12 @@ def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords:
     elif word.endswith("Tensor") and args and not given:
         device = HOST
     sized = scalar_slots(frame, node, f"torch.{word}", args, keywords, 0)
+    if word in ("linspace", "logspace"):  # as a tensor an end is read: its schema tells of tensors and numbers
+        ends = [*zip(node.args[:2], args[:2], strict=True)]
+        ends += [(k.value, keywords[k.arg]) for k in node.keywords if k.arg in ("start", "end")]
+        for at, fact in ends:
+            if fact.kind is TENSOR:
+                frame.emit("scalar_slot", node, at, fact)
     ndim = None
     if word in ("arange", "linspace", "randperm", "logspace", "range"):
         ndim = 1

@@ -12,8 +12,10 @@ from syncscope.tensors.facts import (
     BATCH,
     BOOL,
     COMPARED,
+    DEVICE,
     DYNAMIC,
     FLOAT,
+    HOST,
     INT,
     MODULE,
     NONE,
@@ -127,6 +129,9 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             continue
         fact = evaluate(frame, part)
         if fact.kind is TENSOR:
+            if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
+                # Two tensors of one program most often live in one place: this one makes the other doubtful.
+                frame.emit("index_host", node, part, base, 3 if base.device is DEVICE and fact.ndim else 1)
             like = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
             if like == 3 and fact.sure == 1 and frame.alone:
                 fact = fact.but(sure=2)  # a guess that was compared, then used as an index: it was an array

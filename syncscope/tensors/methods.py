@@ -35,6 +35,8 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor, on_host_here
+from syncscope.tensors.hidden_reads import INSIDE, read_inside
+from syncscope.tensors.host_values import chosen_from_host, copied_in
 from syncscope.tensors.results import (
     device_named,
     dimensions,
@@ -101,6 +103,12 @@ def tensor_method(
         return UNKNOWN
     back = signature.back
     scalar_slots(frame, node, word, args, keywords, 1)
+    if word in INSIDE:
+        read_inside(frame, node, word, owner, args, keywords, 1)
+    elif word == "copy_" and args and not flag(node, "non_blocking"):
+        copied_in(frame, node, node.args[0], owner, args[0])
+    elif word == "where" and len(args) == 2:
+        chosen_from_host(frame, node, args[0], [(node.args[1], args[1]), (node.args[1], owner)])
     if word in LINALG_CHECKED_METHODS:
         frame.emit("linalg_check", node, receiver, owner, 2)
     device = owner.device

@@ -163,7 +163,14 @@ def object_method(
         return UNKNOWN
     if text.startswith("torch.optim."):
         frame.work = True
+        if word == "step" and text == "torch.optim.LBFGS()":  # its line search compares losses on the host
+            frame.emit("library_read", node, node.func, tensor(sure=3, why=node))
         return UNKNOWN
+    if text == "torch.cuda.Stream()":
+        if word == "synchronize":
+            frame.work = False
+            frame.emit("synchronize", node, None, tensor(sure=3, why=node))
+        return NONE if word in ("synchronize", "wait_stream", "wait_event", "wait") else UNKNOWN
     if text == "torch.amp.GradScaler()":
         if word == "step":
             frame.emit("grad_scaler", node, node.func, tensor(sure=3, why=node))

@@ -60,6 +60,10 @@ OPS: dict[str, str] = {
     "tensor_literal": "torch.tensor(value, device=device)",
     "created_on_host": "made on the host, then moved",
     "index_list": "a list or numpy index into a device tensor",
+    "index_host": "a tensor of the host as an index into a device tensor",
+    "number_write": "x[i] = number, at integer positions or at one element",
+    "where_host": "a number of the host that is a tensor, as a choice of torch.where",
+    "distribution_number": "a Python number beside a device tensor as parameters of a distribution",
     # library: waits inside a library call
     "distribution_validate": "a distribution that checks its arguments",
     "grad_scaler": "GradScaler reads whether there was an overflow",
@@ -71,6 +75,7 @@ OPS: dict[str, str] = {
     "transformer_mask": "TransformerEncoder looks into its mask",
     "ctc_loss": "ctc_loss needs the lengths on the host",
     "tensor_check": "torch._check_tensor_all",
+    "library_read": "a function that reads a value to check it or to size its result",
     # explicit
     "synchronize": "waits for everything",
     "empty_cache": "gives memory back, waits for everything",
@@ -211,10 +216,11 @@ LINALG_CHECKED = _words(
     """torch.linalg.inv torch.linalg.solve torch.linalg.cholesky torch.inverse torch.cholesky torch.linalg.eigh
     torch.linalg.eigvalsh torch.linalg.svd torch.linalg.svdvals torch.linalg.eig torch.linalg.eigvals torch.svd
     torch.linalg.lu_factor torch.linalg.ldl_factor torch.linalg.pinv torch.linalg.matrix_rank torch.linalg.lstsq
-    torch.linalg.tensorinv torch.linalg.tensorsolve torch.linalg.cond torch.pinverse"""
+    torch.linalg.tensorinv torch.linalg.tensorsolve torch.linalg.cond torch.pinverse torch.linalg.matrix_exp
+    torch.matrix_exp"""
 )
 
-LINALG_CHECKED_METHODS = _words("inverse pinverse")
+LINALG_CHECKED_METHODS = _words("inverse pinverse matrix_exp cholesky svd")
 
 # Without a kernel on the OpenCL backends: what is LAPACK or FFT on the CPU, and these. Asked for with `--backend ocl`.
 _OCL_NATIVE = _words("norm vector_norm matrix_norm matmul multi_dot cross vecdot diagonal")

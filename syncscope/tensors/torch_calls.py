@@ -33,6 +33,8 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor
+from syncscope.tensors.hidden_reads import INSIDE, read_inside
+from syncscope.tensors.host_values import numbers_broadcast
 from syncscope.tensors.methods import tensor_method
 from syncscope.tensors.results import (
     dimensions,
@@ -58,6 +60,8 @@ from syncscope.tensors.signatures import function as signature_of
 from syncscope.tensors.torch_functions import TORCH
 
 NOTHING_KNOWN = UNKNOWN.kind
+ACCELERATORS = frozenset(f"torch.{name}" for name in ("cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"))
+FACTORED = frozenset(["LowRankMultivariateNormal", "MultivariateNormal", "Wishart"])  # by Cholesky when they are made
 Keywords = dict[str | None, Fact]
 
 
@@ -128,6 +132,8 @@ def operation(
             "linalg_check", node, nodes[0] if nodes else None, held or tensor(device=device, sure=2, why=node), 2
         )
     scalar_slots(frame, node, dotted, args, keywords, 0)
+    if word in INSIDE:
+        read_inside(frame, node, dotted, held or tensor(device=device, sure=2, why=node), args, keywords, 0)
     dtype = dtype_given(keywords)
     if dtype is ANY_DTYPE:
         dtype = DTYPE_OF.get(word) or (held.dtype if held is not None else ANY_DTYPE)
@@ -227,6 +233,9 @@ def torch_thing(
             )
             if held is not None and not off and not word.endswith("Transform"):
                 frame.emit("distribution_validate", node, node.args[0] if node.args else node.keywords[0].value, held)
+            numbers_broadcast(frame, node, word, args, keywords)
+            if held is not None and word in FACTORED and "scale_tril" not in keywords:
+                frame.emit("linalg_check", node, node.args[0] if node.args else node.keywords[0].value, held, 2)
             device = (
                 held.device
                 if held is not None
@@ -248,18 +257,12 @@ def torch_thing(
         return Fact(OTHER, sure=3, ref="torch.utils.data.DataLoader()")
     if word == "device" and dotted == "torch.device":
         return THING
-    if word == "synchronize" and head in (
-        "torch.cuda",
-        "torch.xpu",
-        "torch.mps",
-        "torch.accelerator",
-        "torch.ocl",
-        "torch.npu",
-        "torch.hpu",
-    ):
+    if word == "synchronize" and head in ACCELERATORS:
         frame.work = False
         frame.emit("synchronize", node, None, tensor(sure=3, why=node))
         return NONE
+    if word in ("current_stream", "default_stream", "Stream", "Event", "ExternalStream") and head in ACCELERATORS:
+        return Fact(OTHER, sure=3, ref="torch.cuda.Stream()")
     if word == "empty_cache":
         frame.emit("empty_cache", node, None, tensor(sure=3, why=node))
         return NONE
@@ -296,6 +299,9 @@ def torch_thing(
     if dotted.startswith("torch.autograd.functional."):
         return tensor(sure=2, why=node)
     if dotted.startswith(("torch.sparse.", "torch.nested.")):
-        held = next((f for f in args if f.kind is TENSOR), None)
+        held = next((found for found in map(holds_tensor, args) if found is not None), None)
+        layout = keywords.get("layout", UNKNOWN).ref
+        if word in ("nested_tensor", "as_nested_tensor") and layout == "torch.jagged" and held is not None:
+            frame.emit("library_read", node, node.args[0], held)  # a list of lengths is copied to the device
         return tensor(sure=2, why=node, source=held)
     return UNKNOWN

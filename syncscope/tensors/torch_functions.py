@@ -29,6 +29,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor
+from syncscope.tensors.host_values import chosen_from_host
 from syncscope.tensors.results import (
     device_named,
     nonzero_result,
@@ -64,6 +65,8 @@ def _nonzero(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords)
 
 def _where(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
     if len(node.args) + len(node.keywords) != 1 or any(isinstance(a, ast.Starred) for a in node.args):
+        if len(args) == 3:
+            chosen_from_host(frame, node, args[0], [*zip(node.args[1:], args[1:], strict=True)])
         return None
     held = subject(args, keywords, 3, node)
     frame.emit("where", node, operand_of(node), held, 3)
@@ -131,9 +134,26 @@ def _ctc(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> 
         for f in (*args[2:4], keywords.get("input_lengths", UNKNOWN), keywords.get("target_lengths", UNKNOWN))
         if f.kind is TENSOR
     ]
-    if lengths:
-        frame.emit("ctc_loss", node, node.args[2] if len(node.args) > 2 else None, lengths[0], 2)
+    read = next((f for f in lengths if f.device is not HOST), None)
+    scores = holds_tensor(args[0]) if args else None
+    if read is not None:
+        frame.emit("ctc_loss", node, node.args[2] if len(node.args) > 2 else None, read, 2)
+    elif scores is not None and (len(args) < 2 or args[1].device is not HOST):
+        frame.emit("library_read", node, operand_of(node), scores, 2)  # lengths and offsets are copied to the device
     return None
+
+
+def _sparse_coo(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    """Without a size, the largest indices are asked for."""
+    if len(args) < 3 and "size" not in keywords and not any(isinstance(a, ast.Starred) for a in node.args):
+        frame.emit("sparse", node, operand_of(node), subject(args, keywords, 2, node), 2)
+    return None
+
+
+def _save(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+    if args and args[0].kind is TENSOR:
+        frame.emit("cpu", node, node.args[0], args[0])
+    return NONE
 
 
 def _size_object(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
@@ -199,6 +219,8 @@ TORCH: dict[str, Special] = {
     "load": lambda *_: UNKNOWN,
     "multinomial": _multinomial,
     "ctc_loss": _ctc,
+    "save": _save,
+    "sparse_coo_tensor": _sparse_coo,
     "Size": _size_object,
     "_check_tensor_all": _checked,
     "_check_tensor_all_with": _checked,

@@ -52,6 +52,7 @@ def test_every_wait_is_found() -> None:
     found = [(f.place.line, f.rule) for f in findings(WRITTEN)]
     assert found == [
         (10, "nonzero"),
+        (11, "number-at-positions"),
         (12, "unique"),
         (15, "boolean-mask-read"),
         (16, "boolean-mask-read"),

@@ -132,7 +132,7 @@ def test_every_way_of_waiting_is_seen(statement: str, op: str) -> None:
         "y = torch.linspace(0, 1, 5)[2].item()",
         "y = int(torch.tensor([1, 2]).sum())",
         "y = x.to('cpu', non_blocking=True)",
-        "torch.distributions.Normal(x, 1.0, validate_args=False)",
+        "torch.distributions.Normal(x, y, validate_args=False)",
         "torch.distributions.Normal(0.0, 1.0)",
         "nn.utils.clip_grad_norm_(x, 1.0)",
         "raise ValueError(f'bad {x}')",

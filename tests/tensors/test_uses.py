@@ -78,7 +78,7 @@ CASES = {
         def offset(scores: torch.Tensor, target: torch.Tensor, classes: torch.Tensor):
             made = torch.zeros_like(scores)
             made[target == 0] = 1.0
-            made[target == 0] = scores.min().abs() + 10
+            made[target == 0] = scores.min().abs() + 10  # waits: mask_write
             made[target == 0, classes] = 1.0  # waits: mask_write
             return made
     """,
@@ -101,7 +101,7 @@ CASES = {
             import torch.distributions as distributions
 
         def forward(x: torch.Tensor):
-            return distributions.Normal(x, 1.0)  # waits: distribution_validate
+            return distributions.Normal(x, x.exp())  # waits: distribution_validate
     """,
     "positions, not a mask": """
         def batched_nms(boxes: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

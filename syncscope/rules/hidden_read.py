@@ -1,0 +1,88 @@
+"""A function that reads or copies a value on its own: `torch.histc(x)`, `x.cov()`, `torch.istft`, `LBFGS.step`.
+
+Why it waits
+------------
+The call looks like any other, but inside it the host needs a value of the device, and waits until it is computed: `histc` the
+smallest and the largest element for its range, `cov` and `corrcoef` whether there are enough observations, `istft` whether its
+windows cover the signal, `LBFGS.step` each loss of its line search. Or it makes a tensor of the device from a list of the
+host and waits for the copy: a nested tensor with `layout=torch.jagged` from its lengths, `ctc_loss` from lengths of the host,
+torchvision's `normalize` from mean and deviation. Measured on CUDA, torch 2.11.
+
+What to do
+----------
+- `torch.histc(x, bins, low, high)` with a range that is known does not ask for it.
+- `x.cov()` of rows: `d = x - x.mean(dim=1, keepdim=True)` and `d @ d.mT / (x.shape[1] - 1)` ask nothing.
+- `normalize`: `(x - mean) / std` with buffers of the shape `[3, 1, 1]`; `LBFGS` reads by design, `Adam` does not.
+- `istft`, jagged nested tensors, `ctc_loss`: once for a batch, where the step reads something anyway.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Site
+from syncscope.rules import Example, Family, Severity, View
+
+FAMILY = Family.LIBRARY
+SEVERITY = Severity.NOTE
+OPS = ("library_read",)
+SEEN_AS = (
+    "aten::histc",
+    "aten::cov",
+    "aten::istft",
+    "aten::_ctc_loss",
+    "aten::item",
+    "aten::_local_scalar_dense",
+    "aten::_to_copy",
+    "aten::copy_",
+)
+READ = {  # last word of the call: what it needs
+    "histc": "the smallest and the largest value: give it a range",
+    "cov": "whether there are enough observations",
+    "corrcoef": "whether there are enough observations",
+    "istft": "whether the windows cover the signal",
+    "step": "the losses of its line search",
+    "nested_tensor": "the lengths on the device, copied from the host",
+    "as_nested_tensor": "the lengths on the device, copied from the host",
+    "ctc_loss": "lengths and offsets on the device, copied from the host",
+    "normalize": "mean and deviation on the device, copied from the host",
+}
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def spread(x: torch.Tensor):
+            return torch.histc(x.sigmoid(), 16)  # !
+        """,
+        instead="""
+        import torch
+
+        def spread(x: torch.Tensor):
+            return torch.histc(x.sigmoid(), 16, 0.0, 1.0)  # the range of a sigmoid is known
+        """,
+    ),
+    Example(
+        """
+        import torch
+
+        def whitening(x: torch.Tensor):
+            return x.double().cov()  # !
+        """,
+        instead="""
+        import torch
+
+        def whitening(x: torch.Tensor):
+            x = x.double()
+            d = x - x.mean(dim=1, keepdim=True)
+            return d @ d.mT / (x.shape[1] - 1)
+        """,
+        inputs="x: finite[n + 2, m + 2]",
+    ),
+)
+
+
+def message(site: Site, view: View) -> str | None:
+    call = site.node.func if isinstance(site.node, ast.Call) else None
+    word = call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")
+    return f"{view.quote(site.node)} needs {READ.get(word, 'a value of the device')}, and waits for it"

@@ -1,0 +1,138 @@
+"""Values of the host among those of the device: CUDA copies them first, and the host waits for the copy.
+
+What waits and what does not was measured (tests/rules/cuda_waits.txt): a number that fills waits for nothing, a number that
+is put at positions, at one element, or into a distribution is copied; a tensor of the host is copied wherever it is an index,
+a choice of `torch.where` or the source of `copy_`, and is taken along as an argument of a kernel elsewhere.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import Device, Fact
+from syncscope.tensors.facts import (
+    ANY_DTYPE,
+    ARRAY,
+    BOOL,
+    DEVICE,
+    HOST,
+    NONE,
+    SCALAR,
+    SEQUENCE,
+    TENSOR,
+)
+from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.indexing import mask_like
+
+Keywords = dict[str | None, Fact]
+
+
+def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, value: ast.expr | None) -> None:
+    """`x[i] = 1.0` at integer positions and `x[0, 0] = 1.0` at one element: the number is copied to the device.
+
+    Rows and slices, `x[0] = 1.0`, are filled, and so is what a mask selects: the number is an argument of the kernel.
+    """
+    if base.kind is not TENSOR or base.device is HOST or not (fact.kind is SCALAR or _host_number(fact)):
+        return
+    found = _positions(frame, target.slice, base)
+    if found is not None:
+        frame.emit("number_write", target, value, base, min(found, _certainty(base)))
+
+
+def _host_number(fact: Fact) -> bool:
+    return fact.kind is TENSOR and fact.device is HOST and fact.ndim == 0
+
+
+def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
+    """How sure it is that an index gives positions, or one element; None where a fill writes what it selects."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    gathered: int | None = None
+    single = 0
+    whole = True  # every part takes one element of its dimension
+    for part in parts:
+        if isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, ...)):
+            whole = False
+            continue
+        fact = evaluate(frame, part)
+        if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and mask_like(part)):
+            return None
+        if fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0):
+            single += 1
+        elif fact.kind is TENSOR:
+            sure = min(fact.sure, 1 if fact.dtype is ANY_DTYPE else 3)
+            gathered = sure if gathered is None else min(gathered, sure)
+        elif fact.kind is ARRAY or (fact.kind is SEQUENCE and isinstance(part, ast.List) and part.elts):
+            gathered = 2 if gathered is None else min(gathered, 2)
+        else:
+            whole = False
+            if fact is not NONE and gathered is None and len(parts) == 1:
+                return None
+    if gathered is not None:
+        return gathered
+    if not whole:
+        return None
+    if base.ndim is None:
+        return 1 if single > 1 else None  # most often a matrix
+    return 3 if single == base.ndim else None
+
+
+def chosen_from_host(frame: Frame, node: ast.Call, condition: Fact, choices: list[tuple[ast.expr, Fact]]) -> None:
+    """`torch.where(m, x, torch.tensor(1.0))`: a number of the host that is a tensor is copied; `1.0` is not."""
+    others = [condition, *(fact for _, fact in choices)]
+    beside = next((f for f in others if f.kind is TENSOR and f.device is DEVICE), None)
+    beside = beside or next((f for f in others if f.kind is TENSOR and f.device is not HOST), None)
+    at = next((at for at, fact in choices if _host_number(fact)), None)
+    if at is not None and beside is not None:
+        frame.emit("where_host", node, at, beside, _certainty(beside))
+
+
+def copied_in(frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact, number: bool = False) -> None:
+    """`x.copy_(y)` and `x[0] = y` with tensors of two places: a blocking copy, one way or the other.
+
+    With `number`, a tensor of the host without dimensions fills, and is not copied.
+    """
+    if into.kind is not TENSOR or value.kind is not TENSOR:
+        return
+    if into.device is HOST:
+        frame.emit("cpu", node, at, value, 2)
+    elif into.device is DEVICE and value.device is HOST and not (number and value.ndim == 0):
+        frame.emit("to_device", node, at, moved(value, DEVICE), 2)
+
+
+def moved(fact: Fact, device: Device) -> Fact:
+    """The same tensor where it is copied to."""
+    return Fact(TENSOR, fact.dtype, device, fact.shape, fact.ndim, fact.sure, fact.said, source=fact.source)
+
+
+# Distributions that bring their parameters to one shape: a Python number among them becomes a tensor of the device. The number
+# is how many of the parameters that may be given are so brought; a default among them is a Python number as well.
+_BROADCAST = {
+    "Beta": 2, "Binomial": 2, "Cauchy": 2, "FisherSnedecor": 2, "Gamma": 2, "GeneralizedPareto": 3, "Gumbel": 2,
+    "InverseGamma": 2, "Kumaraswamy": 2, "Laplace": 2, "LogNormal": 2, "NegativeBinomial": 2, "Normal": 2, "Pareto": 2,
+    "StudentT": 3, "Uniform": 2, "VonMises": 2, "Weibull": 2,
+}  # fmt: skip
+_WITH_A_NUMBER = frozenset(
+    ["Chi2", "HalfCauchy", "HalfNormal", "Multinomial"]
+)  # they give one to their base themselves
+_DEFAULTS = frozenset(["Binomial", "StudentT"])
+_SWITCHES = ("validate_args",)
+
+
+def numbers_broadcast(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords: Keywords) -> None:
+    """`Normal(mean, 1.0)`: the number becomes a tensor like `mean`, with a copy that the host waits for."""
+    many = _BROADCAST.get(word, 0)
+    if not many and word not in _WITH_A_NUMBER:
+        return
+    given = [*zip(node.args, args, strict=True)]
+    given += [(k.value, keywords[k.arg]) for k in node.keywords if k.arg is not None and k.arg not in _SWITCHES]
+    beside = next((f for _, f in given if f.kind is TENSOR), None)
+    if beside is None or any(isinstance(a, ast.Starred) for a in node.args):
+        return
+    number = next((at for at, fact in given[:many] if fact.kind is SCALAR), None)
+    if number is not None or word in _WITH_A_NUMBER or (word in _DEFAULTS and len(given) < many):
+        frame.emit("distribution_number", node, number, beside, 3 if beside.device is DEVICE else 2)
+
+
+def _certainty(beside: Fact) -> int:
+    """A copy needs two places: where the tensor lives must be known, since code that runs on the host looks the same."""
+    return 3 if beside.device is DEVICE else 1
