@@ -51,7 +51,9 @@ def test_the_caller_finds_his_interpreter_as_it_was(door):
 
 def test_what_a_file_leaves_behind_is_freed_without_the_garbage_collector(door, monkeypatch):
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", os.devnull)
-    forward = "class Layer(torch.nn.Module):\n    def forward(self, x):\n        return x[x > 0], x.sum().item(), float(x[0])"
+    forward = (
+        "class Layer(torch.nn.Module):\n    def forward(self, x):\n        return x[x > 0], x.sum().item(), float(x[0])"
+    )
     door.write("layers.py", f"import torch\n\n\n{forward}\n")
     door.write("train.py", f"from layers import Layer\n{READS}{MASKS}")
     syncscope.lint(".", all=True)  # what is made once
