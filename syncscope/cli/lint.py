@@ -57,6 +57,9 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes. Default: as many as CPUs.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option(
+    "--force-exclude", is_flag=True, default=None, help="Leave out what `exclude` names even if it is named here."
+)
 @click.option("--config", metavar="FILE", help="This pyproject.toml instead of the nearest.")
 @click.option("--isolated", is_flag=True, help="No pyproject.toml at all.")
 @click.option("--stdin-filename", metavar="PATH", help="What the source on standard input (`-`) is called.")
@@ -170,6 +173,7 @@ def wanted(said: dict[str, Any]) -> Files:
         "all": said["everything"] or bool(said["trace"]) or None,
         "backend": said["backend"],
         "baseline": said["baseline"],
+        "force_exclude": said["force_exclude"],
     }
     return Files(said["paths"] or (".",), over, Configs(said["config"] or "", said["isolated"]))
 

@@ -32,6 +32,7 @@ class Config:
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
+    force_exclude: bool = False  # what is named is left out too
     rules: tuple[str, ...] = ()  # folders of the user's own rules
     min_confidence: str = "medium"
     all: bool = False

@@ -53,7 +53,8 @@ class Ignore:
 def find(
     paths: Iterable[str], config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]
 ) -> Iterator[str]:
-    """The files, each once, in the order of the paths and by name below them. What is named itself is never left out.
+    """The files, each once, in the order of the paths and by name below them. What is named itself is left out only where the
+    configuration says `force-exclude`.
 
     `config_of` gives the configuration of a folder (absolute path), `unreadable` is told of what cannot be listed: path, why.
 
@@ -65,7 +66,9 @@ def find(
         if os.path.isdir(path):
             found: Iterable[str] = walk(path, config_of, unreadable)
         else:
-            found = [path]
+            absolute = os.path.abspath(path)
+            config = config_of(os.path.dirname(absolute))
+            found = [] if config.force_exclude and excluded(absolute, False, config) else [path]
         for file in found:
             real = os.path.realpath(file)
             if real not in seen:

@@ -105,6 +105,17 @@ def test_per_file_ignores_are_patterns_of_gitignore(door):
     assert door("lint").lines == [("src/train.py", 11, "host-read")]
 
 
+def test_exclude_leaves_out_what_is_named_where_that_is_wanted(door):
+    door.write("pyproject.toml", table('exclude = ["vendored"]'))
+    for name in ("vendored/train.py", "train.py"):
+        door.write(name, READS)
+    named = ("lint", "vendored/train.py", "train.py")
+    assert len(door(*named).lines) == 2
+    assert [path for path, _, _ in door(*named, "--force-exclude").lines] == ["train.py"]
+    door.write("pyproject.toml", table('exclude = ["vendored"]\nforce-exclude = true'))
+    assert [path for path, _, _ in door(*named).lines] == ["train.py"]
+
+
 def test_exclude_leaves_out_what_is_found_but_not_what_is_named(door):
     door.write("pyproject.toml", table('exclude = ["vendored", "*_old.py"]'))
     for name in ("vendored/train.py", "train_old.py", "train.py"):
