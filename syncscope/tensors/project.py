@@ -200,7 +200,7 @@ def _from_torch(body: list[ast.stmt]) -> dict[str, ast.AST]:
 
 
 _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
-_TREES = 40  # trees that are kept for those that import the file
+_TREES = 5_000_000  # bytes of source behind the trees that are kept for those that import the file
 
 
 class Project:
@@ -210,7 +210,7 @@ class Project:
     importing file. Nothing outside is read: an installed library stays a name.
     """
 
-    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 5_000_000, alone: bool = False) -> None:
+    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 3_500_000, alone: bool = False) -> None:
         self.alone = alone  # no imports are followed
         self.roots = roots
         self.limit = limit
@@ -221,23 +221,24 @@ class Project:
         self._modules: dict[str, Module | None] = {}
         self._files: dict[str, str | None] = {}
         self._held = 0  # bytes of source behind the modules that are kept
-        self._trees: dict[str, tuple[bytes, ast.Module]] = {}
+        self._trees: dict[str, tuple[bytes, ast.Module]] = {}  # what was not asked for longest comes first
+        self._kept = 0  # bytes of source behind them
         self._packages: dict[str, tuple[str, ...]] = {}
 
     def tree(self, path: str, source: bytes) -> ast.Module | None:
         """The tree of a file that was parsed before."""
-        kept = self._trees.pop(os.path.abspath(path), None)  # and put back at the end: the oldest goes first
-        if kept is None or kept[0] != source:
-            return None
-        self._trees[os.path.abspath(path)] = kept
-        return kept[1]
+        path = os.path.normpath(path)
+        module = self._modules.get(path)
+        was, tree = (module.source, module.tree) if module is not None else self._trees.get(path, (b"", None))
+        return tree if was == source else None
 
     def keep(self, path: str, source: bytes, tree: ast.Module) -> None:
         """Remember a tree: a file is linted by itself and read for those that import it."""
         if not self.alone:
-            if len(self._trees) >= _TREES:
-                self._trees.pop(next(iter(self._trees)))
-            self._trees[os.path.abspath(path)] = (source, tree)
+            self._kept += len(source) - len(self._trees.pop(os.path.normpath(path), (b"",))[0])
+            self._trees[os.path.normpath(path)] = (source, tree)
+            while self._kept > _TREES:
+                self._kept -= len(self._trees.pop(next(iter(self._trees)))[0])
 
     def settle(self) -> None:
         """Forget the answers that depend on where the analysis of the last file came from."""
@@ -254,7 +255,6 @@ class Project:
                 if module is not None:
                     module.release()
             self._modules.clear()
-            self._trees.clear()
             self._held = 0
         self.cut = set()
 
@@ -310,6 +310,8 @@ class Project:
                     self._held += len(source)
             except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
                 pass  # an import that cannot be read tells nothing; linting that file itself says why
+        elif file in self._trees:
+            self._trees[file] = self._trees.pop(file)
         return self._modules[file]
 
 
