@@ -36,17 +36,23 @@ def command(name: str | None, everything: bool) -> int:
     \b
     syncscope explain                 the names of all rules
     syncscope explain host-read       one rule
+    syncscope explain copy            the rules of a family
     syncscope explain --all           all of them, as Markdown: docs/rules.md
     """
     from syncscope import discover
     from syncscope.linter.config import Configs
     from syncscope.linter.engine import ruleset
 
+    if everything and name:
+        raise UserError(f"--all is every rule, and not {name!r} alone", "choose one")
     rules = ruleset(Configs().of("x.py").rules)
+    families = {family.replace(" ", "-"): members for family, members in by_family(rules).items()}
     if everything:
         click.echo(reference(rules), nl=False)
     elif name is None:
         click.echo(listing(rules), nl=False)
+    elif name in families:
+        click.echo(listing({rule: rules[rule] for rule in families[name]}).partition("\n\n")[0])
     elif name in BUILT_IN:
         click.echo(BUILT_IN[name])
     elif name in rules:
@@ -62,7 +68,7 @@ def command(name: str | None, everything: bool) -> int:
     else:
         raise UserError(
             f"no rule is called {name!r}",
-            discover.did_you_mean(name, sorted(rules), "`syncscope explain` lists them all"),
+            discover.did_you_mean(name, sorted({*rules, *families, *BUILT_IN}), "`syncscope explain` lists them all"),
         )
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import click
 
@@ -19,4 +20,6 @@ def command() -> None:
         raise UserError("the editor server needs pygls", "pip install 'syncscope[lsp]'")
     from syncscope.linter.lsp import server
 
+    if sys.stdin is not None and sys.stdin.isatty():
+        click.echo("waiting for an editor to speak on standard input; docs/lint.md says how to set one up", err=True)
     server().start_io()

@@ -44,3 +44,12 @@ def test_the_reference_has_every_rule_once_and_every_link_a_place(door):
 
 def test_the_reference_in_the_docs_is_up_to_date(door):
     assert (DOCS / "rules.md").read_text() == door("explain", "--all").out, "run `make docs`"
+
+
+def test_a_family_lists_its_rules(door):
+    ran = door("explain", "copy")
+    assert ran.out.startswith("copy:\n")
+    listed = [line.split()[0] for line in ran.out.splitlines()[1:]]
+    assert "blocking-upload" in listed
+    assert "nonzero" not in listed
+    assert door("explain", "--all", "copy").code == 2
