@@ -106,7 +106,7 @@ static uint64_t monotonic(void) {
 #ifdef __x86_64__
 /* Where CLOCK_MONOTONIC is the counter of cycles, the counter itself is twice as fast to read. A thread takes a new pair of
  * both after 2^21 cycles (under a millisecond), so that a rate known to 50 ppm errs by less than 50 ns. */
-static int cycles_are_time;
+static atomic_int cycles_are_time;
 static __attribute__((noinline)) uint64_t new_base(void) {
   uint64_t before = __builtin_ia32_rdtsc(), ns = monotonic(), cycle = __builtin_ia32_rdtsc();
   uint64_t passed = ns - my.first_ns;
@@ -125,7 +125,7 @@ static __attribute__((noinline)) uint64_t new_base(void) {
   return ns;
 }
 static inline uint64_t now(void) {
-  if (!cycles_are_time) return monotonic();
+  if (!atomic_load_explicit(&cycles_are_time, memory_order_relaxed)) return monotonic();
   uint64_t since = __builtin_ia32_rdtsc() - my.base_cycle;
   return since < 1u << 21 ? my.base_ns + (uint64_t)(since * my.ns_per_cycle) : new_base();
 }
@@ -223,6 +223,10 @@ static void map_del(Entry *m, P k) {
     if (!at) return;
   }
 }
+static void map_clear(Entry *m) { /* under leaf; a key without its value is not known */
+  for (uint32_t i = 0; i < MAP; i++)
+    if (m[i].key) m[i].value = 0, m[i].key = 0;
+}
 
 /* ---- vendors ---- */
 #define ICD2_TAG 0x4F50454E434C3331ull /* cl_khr_icd 2.0: the loader dispatches through the object's second word */
@@ -318,15 +322,19 @@ static int running(const Pending *p) {
   V(p->t, GetEventInfo, Info)(p->event, 0x11D3, 4, &status, 0);
   return status > 0;
 }
-static void put_batch(const Rec *batch, int n) {
+static void put_stamps(const Rec *batch, int n, int refused) {
   pthread_mutex_lock(&leaf);
-  for (int k = 0; k < n; k++) put(&batch[k]);
+  for (int k = 0; k < n; k++) {
+    busy += batch[k].t1 > batch[k].t0 ? batch[k].t1 - batch[k].t0 : 0;
+    put(&batch[k]);
+  }
+  lost[2] += refused;
   pthread_mutex_unlock(&leaf);
 }
 static int harvest(int most, int unfinished) {
   if (head == tail || pthread_mutex_trylock(&harvester)) return 0;
   Rec batch[16];
-  int n = 0, taken = 0;
+  int n = 0, taken = 0, refused = 0;
   for (uint32_t i = head, end = tail; i != end && taken < most; i++) {
     Pending *p = &pending[i & (PENDING - 1)];
     if (p->event) {
@@ -341,15 +349,14 @@ static int harvest(int most, int unfinished) {
       V(p->t, ReleaseEvent, One)(p->event);
       p->event = 0;
       taken++;
-      busy += s[3] > s[2] && !bad ? s[3] - s[2] : 0;
-      if (bad) lost[2]++;
+      if (bad) refused++;
       else batch[n++] = (Rec){.type = STAMP, .queue = p->number, .corr = p->corr, .t0 = s[2], .t1 = s[3], .a = s[0], .b = s[1]};
     }
     if (i == head) head = i + 1;
-    if (n == 16) put_batch(batch, n), n = 0;
+    if (n == 16) put_stamps(batch, n, 0), n = 0;
   }
   while (head != tail && !pending[head & (PENDING - 1)].event) head = head + 1;
-  if (n) put_batch(batch, n);
+  if (n || refused) put_stamps(batch, n, refused);
   pthread_mutex_unlock(&harvester);
   return taken;
 }
@@ -696,8 +703,9 @@ int add_table(P at, P *vendor) {
   int n = ntables, i;
   for (i = 0; i < n && tables[i].at != at; i++) {}
   if (i < TABLES) {
-    tables[i].at = at;
-    memcpy(tables[i].vendor, vendor, sizeof tables[i].vendor);
+    if (i == n) tables[i].at = at;
+    for (int k = 0; k < SLOTS; k++) /* others may be calling through it */
+      if (tables[i].vendor[k] != vendor[k]) tables[i].vendor[k] = vendor[k];
     if (i == n) atomic_store_explicit(&ntables, n + 1, memory_order_release);
   }
   pthread_mutex_unlock(&leaf);
@@ -736,10 +744,10 @@ int start(int file, uint64_t offset, int cycles) {
   used = sizeof(Rec);
   appended = written = busy = 0;
   memset(lost, 0, sizeof lost);
-  memset(kernel_names, 0, sizeof kernel_names);
-  memset(queue_numbers, 0, sizeof queue_numbers);
-  memset(device_numbers, 0, sizeof device_numbers);
-  memset(operator_names, 0, sizeof operator_names);
+  map_clear(kernel_names);
+  map_clear(queue_numbers);
+  map_clear(device_numbers);
+  map_clear(operator_names);
   names = queues = devices = nclocks = 0;
   era += 1 + (era & 1);
   pthread_mutex_unlock(&leaf);
@@ -787,10 +795,12 @@ uint64_t stop(uint64_t patience) {
   return left;
 }
 void counts(uint64_t *out) { /* records, live events, what was lost (4), ns of work */
+  pthread_mutex_lock(&leaf);
   out[0] = written;
   out[1] = tail - head;
   memcpy(out + 2, lost, sizeof lost);
   out[6] = busy;
+  pthread_mutex_unlock(&leaf);
 }
 static int count_loads(struct dl_phdr_info *i, Z size, void *out) {
   (void)size;

@@ -54,9 +54,9 @@ static I profiling(P e, U what, Z room, P out, Z *needed) {
   if (mood == 3 || ((Event *)e)->status > 0) return -7; /* CL_PROFILING_INFO_NOT_AVAILABLE */
   return answer(&((Event *)e)->stamps[what - 0x1280], 8, room, out, needed);
 }
-static I retain(P e) { return __atomic_add_fetch(&((Event *)e)->references, 1, __ATOMIC_RELAXED), 0; }
+static I retain(P e) { return __atomic_add_fetch(&((Event *)e)->references, 1, __ATOMIC_ACQ_REL), 0; }
 static I release(P e) {
-  if (__atomic_sub_fetch(&((Event *)e)->references, 1, __ATOMIC_RELAXED)) return 0;
+  if (__atomic_sub_fetch(&((Event *)e)->references, 1, __ATOMIC_ACQ_REL)) return 0;
   __atomic_sub_fetch(&live_events, 1, __ATOMIC_RELAXED);
   free(e);
   return 0;

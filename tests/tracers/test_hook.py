@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import shutil
+import subprocess
 import threading
 from collections import Counter
 from pathlib import Path
@@ -270,6 +271,22 @@ def test_recordings_begin_and_end_while_threads_enqueue(fake: Any) -> None:
         assert np.unique(work_done).size == len(work_done)
         assert np.isin(work_done, calls).all()
     assert fake.value("live_events") == 0
+
+
+def test_no_two_threads_race(tmp_path: Path) -> None:
+    program, here = tmp_path / "races", Path(__file__).parent
+    sources = [native.SOURCE, here / "fake_icd.c", here / "races.c"]
+    build = ["cc", "-O1", "-g", "-w", "-pthread", "-fsanitize=thread", *map(str, sources), "-o", str(program)]
+    if shutil.which("cc") is None or subprocess.run(build, capture_output=True).returncode:
+        pytest.skip("no C compiler with ThreadSanitizer")
+    fixed = (
+        ["setarch", "-R"] if shutil.which("setarch") else []
+    )  # it cannot have its shadow where the kernel puts things
+    done = subprocess.run([*fixed, str(program), str(tmp_path / "spool")], capture_output=True, text=True, check=False)
+    if "unexpected memory mapping" in done.stderr:
+        pytest.skip("ThreadSanitizer does not run on this kernel")
+    assert "data race" not in done.stderr, done.stderr
+    assert done.returncode == 0
 
 
 def test_operators_go_straight_into_the_spool(fake: Any) -> None:
