@@ -62,6 +62,7 @@ def find(
         UserError: a path that is not there, a glob that matches nothing.
     """
     seen: set[str] = set()
+    folders: dict[str, str] = {}  # without links: asked once for each, as every part of a path costs a call
     for path in expanded(paths):
         if os.path.isdir(path):
             found: Iterable[str] = walk(path, config_of, unreadable)
@@ -70,7 +71,12 @@ def find(
             config = config_of(os.path.dirname(absolute))
             found = [] if config.force_exclude and excluded(absolute, False, config) else [path]
         for file in found:
-            real = os.path.realpath(file)
+            folder, name = os.path.split(file)
+            if folder not in folders:
+                folders[folder] = os.path.realpath(folder)
+            real = os.path.join(folders[folder], name)
+            if os.path.islink(real):
+                real = os.path.realpath(real)
             if real not in seen:
                 seen.add(real)
                 yield file

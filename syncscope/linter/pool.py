@@ -139,5 +139,6 @@ def frugal() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()
+        gc.unfreeze()  # what is alive counts as old: else the first small garbage would have it all gone through
         gc.set_threshold(*before)
-        gc.unfreeze()
