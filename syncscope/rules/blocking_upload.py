@@ -116,7 +116,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(
         "copy while the host goes on",
         Safety.UNSAFE,
-        "the tensor on the host must not be written before the copy is done; without pinned memory the host still waits",
+        "the tensor on the host must not be written before the copy is done; without pinned memory the host copies it itself",
     )
 
 

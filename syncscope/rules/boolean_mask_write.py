@@ -3,7 +3,8 @@
 Why it waits
 ------------
 One value is written for each true element of the mask. The host must know how many there are to line them up, so it waits
-until the device has computed the mask and everything before it. One number for all, `x[mask] = 0`, does not wait.
+until the device has computed the mask and everything before it. One number of the host for all, `x[mask] = 0`, does not wait;
+one that is on the device, `x[mask] = y.max()`, does on CUDA.
 
 Fix safety
 ----------
@@ -18,8 +19,9 @@ from __future__ import annotations
 
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View, _masked_write
+from syncscope.rules import Example, Family, Function, Severity, View, _device_number, _masked_write
 from syncscope.rules._class_columns import all_columns
+from syncscope.rules._device_number import filled
 from syncscope.rules._index_once import indexed_once
 from syncscope.rules._masked_write import chosen, one_column
 from syncscope.rules.boolean_mask_read import with_own_fix
@@ -85,6 +87,7 @@ EXAMPLES = (
         """
     ),
     *_masked_write.OF_WRITES,
+    *_device_number.OF_WRITES,
 )
 
 
@@ -100,6 +103,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     return (
         chosen(site, function)
+        or filled(site, function)
         or one_column(site, function)
         or all_columns(site, function)
         or indexed_once(site, function, with_own_fix(function))

@@ -3,7 +3,8 @@
 Why it waits
 ------------
 Most operations take a tensor of the host without dimensions along as a number; `torch.where` copies it to the device first, and
-the host waits for the copy, which comes after everything that was asked for before. A Python number it takes as it is.
+the host waits for the copy, which comes after everything that was asked for before. A Python number it takes as it is. On the
+CPU and on the OpenCL backends nobody waits.
 
 What to do
 ----------

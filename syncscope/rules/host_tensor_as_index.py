@@ -4,7 +4,7 @@ Why it waits
 ------------
 The index is copied to the device where the other tensor lives, and the host waits for the copy, which comes after everything
 that was asked for before. Nothing in the code says so, and it happens again at every use. On the CPU and on the OpenCL
-backends, which take no tensor of another place, there is no such copy.
+backends nobody waits.
 
 What to do
 ----------

@@ -3,13 +3,15 @@
 Why it waits
 ------------
 Such an argument is a number of the host: PyTorch reads it with `.item()`, and waits until the device has computed it and
-everything before it.
+everything before it. `masked_fill` takes a tensor as its value and reads it all the same, and `clamp` reads a bound that is a
+tensor where the other one is a number.
 
 Fix safety
 ----------
 The product can be written out, with the tensor as a factor. Unsafe, because two roundings take the place of one, and because
-gradients then flow to the factor too. A sum of the k largest can be that of the first k of all, sorted, with a k that stays on
-the device.
+gradients then flow to the factor too. `torch.where` chooses between two tensors and reads none, and each of two bounds can be
+clamped alone: unsafe, because dtypes are then promoted. A sum of the k largest can be that of the first k of all, sorted, with
+a k that stays on the device.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import ast
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules._device_number import OF_ARGUMENTS, argument
 from syncscope.rules._hardest import hardest
 
 FAMILY = Family.READ
@@ -95,6 +98,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    *OF_ARGUMENTS,
 )
 
 
@@ -105,7 +109,7 @@ def message(site: Site, view: View) -> str | None:
 def rewrite(site: Site, function: Function) -> Fix | None:
     if site.sure < 2:  # a guess is no ground to change code on
         return None
-    return first_k(site, function) or hardest(site, function) or written_out(site, function)
+    return first_k(site, function) or hardest(site, function) or argument(site, function) or written_out(site, function)
 
 
 def first_k(site: Site, function: Function) -> Fix | None:
