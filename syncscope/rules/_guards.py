@@ -31,7 +31,7 @@ EXAMPLES = (
             return torch.where(good.any(), x.masked_fill(~good, float("-inf")).max(), 0.0)
         """,
         Safety.UNSAFE,
-        "x: float[n + 1, m + 1]",
+        "x: holes[n + 1, m + 1]",  # of -inf only, the gradient is shared with what is left out, as the fix says
     ),
     Example(
         """
@@ -56,7 +56,7 @@ EXAMPLES = (
             return worst
         """,
         Safety.UNSAFE,
-        "x: float[n + 1, m + 1]",
+        "x: holes[n + 1, m + 1]",  # of -inf only, the gradient is shared with what is left out, as the fix says
     ),
     Example(
         """
