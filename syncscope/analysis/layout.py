@@ -118,7 +118,7 @@ class Layout:
         columns = (latency, work.queue, gap, work.duration, source, work.lag, self._launched_by(going))
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
-        spared = self._spared(going)
+        spared = self._spared(going, overhead)
         marks = []
         reach = np.maximum.accumulate(ends) if len(ends) else ends
         for item, row in enumerate(host.row.tolist()):
@@ -156,17 +156,23 @@ class Layout:
             overlap=host.overlap,
         )
 
-    def _spared(self, going: Collection[int]) -> dict[int, float]:
+    def _spared(self, going: Collection[int], overhead: float) -> dict[int, float]:
         """What the calls of reads that only fetch a value take if the value is not asked for, ns: less than nothing.
 
         Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
-        gives back what the expression took besides. The same for the other reads that are `going`.
+        gives back what the expression took besides, less the profiler's `overhead` in it. The same for the other reads that are
+        `going`.
         """
-        found = {}
+        found, operators = {}, self._trace.start[self._trace.rows(Kind.OP)]
         for number, read in enumerate(self.reads):
             if read.op in VALUES or number in going:
+                besides = float(read.besides)
+                if overhead and read.row >= 0:
+                    start = self._trace.start[read.row]
+                    first, last = np.searchsorted(operators, [start, start + self._trace.duration[read.row]])
+                    besides = max(0.0, besides - overhead * float(last - first))
                 found.update(dict.fromkeys(read.calls, 0.0))
-                found[read.calls[-1]] = -float(read.besides)
+                found[read.calls[-1]] = -besides
         return found
 
     def _counting_of(self) -> frozenset[int]:

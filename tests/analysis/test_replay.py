@@ -105,6 +105,27 @@ def test_the_profiler_s_time_can_be_taken_off_the_host():
     assert replay(whole).end - replay(lean).end == 3 * 50_000
 
 
+def test_the_profiler_s_time_within_a_read_goes_once():
+    lane, queue, us = Lane(1, 1), Lane(0, 7, 0), 1_000
+    events = []
+    for step in range(6):
+        at = step * 1_000 * us
+        events += [
+            Event(Kind.CALL, "cudaLaunchKernel", lane, at, 5 * us, correlation=step),
+            Event(Kind.KERNEL, "k", queue, at + 10 * us, 20 * us, correlation=step),
+            Event(Kind.OP, "aten::item", lane, at + 100 * us, 60 * us),
+            Event(Kind.OP, "aten::_local_scalar_dense", lane, at + 110 * us, 45 * us),
+            Event(Kind.CALL, "cudaStreamSynchronize", lane, at + 140 * us, 10 * us),
+            Event(Kind.STEP, f"ProfilerStep#{step}", lane, at, 1_000 * us),
+        ]
+    layout = lay_out(Trace.of(events))
+    assert [read.besides for read in layout.reads] == [50 * us] * 6
+    everything = range(len(layout.reads))
+    whole, lean = layout.graph(), layout.graph(overhead=5 * us)
+    saved = [replay(g).ends[4] - replay(g, everything).ends[4] for g in (whole, lean)]
+    assert saved == pytest.approx([5 * 60 * us, 5 * 50 * us])
+
+
 STEP = st.lists(
     st.one_of(
         st.tuples(st.just("work"), st.integers(0, 400_000)),
