@@ -35,6 +35,11 @@ def plain() -> bool:
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
+def rewrites(stream: Any) -> bool:
+    """Whether a line there can be written over."""
+    return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+
+
 def paints(stream: Any) -> bool:
     """Whether to use colours there."""
     return not plain() and (bool(os.environ.get("FORCE_COLOR")) or bool(stream.isatty()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscope.cli._console import paints
+from syncscope.cli._console import paints, rewrites
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class Progress:
 
         now = time.monotonic()
         self.last = self.last or now + 0.4
-        if sys.stderr.isatty() and now - self.last > 0.1 and done < of:
+        if rewrites(sys.stderr) and now - self.last > 0.1 and done < of:
             sys.stderr.write(f"\r\x1b[K{done} of {of} files")
             sys.stderr.flush()
             self.shown, self.last = True, now

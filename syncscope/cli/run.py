@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli._console import rewrites
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _record(
         _say("the recording could not be finished", error)
 
     session = Session(spool=folder, on_trace=keep, on_failure=failed, **schedule)
-    line = contextlib.nullcontext() if quiet else live.Line(session)
+    line = live.Line(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
     with retarget.to(device), session, line:
         code = program.run(target, arguments, module=module)
         if os.getpid() != me:  # a child of the program that came back this way

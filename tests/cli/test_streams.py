@@ -99,3 +99,28 @@ def test_a_bug_of_ours_is_no_finding(here):
     assert done.returncode == 2
     assert "RuntimeError: ?" in done.stderr
     assert done.stderr.endswith("this is a bug of syncscope: please report it with the lines above\n")
+
+
+@pytest.mark.parametrize(("term", "is_live"), [("xterm", True), ("dumb", False)])
+def test_a_line_is_written_over_only_where_the_terminal_can(here, term, is_live):
+    pty = pytest.importorskip("pty")
+    (here / "slow.py").write_text("import time, syncscope\nfor _ in syncscope.steps(range(8)): time.sleep(0.1)\n")
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "syncscope", "run", "slow.py"]
+    done = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=child, stderr=child, env={**os.environ, "TERM": term}
+    )
+    os.close(child)
+    said = b""
+    while True:
+        try:
+            piece = os.read(parent, 4096)
+        except OSError:  # Linux, where nobody holds the other end any more
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(parent)
+    assert done.wait(60) == 0
+    assert (b"syncscope: step" in said) == is_live
+    assert (b"\x1b[K" in said) == is_live
