@@ -216,6 +216,8 @@ def merged(site: Site, function: Function) -> Fix | None:
     if not isinstance(statement, ast.Assign):
         return None
     pairs = reads_of(statement, function)
+    if not pairs:
+        return None
     run = [statement]
     if isinstance(statement.targets[0], ast.Name):
         block = function.block(statement)

@@ -5,6 +5,13 @@ Why it waits
 The result has a row for each nonzero element. The host must know how many there are to make it, so it waits until the
 device has computed everything that was asked for before.
 
+What to do
+----------
+- Positions that only say where to write one number, or what to sum up: the mask itself says it, in a fixed shape.
+- The first position: `mask.int().argmax()`. How many there are: `mask.sum()`, a tensor that stays on the device.
+- At most k of them: `nonzero_static(mask, size=k)`, or `topk` of the mask.
+- Positions of which the rows are used for more: look once, and use the positions wherever the mask was used.
+
 Fix safety
 ----------
 Indices that only serve to write one number are not needed: `x[mask] = number` is filled in place without a wait, and so is
@@ -31,6 +38,7 @@ from syncscope.rules import (
     View,
     _class_columns,
     _cross_entropy,
+    _first_true,
     _fixed_rows,
     _hardest,
     _index_write,
@@ -38,6 +46,7 @@ from syncscope.rules import (
 )
 from syncscope.rules._class_columns import all_columns
 from syncscope.rules._cross_entropy import of_rows
+from syncscope.rules._first_true import first_true
 from syncscope.rules._fixed_rows import first, known_number, padded
 from syncscope.rules._function import Op
 from syncscope.rules._hardest import hardest
@@ -118,6 +127,7 @@ EXAMPLES = (
         "best: label[n + 1] < 3; label: label[n + 1] < 3",
     ),
     *_index_write.EXAMPLES,
+    *_first_true.EXAMPLES,
     *_fixed_rows.OF_NONZERO,
     *_class_columns.OF_ROWS,
 )
@@ -137,6 +147,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         hardest(site, function)
         or filled(site, function, site.node, op, as_tuple(site, op))
         or counted(site, function, site.node, op)
+        or first_true(site, function, site.node, op, as_tuple(site, op))
         or first(site, function, site.node, op, as_tuple(site, op))
         or padded(function, site.node, op, as_tuple(site, op))
         or all_columns(site, function)

@@ -240,3 +240,15 @@ def test_nothing_is_put_into_a_continued_line() -> None:
     )
     assert findings(code, "host-read")
     assert fixed(code, "host-read") == code
+
+
+def test_what_stands_between_two_reads_stays() -> None:
+    code = HEAD + (
+        "def f(x: torch.Tensor, total: float):\n"
+        "    low = x.min().item()\n"
+        "    total = total + x.mean().item() / 2\n"
+        "    high = x.max().item()\n"
+        "    return low, total, high\n"
+    )
+    assert len(findings(code, "host-read")) == 3
+    assert fixed(code, "host-read") == code
