@@ -34,9 +34,7 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     kind = target.__class__
     if kind is ast.Name:
         name = target.id  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
-        if name in frame.used and frame.used[name] == 2:
-            fact = used_so(frame, name, target, fact)
-        frame.env[name] = fact
+        frame.env[name] = used_so(frame, name, target, fact) if name in frame.used else fact
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
         count = len(target.elts)
@@ -65,10 +63,14 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
 
 
 def used_so(frame: Frame, name: str, node: ast.AST, fact: Fact) -> Fact:
-    """What a name is given, where its uses say that it is a tensor: a guess is confirmed, what is known stays."""
+    """What a name is given, where its uses say that it is a tensor: a guess is confirmed, what is known stays.
+
+    For a guess it is enough that it is used as an array: what a model gives back, and has a maximum, is a tensor.
+    """
     if fact.kind is UNKNOWN.kind:
-        return frame.assumed(name, node)
-    return fact.but(sure=2) if fact.kind is TENSOR and fact.sure < 2 else fact
+        return frame.assumed(name, node) if frame.used[name] == 2 else fact
+    guess = fact.kind is TENSOR and fact.sure < 2 and (frame.used[name] == 2 or fact.said.__class__ is ast.Call)
+    return fact.but(sure=2) if guess else fact
 
 
 def unpacked(fact: Fact, position: int) -> Fact:
@@ -135,10 +137,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     for target in node.targets:
         if target.__class__ is ast.Name:
             name = target.id
-            if name in frame.used and frame.used[name] == 2:
-                frame.env[name] = used_so(frame, name, node, fact)
-            else:
-                frame.env[name] = fact
+            frame.env[name] = used_so(frame, name, node, fact) if name in frame.used else fact
         else:
             bind(frame, target, fact, value)
 

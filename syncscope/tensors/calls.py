@@ -32,7 +32,7 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
-from syncscope.tensors.frame import Frame, dotted
+from syncscope.tensors.frame import Frame, dotted, last_word
 from syncscope.tensors.functions import call as call_function
 from syncscope.tensors.functions import forward, on_host
 from syncscope.tensors.methods import tensor_method
@@ -375,7 +375,7 @@ def assumed_method(
 ) -> Fact:
     """A method of something unknown: one that only a tensor has says what it is."""
     word = func.attr
-    if word in _GATHERING and args and _last_word(func.value).endswith(("accelerator", "fabric", "strategy")):
+    if word in _GATHERING and args and last_word(func.value).endswith(("accelerator", "fabric", "strategy")):
         return args[0] if args[0].kind in (TENSOR, SEQUENCE) else tensor(sure=2, why=node)
     if owner.kind is NOTHING_KNOWN:
         if word in TORCH_ONLY and word not in (
@@ -395,7 +395,7 @@ def assumed_method(
             sure = 2 if word in ("item", "nonzero", "any", "all") and frame.alone else 1
             if word == "cpu" and isinstance(func.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
                 sure = 2  # no module or container can be calculated with
-            if word == "item" and "loss" in _last_word(func.value).lower():
+            if word == "item" and "loss" in last_word(func.value).lower():
                 sure = 2
             guess = tensor(sure=sure, why=f"`.{word}()` of something unknown")
             if word == "cpu" or not isinstance(func.value, ast.Name) or func.value.id not in ("self", "cls", "np"):
@@ -408,11 +408,3 @@ def assumed_method(
         if word == "type_as" or word == "clone":
             return tensor(sure=1, why=node)
     return UNKNOWN
-
-
-def _last_word(node: ast.expr) -> str:
-    """What people call a value: the name, the attribute or the key by which it is reached."""
-    if isinstance(node, ast.Subscript):
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        return key if isinstance(key, str) else _last_word(node.value)
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

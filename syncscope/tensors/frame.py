@@ -135,6 +135,14 @@ def dotted(node: ast.expr) -> str:
     return ""
 
 
+def last_word(node: ast.expr | None) -> str:
+    """What people call a value: the name, the attribute or the key by which it is reached."""
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return key if isinstance(key, str) else last_word(node.value)
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 def evaluate(frame: Frame, node: ast.expr) -> Fact:
     """What an expression gives."""
     return frame.table[node.__class__](frame, node)

@@ -13,6 +13,7 @@ from syncscope.tensors.facts import (
     BOOL,
     DEFAULT,
     HOST,
+    INTEGER,
     MODULE,
     NONE,
     OTHER,
@@ -114,6 +115,8 @@ def parameters(function: Function, frame: Frame) -> None:
             else UNKNOWN
         )
         passed = function.passed.get(name)
+        if cls is not None and (known is INTEGER or (known.kind is TENSOR and known.sure == 1)):
+            known = one_of_many(cls, name, frame) or known
         if known.kind is TENSOR and passed is not None and passed.kind is ARRAY and name_is_private(function):
             known = passed  # whatever the annotation says
         elif known.kind is TENSOR and known.sure >= 3:
@@ -156,6 +159,16 @@ def parameters(function: Function, frame: Frame) -> None:
         env[arguments.vararg.arg] = items(annotated(module, arguments.vararg.annotation))
     if arguments.kwarg is not None and arguments.kwarg.annotation is not None:
         env[arguments.kwarg.arg] = items(annotated(module, arguments.kwarg.annotation))
+
+
+def one_of_many(cls: Class, name: str, frame: Frame) -> Fact | None:
+    """An argument `step` of an object that holds a tensor `steps`: one of its elements, though it be annotated as an int."""
+    from syncscope.tensors.attributes import attribute  # a cycle: attributes are what set-up methods set
+
+    many = attribute(instance(cls), f"{name}s", frame)
+    if many is None or many.kind is not TENSOR or many.sure < 2:
+        return None
+    return tensor(many.dtype, sure=2, why=f"`{name}` is one of `self.{name}s`", ndim=0)
 
 
 def name_is_private(function: Function) -> bool:

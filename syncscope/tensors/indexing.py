@@ -145,8 +145,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                     frame.emit("scalar_index", node, part, fact, base.sure)
                 change = -1
             else:
-                if fact.ndim is None and istensor and fact.dtype is not FLOAT and fact.said.__class__ is ast.Subscript:
-                    frame.emit("scalar_index", node, part, fact, _one_position(frame, fact))
+                if fact.ndim is None and istensor and fact.dtype is INT and _one_position(frame, fact):
+                    frame.emit("scalar_index", node, part, fact, 2)
                 dynamic = dynamic or fact.shape is DYNAMIC
                 change = fact.ndim - 1 if fact.ndim is not None else None
         elif fact.kind is SCALAR:
@@ -187,13 +187,12 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
 
 
-def _one_position(frame: Frame, fact: Fact) -> int:
-    """How sure it is that a subscript left one number: of positions, most often sorted in one dimension, it does."""
+def _one_position(frame: Frame, fact: Fact) -> bool:
+    """Whether one element was taken from it before: of positions, most often sorted in one dimension, a number is left."""
     taken = fact.said.slice if isinstance(fact.said, ast.Subscript) else None
-    one = isinstance(taken, ast.Constant) or (
+    return isinstance(taken, ast.Constant) or (
         isinstance(taken, ast.Name) and frame.env.get(taken.id, UNKNOWN).kind in (SCALAR, NOTHING_KNOWN)
     )
-    return 2 if one and fact.dtype is INT else 1
 
 
 def _same_numbers(node: ast.expr) -> bool:

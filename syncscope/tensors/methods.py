@@ -9,6 +9,7 @@ from syncscope.model.fact import UNKNOWN, Device, Fact
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
+    BATCH,
     BOOL,
     DEFAULT,
     DEVICE,
@@ -34,7 +35,7 @@ from syncscope.tensors.facts import (
     items,
     tensor,
 )
-from syncscope.tensors.frame import Frame, holds_tensor, on_host_here
+from syncscope.tensors.frame import Frame, holds_tensor, last_word, on_host_here
 from syncscope.tensors.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.host_values import chosen_from_host, copied_in
 from syncscope.tensors.results import (
@@ -110,7 +111,10 @@ def tensor_method(
     elif word == "where" and len(args) == 2:
         chosen_from_host(frame, node, args[0], [(node.args[1], args[1]), (node.args[1], owner)])
     if word in LINALG_CHECKED_METHODS:
-        frame.emit("linalg_check", node, receiver, owner, 2)
+        # Operators of other libraries have methods of these names, too.
+        frame.emit(
+            "linalg_check", node, receiver, owner, 2 if owner.sure == 3 or word in ("inverse", "pinverse") else 1
+        )
     device = owner.device
     if device is HOST:
         device = device_of(owner, *args) if args else HOST
@@ -187,6 +191,8 @@ def _m_item(
     args: list[Fact],
     keywords: Keywords,
 ) -> Fact:
+    if owner.sure == 1 and word == "item" and "loss" in last_word(receiver).lower():
+        owner = owner.but(sure=2)
     frame.emit(
         "item" if word == "item" else {"__bool__": "bool", "__float__": "float", "__int__": "int"}.get(word, "index"),
         node,
@@ -304,6 +310,9 @@ def _m_to(
         if blocking:
             # Beside another tensor it most often is there already: only where it surely lives elsewhere is it copied.
             frame.emit("cpu", node, receiver, owner, 1 if sided and owner.device is SOMEWHERE else 3)
+    elif owner.device is SOMEWHERE and blocking and not sided and target in (DEVICE, SOMEWHERE) and _of_a_batch(owner):
+        moved = owner.but(device=target, sure=2)
+        frame.emit("to_device", node, receiver, moved, 2)
     elif target is DEFAULT:
         if owner.device in (SOMEWHERE, DEVICE) and blocking and not sided:
             frame.emit("cpu", node, receiver, owner, 2)
@@ -319,6 +328,11 @@ def _m_to(
     elif target is SOMEWHERE and owner.device is SOMEWHERE and not sided and blocking and word == "to":
         frame.emit("to_device", node, receiver, owner, 1)  # nothing is known of either side
     return Fact(TENSOR, dtype, where, owner.shape, owner.ndim, owner.sure, node, source=owner)
+
+
+def _of_a_batch(fact: Fact) -> bool:
+    """Whether it is part of what people call a loader's: batches are made on the host."""
+    return fact.source is not None and fact.source.kind is BATCH and fact.said == ()
 
 
 def _m_dynamic(

@@ -276,6 +276,39 @@ CASES = {
             def check(self, x: torch.Tensor):
                 return bool(torch.all(x > 0))  # waits: bool
     """,
+    "one of the tensor of its plural": """
+        class Schedule:
+            def set(self, count: int, device: torch.device):
+                self.times = torch.linspace(0, 1, count).to(device)
+
+            def step(self, x: torch.Tensor, time: int, order: int):
+                if time > 0 and order > 1:  # waits: condition
+                    x = x * 2
+                return x
+    """,
+    "what a model gives back, used as an array": """
+        import numpy as np
+
+        def evaluate(model, data, chosen: np.ndarray):
+            for x, y in data:
+                outputs = model(x)
+                _, best = outputs.max(1)
+                print(best.eq(y).sum().item())  # waits: item
+            low = chosen(data).max()
+            return low, outputs.loss.item()  # waits: item
+    """,
+    "batches of what people call a loader": """
+        def feed(train_loader, images, device):
+            for step, (data, target) in enumerate(train_loader):
+                data, target = data.cuda(0), target.to(device)  # waits: to_device
+                images.to(device)
+    """,
+    "asked by name whether it succeeded": """
+        def invert(a: torch.Tensor, operator):
+            factor = operator.cholesky()
+            factor.mul_(2.0)
+            return factor.cholesky(), a.cholesky()  # waits: linalg_check
+    """,
     "more ways to ask whether it succeeded": """
         def solve(a: torch.Tensor, b: torch.Tensor):
             return a.inverse() @ b, a.new_tensor(0.5), a.new_tensor(b)  # waits: linalg_check # waits: tensor_literal
