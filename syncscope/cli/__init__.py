@@ -59,12 +59,15 @@ class Commands(click.Group):
 
 
 def forgive() -> None:
-    """Let the streams take any text: signs that they cannot show are replaced, and one that is closed swallows all."""
-    for name in ("stdout", "stderr"):
+    """Let the streams take any text: signs that they cannot show are replaced, and one that is closed swallows all.
+
+    A closed standard input is empty.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  as long as the process
-        elif hasattr(stream, "reconfigure"):
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  as long as the process
+        elif mode == "w" and hasattr(stream, "reconfigure"):
             is_utf8 = stream.encoding.lower().replace("-", "") == "utf8"
             stream.reconfigure(errors="surrogateescape" if is_utf8 else "replace")  # names of files may be no text
 
@@ -84,34 +87,45 @@ def commands() -> None:
 def main() -> None:
     """Run the command line; 0 is clean, 1 is findings, 2 is an error of usage or input, 130 is Ctrl-C."""
     try:
-        code = commands.main(standalone_mode=False) or 0
+        code = ended()
+    except OSError:  # nobody is left to whom it could be told
+        abandon()
+        code = 2
+    sys.exit(code)
+
+
+def ended() -> int:
+    """Run the command line and say what went wrong; the exit code.
+
+    Raises:
+        OSError: it cannot even be said.
+    """
+    try:
+        code: int = commands.main(standalone_mode=False) or 0
         gc.freeze()  # the interpreter need not look through all that is alive for garbage before it ends
-        sys.exit(code)
+        return code
     except UserError as error:
         complain(error)
-        sys.exit(2)
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
-        sys.exit(130)
+        return 130
     except OutputClosedError:
         abandon()
-        sys.exit(141)
+        return 141
     except Exception as error:  # our bug; but 1 would say that there are findings
         if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
             abandon()
             complain(UserError(f"the output cannot be written: {error.strerror}"))
-            sys.exit(2)
-        if isinstance(error, FileNotFoundError) and error.filename is None:  # as os.getcwd raises it
+        elif isinstance(error, FileNotFoundError) and error.filename is None:  # as os.getcwd raises it
             complain(UserError("the folder that you are in is gone", "go to one that is there"))
-            sys.exit(2)
-        import traceback
+        else:
+            import traceback
 
-        traceback.print_exc()
-        click.echo("this is a bug of syncscope: please report it with the lines above", err=True)
-        sys.exit(2)
+            traceback.print_exc()
+            click.echo("this is a bug of syncscope: please report it with the lines above", err=True)
+    return 2
 
 
 def abandon() -> None:

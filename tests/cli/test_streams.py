@@ -70,6 +70,25 @@ def test_a_closed_standard_output_swallows_all(here):
     assert "2 findings in 2 of 2 files" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("shell", "code"),
+    [
+        ("lint --exit-zero - <&-", 0),
+        ("report - <&-", 2),
+        ("lint . 2>&- >/dev/null", 1),
+        ("nope 2>&-", 2),
+        ("nope 2>/dev/full", 2),
+        ("lint . 2>/dev/full >/dev/null", 2),
+    ],
+)
+def test_streams_that_are_not_there(here, shell, code):
+    done = subprocess.run(
+        f"{sys.executable} -m syncscope {shell}", shell=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 @pytest.mark.parametrize("args", [("lint", "."), ("lnit",)], ids=" ".join)
 def test_no_colours_where_they_are_not_wanted(here, env, args):
