@@ -248,7 +248,9 @@ def test_what_stands_between_two_reads_stays() -> None:
         "    low = x.min().item()\n"
         "    total = total + x.mean().item() / 2\n"
         "    high = x.max().item()\n"
-        "    return low, total, high\n"
+        "    return low + high, total, high\n"
     )
     assert len(findings(code, "host-read")) == 3
-    assert fixed(code, "host-read") == code
+    assert "    total = total + x.mean().item() / 2\n" in fixed(code, "host-read")
+    used_apart = code.replace("    return", "    print(low)\n    return")
+    assert fixed(used_apart, "host-read") == used_apart
