@@ -14,7 +14,8 @@ from typing import NamedTuple
 from syncscope.model.report import Read, Step
 
 NEVER = -1e18  # a time that bounds nothing
-LONGEST = 256  # launches folded into one: within them the host is not stopped by a full queue
+LONGEST = 256  # launches folded into one
+PARTS = 16  # into so many a full queue is folded: within one of them it does not stop the host
 
 
 class Run(NamedTuple):
@@ -97,11 +98,12 @@ class Graph:
 class Fold:
     """Folds launches into runs, as long as nobody needs to know of one of them."""
 
-    def __init__(self, needed: set[int], ops: int, meets: Mapping[int, int]) -> None:
+    def __init__(self, needed: set[int], ops: int, meets: Mapping[int, int], depth: int) -> None:
         self._meets = meets
         self.stream: list[Entry] = []
         self._needed = needed
         self._ops = ops
+        self._longest = LONGEST if ops <= depth else max(1, min(LONGEST, depth // PARTS))
         self._count = 0
         self._begin()
 
@@ -129,7 +131,7 @@ class Fold:
                 Launch(host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read)
             )
             return
-        if queue in self._numbers or self._folded == LONGEST:
+        if queue in self._numbers or self._folded == self._longest:
             self._host = self.flush(keep_host=True)
         start = max(self._host + latency, self._from_host.get(queue, NEVER) + gap)
         self._from_host[queue] = start + duration

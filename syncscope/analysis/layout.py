@@ -102,7 +102,7 @@ class Layout:
         needed = {j for found in targets.values() for j in found} | set(work.source[work.source >= 0].tolist())
         numbers = collectives or {}
         meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
-        fold = Fold(needed, len(work.start), meets)
+        fold = Fold(needed, len(work.start), meets, work.depth)
         holds: list[list[int]] = [[] for _ in self.reads]
         gaps, cost = (host.gap - _overhead(self._trace, host, overhead)).tolist(), host.cost.tolist()
         latency, gap, source = work.latency, work.gap, work.source

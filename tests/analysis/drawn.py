@@ -82,12 +82,13 @@ class Device:
     latency: int = 5_000
     gap: int = 1_000
     returns: int = 2_000
+    depth: int = 2**31  # launches that may be enqueued and not begun
     events: list[Event] = field(default_factory=list)
 
     def run(self, program, without=()) -> tuple[Trace, int]:
         """The recording and when everything had ended."""
         self.events.clear()
-        host, free, calls = 0, {}, 0
+        host, free, calls, begun = 0, {}, 0, []
         for number, step in enumerate(program):
             begin = host
             for what, *rest in step:
@@ -96,8 +97,12 @@ class Device:
                     host += rest[0]
                 elif what == "launch":
                     queue, duration = rest
+                    call = host
+                    if len(begun) >= self.depth:
+                        host = max(host, begun[-self.depth])
                     start = max(host + self.latency, free.get(queue, -self.gap) + self.gap)
-                    self._call("cudaLaunchKernel", host, self.launch, calls)
+                    begun.append(start)
+                    self._call("cudaLaunchKernel", call, host - call + self.launch, calls)
                     lane = Lane(0, 7 + queue, 0)
                     self.events.append(Event(Kind.KERNEL, f"k{calls}", lane, start, duration, correlation=calls))
                     free[queue] = start + duration

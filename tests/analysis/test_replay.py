@@ -184,6 +184,22 @@ def test_back_pressure_stops_the_host(monkeypatch):
     assert ends[0] == pytest.approx(free.end)
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from([50_000, 200_000]), st.integers(0, 9)), min_size=12, max_size=24))
+def test_a_full_queue_holds_the_host_where_no_wait_does(steps):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("syncscope.analysis.begins.DEPTH", 40)
+        program = [
+            [("launch", 0, kernel)] * 30 + [("read", 1, 0)] * (number % 4 == 3) + [("work", work * 1_000_000)]
+            for number, (kernel, work) in enumerate(steps)
+        ]
+        device = Device(depth=40)
+        graph = graph_of(device.run(program)[0])
+        assert error(graph, replay(graph)) <= 1e-9
+        _, end = device.run(program, without={1})
+        assert replay(graph, range(len(graph.reads))).end == pytest.approx(end, rel=0.03)
+
+
 def test_threads_that_overlap_are_told():
     trace = timeline("""
         host    a.<item     >...b
