@@ -76,7 +76,7 @@ EXAMPLES = (
             return x
         """,
         Safety.SAFE,
-        "x: float[n + 1, 4]; i: index[m] < 5",
+        "x: float[n + 5, 5]; i: index[m] < 5",
     ),
     Example(
         """
@@ -120,7 +120,7 @@ EXAMPLES = (
             return x
         """,
         Safety.UNSAFE,
-        "x: float[n + 1, 4]; i: index[m] < 5; smooth: number",
+        "x: float[n + 5, 4]; i: index[m] < 5; smooth: number",
     ),
     Example(
         """
@@ -140,7 +140,7 @@ EXAMPLES = (
             return x
         """,
         Safety.UNSAFE,
-        "x: float[n + 1, 4]; i: index[m] < 5",
+        "x: float[n + 5, 5]; i: index[m] < 5",
     ),
     Example(
         """
@@ -247,8 +247,10 @@ def written_out(value: ast.expr, function: Function) -> bool:
 
 
 def fits(value: ast.expr, function: Function, site: Site) -> bool:
-    """Whether every dtype holds it, or that of the tensor surely does."""
+    """Whether every dtype holds it, or that of the tensor surely does: else a wrong index may hide that it does not."""
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return True
     number = function.constant(value)
-    return abs(number) < 128 if number is not None else site.fact.dtype is Dtype.FLOAT
+    if number is None or -128 < number < 0:
+        return site.fact.dtype is Dtype.FLOAT
+    return 0 <= number < 128

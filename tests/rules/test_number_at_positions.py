@@ -1,0 +1,94 @@
+"""A number written at positions, before and after the rewrite: every dtype, index, error and gradient, out of range included.
+
+The examples are run on random inputs as all are, with indices that exist; an index that does not would end CUDA's context.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+NUMBERS = (0, -1, 2.5, -7.5, True, 127, 300, 1e40, float("inf"), float("nan"), 2**40)
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int64", "bool", "complex64")
+SHAPES = ((3, 4), (3,), (), (0, 4), (4, 3, 2))
+INDICES = {
+    "two rows": [0, 2],
+    "one row twice": [0, 0, 1],
+    "from the end": [-1],
+    "out of range": [5],
+    "none": [],
+    "two dimensions": [[0, 1], [1, 0]],
+    "one number": 1,
+}
+
+
+def put(x: object, index: object, number: object) -> None:
+    x[index] = number
+
+
+def put_made(x: object, index: object, number: object) -> None:
+    x[index] = x.new_full((), number)
+
+
+def fill(x: object, index: object, number: object) -> None:
+    x[index].fill_(number)
+
+
+def outcome(write: Callable[[object, object, object], None], given: object, graph: str, *told: object) -> object:
+    """What a write leaves, as text, with the gradient that comes back; or its error."""
+    leaf = given.clone()
+    x = leaf
+    if graph:
+        leaf.requires_grad_()
+        x = leaf if graph == "leaf" else leaf * 1
+    try:
+        write(x, *told)
+        if graph == "inner":
+            (x * 2).sum().abs().backward()
+    except (IndexError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return str(x.dtype), str(x.detach().tolist()), str(leaf.grad)
+
+
+def tensors(kind: torch.dtype) -> Iterator[tuple[object, str]]:
+    """One of each shape, as a leaf and within a graph where it can have a gradient."""
+    for shape in SHAPES:
+        given = torch.arange(1, 1 + torch.Size(shape).numel()).reshape(shape).to(kind)
+        for graph in ("", "leaf", "inner") if kind.is_floating_point else ("",):
+            yield given, graph
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_number_made_on_the_device_is_written_alike(dtype: str) -> None:
+    seen = set()
+    for given, graph in tensors(getattr(torch, dtype)):
+        for word, places in INDICES.items():
+            index = torch.tensor(places, dtype=torch.int64)
+            for number in NUMBERS:
+                before = outcome(put, given, graph, index, number)
+                assert outcome(put_made, given, graph, index, number) == before, (given.shape, graph, word, number)
+                seen.add(type(before))
+    assert seen == {str, tuple}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_element_is_filled_alike(dtype: str) -> None:
+    kind = getattr(torch, dtype)
+    least = -128 if kind.is_floating_point else 0  # where number and index are both wrong, the other one is reported
+    for given, graph in tensors(kind):
+        for number in (n for n in NUMBERS if least < n + 1 < 129):
+            before = outcome(put, given, graph, (0, -1), number)
+            assert outcome(fill, given, graph, (0, -1), number) == before, (given.shape, graph, number)
+
+
+def test_index_fill_is_not_the_same() -> None:
+    """Why the rewrite is not `index_fill_`: it knows one dimension, int64, and its own words."""
+    x = torch.zeros(3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for index in (torch.tensor([[0]]), torch.tensor([0], dtype=torch.int32)):
+            x[index] = 1.0
+            with pytest.raises((IndexError, RuntimeError)):
+                x.index_fill_(0, index, 1.0)
