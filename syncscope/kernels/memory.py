@@ -13,7 +13,7 @@ import torch
 from syncscope.kernels import queue
 from syncscope.kernels.device import context, device
 
-_RESERVED = 1 << 40  # bytes of address space, not of memory
+_RESERVED = (1 << 40, 1 << 30)  # bytes of address space, not of memory; the second where a process may not have so much
 _MAP_NORESERVE = 0x4000
 
 _free: defaultdict[int, list[Block]] = defaultdict(list)  # size of the class -> blocks; list operations are atomic
@@ -124,9 +124,12 @@ def _reserve(size: int) -> int:
             libc.mmap.restype = ctypes.c_void_p
             libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-            start = libc.mmap(None, _RESERVED, 0, flags, -1, 0)  # protection 0 is PROT_NONE
-            if start == ctypes.c_void_p(-1).value:
+            for room in (max(size, wanted) for wanted in _RESERVED):
+                start = libc.mmap(None, room, 0, flags, -1, 0)  # protection 0 is PROT_NONE
+                if start != ctypes.c_void_p(-1).value:
+                    break
+            else:
                 raise OSError(ctypes.get_errno(), "cannot reserve address space for the device `ocl`")
-            _next, _end = start, start + _RESERVED
+            _next, _end = start, start + room
         _next += size
         return _next - size

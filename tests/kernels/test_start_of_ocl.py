@@ -133,3 +133,19 @@ def test_a_compiler_that_fails_the_self_test_is_refused(child, complaint, tmp_pa
         selftest.require(child, tmp_path)
     assert "SYNCSCOPE_OCL_DEVICE" in caught.value.hint
     assert not list(tmp_path.rglob("*"))
+
+
+def test_a_process_that_may_not_have_much_address_space():
+    resource = pytest.importorskip("resource")
+    limit = 12_000_000 << 10  # bytes: what `ulimit -v 12000000` allows
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if most != resource.RLIM_INFINITY and most < limit:
+        pytest.skip("less is allowed already")
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))
+import torch, syncscope.kernels
+print((torch.arange(65536, dtype=torch.float32, device="ocl") + 1).sum().item())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "2147516416.0\n", done.stderr
