@@ -85,6 +85,7 @@ STATEMENTS = (
     "v = {f}.max().item()",
     "w = {f}.mean().item()",
     "out += [v, w]",
+    "out.append(({f} > {c}).flatten().nonzero()[0])",
     "out.append(f'{{v}} {{w:.2f}}')",
 )
 PRELUDE = (
