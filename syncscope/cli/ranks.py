@@ -90,7 +90,9 @@ def show(found: Job) -> None:
     from syncscope.cli._console import console as made
 
     console = made()
-    console.print(f"{len(found.ranks)} ranks, {len(found.meets)} collectives, a step of {found.step / 1e6:.2f} ms")
+    ranks, meets = ("" if len(told) == 1 else "s" for told in (found.ranks, found.meets))
+    counted = f"{len(found.ranks)} rank{ranks}, {len(found.meets)} collective{meets}"
+    console.print(f"{counted}, a step of {found.step / 1e6:.2f} ms")
     console.print(f"the joint replay ends within {max(found.fidelity, 1e-4):.2%} of what was measured\n")
     slow = sorted(found.ranks, key=lambda rank: -rank.imposed)[:SHOWN]
     columns = (

@@ -162,7 +162,9 @@ def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | 
     from syncscope import api
 
     if os.path.isdir(path):
-        raise UserError(f"{path} holds no trace", "traces end in .json or .json.gz")
+        tables = os.path.isdir(os.path.join(path, "graph"))
+        hint = f"its tables are for `syncscope ranks {path}`" if tables else "traces end in .json or .json.gz"
+        raise UserError(f"{path} holds no trace", hint)
     if path == "-":
         return api.report(sys.stdin.buffer, name="standard input", code=source, steps=steps, prices=prices)
     if "://" in path or not os.path.isfile(path) or os.path.getsize(path) < LARGE or not sys.stderr.isatty():

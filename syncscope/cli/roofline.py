@@ -120,6 +120,8 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
         line(f"and {len(found.steps) - STEPS} more steps", "dim")
     console.print()
     line(f"of the kernels' time {found.known:.0%} has known bytes, {found.counted:.0%} known operations too")
+    if not any(row.shapes for row in found.rows):
+        line("the recording has no shapes: record with `syncscope run --shapes` or record_shapes=True")
     if any(row.reached > 1 for row in (*found.rows[:SHOWN], *found.steps[:STEPS])):
         line("above 100%: data stayed in a cache, a kernel needs fewer operations than are", "dim")
         line("counted (Winograd), or the ceiling is too low (--bandwidth, --flops)", "dim")

@@ -21,6 +21,18 @@ def test_a_folder_or_its_files(folder):  # noqa: F811
     assert "2 ranks, 0 collectives, a step of 10.00 ms" in one.stdout
     assert "train.py:7" in one.stdout
     assert run("job/worker0.pt.trace.json", "job/worker1.pt.trace.json").stdout == one.stdout
+    assert run("job/worker0.pt.trace.json").stdout.startswith("1 rank, 0 collectives, ")
+
+
+def test_tables_are_kept_and_read_again(folder):  # noqa: F811
+    pytest.importorskip("pyarrow")
+    ranks(folder / "job")
+    kept = run("job", "--tables", "tables")
+    assert kept.return_value == 0
+    assert run("tables").stdout == kept.stdout
+    result = CliRunner().invoke(commands, ["report", "tables"], standalone_mode=False)
+    assert result.return_value == 2
+    assert "its tables are for `syncscope ranks tables`" in result.stderr
 
 
 def test_json_names_what_could_not_be_read(folder):  # noqa: F811

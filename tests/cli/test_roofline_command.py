@@ -11,8 +11,9 @@ from syncscope.errors import UserError
 from syncscope.model.trace import Event, Kind, Lane, Trace
 
 
-def recorded(tmp_path, device):
-    detail = json.dumps({"Input Dims": [[1000, 1000], [1000, 1000]], "Input type": ["float", "float"]})
+def recorded(tmp_path, device, shapes=True):
+    told = {"Input Dims": [[1000, 1000], [1000, 1000]], "Input type": ["float", "float"]}
+    detail = json.dumps(told) if shapes else ""
     lane = Lane(1, 1)
     events = [
         Event(Kind.OP, "aten::mm", lane, 0, 100, external=4, detail=detail),
@@ -37,6 +38,12 @@ def test_given_ceilings_and_those_of_the_data_sheet(tmp_path):
     found = json.loads(run(path, "--format", "json").output)
     assert "data sheet of NVIDIA A100" in found["ceilings_from"]
     assert found["rows"][0]["bound"] == "memory"  # 1555 GB/s and 312 TFLOPS are both far away
+
+
+def test_a_recording_without_shapes_is_told_how_to_get_them(tmp_path):
+    plain = run(recorded(tmp_path, "NVIDIA A100-SXM4-80GB", shapes=False)).output
+    assert "the recording has no shapes: record with `syncscope run --shapes`" in plain
+    assert "no shapes" not in run(recorded(tmp_path, "NVIDIA A100-SXM4-80GB")).output
 
 
 def test_a_device_that_nobody_knows_needs_numbers(tmp_path):
