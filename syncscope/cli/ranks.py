@@ -90,8 +90,10 @@ def show(found: Job) -> None:
     from syncscope.cli._console import console as made
 
     console = made()
-    ranks, meets = ("" if len(told) == 1 else "s" for told in (found.ranks, found.meets))
-    counted = f"{len(found.ranks)} rank{ranks}, {len(found.meets)} collective{meets}"
+    counted = ", ".join(
+        f"{len(told)} {word if len(told) == 1 else word + 's'}"
+        for told, word in ((found.ranks, "rank"), (found.meets, "collective"))
+    )
     console.print(f"{counted}, a step of {found.step / 1e6:.2f} ms")
     console.print(f"the joint replay ends within {max(found.fidelity, 1e-4):.2%} of what was measured\n")
     slow = sorted(found.ranks, key=lambda rank: -rank.imposed)[:SHOWN]
