@@ -47,6 +47,8 @@ SLOWEST = 1_000_000.0  # ns: no driver takes longer by itself
 FEW = 20  # times of which one in twenty can be told
 MOST = 0.9  # the part of a delay in which others worked, for the device to have been full
 COLLECTIVE = re.compile(r"nccl|rccl|oneccl|^c10d|hccl", re.IGNORECASE)
+WAIT_EVENT = re.compile(r"StreamWaitEvent")
+NEAR = 4096  # launches before a call that made a queue wait, among which the awaited one is looked for
 STREAM_WAIT = re.compile(r"StreamWait(?:Event|Value)|EnqueueBarrier|EnqueueMarker")
 Numbers = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -90,6 +92,7 @@ class Work:
         self.device = np.array([lane.device for lane in self.lanes], np.intp)[self.queue]
         self._bounds(trace, host, known)
         self._recorded(trace, host)
+        self._ordered(trace, launched, order)
         self.depth = self._depth(host)
 
     def _bounds(self, trace: Trace, host: Host, known: Truths) -> None:
@@ -119,6 +122,7 @@ class Work:
         self.gap = np.where(bound | chained, gap, np.minimum(gap, self.usual_gap))
         self.gap[~follows] = 0.0
         self.source, self.lag = np.full(count, -1, np.intp), np.zeros(count)
+        self.assumed = 0
         self.free = np.full(max(1, self.queues), NEVER)
         self.cause = np.where(bound | chained, Cause.QUEUE, Cause.LAUNCH)
         launch_ready = np.where(chained | ~known, NEVER, began + call + self.usual)
@@ -220,6 +224,32 @@ class Work:
                 self.source[j], self.lag[j] = k, lag if guessed else min(lag, PASSING)
                 if guessed and lag <= ORDERED:
                     self.cause[j], self.late[j] = Cause.TOLD, 0.0
+
+    def _ordered(self, trace: Trace, launched: Launches, order: NDArray[np.intp]) -> None:
+        """Edges for calls that made a queue wait, where the driver recorded neither which queue nor for what.
+
+        The next launch of that thread goes to the queue that waits, and what it waits for is what was enqueued last in another
+        queue: so torch's streams and NCCL use them. Such an edge held nothing up here, but may when the host is sooner.
+        """
+        calls = trace.rows(Kind.CALL)
+        waits = calls[np.array([bool(WAIT_EVENT.search(n)) for n in trace.names], bool)[trace.name[calls]]]
+        if not len(waits) or self.queues < 2 or len(trace.rows(Kind.SYNC)):
+            return
+        call = launched.call[order]
+        known = np.flatnonzero(call >= 0)
+        since, lane = trace.start[call[known]], trace.lane[call[known]]
+        for at, thread in zip(trace.start[waits].tolist(), trace.lane[waits].tolist(), strict=True):
+            upto = int(np.searchsorted(since, at))
+            later = np.flatnonzero(lane[upto:] == thread)
+            if not len(later):
+                continue
+            j = known[upto + later[0]]
+            others = known[max(0, upto - NEAR) : upto]
+            others = others[(self.queue[others] != self.queue[j]) & (self.device[others] == self.device[j])]
+            if len(others) and self.source[j] < 0 and self.end[others[-1]] <= self.start[j]:
+                k = others[-1]
+                self.source[j], self.lag[j] = k, min(self.start[j] - self.end[k], PASSING)
+                self.assumed += 1
 
     def _depth(self, host: Host) -> int:
         """How many launches may be enqueued and not begun: what was seen, at least CUDA's own limit."""

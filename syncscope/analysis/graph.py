@@ -85,6 +85,9 @@ class Graph:
     depth: int
     free: tuple[float, ...]  # when each queue had done what came before the recording
     inferred: int = 0  # edges between queues that were guessed from times
+    assumed: int = (
+        0  # edges between queues that held nothing up: for calls that made a queue wait, nobody knows for what
+    )
     odd: int = 0  # work that began late for no recorded reason: it is kept as late after the work before it
     crowded: int = 0  # work that began late because others had the device
     guessed: int = 0  # waits whose target was guessed from times

@@ -148,6 +148,7 @@ class Layout:
             depth=work.depth,
             free=tuple(work.free.tolist()),
             inferred=int((work.cause == Cause.INFERRED).sum()),
+            assumed=work.assumed,
             odd=int((work.cause == Cause.NOTHING).sum()),
             crowded=int((work.cause == Cause.FULL).sum()),
             guessed=sum(w.guessed and bool(targets[w.row]) for w in self._held),

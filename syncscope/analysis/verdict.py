@@ -70,6 +70,11 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
         )
     if graph.inferred:
         said.append(f"{_count(graph.inferred, 'wait')} between queues inferred from times")
+    if graph.assumed:
+        said.append(
+            f"{_count(graph.assumed, 'call')} made a queue wait, for what was not recorded: taken as for the work enqueued "
+            "last in another queue"
+        )
     if graph.odd:
         said.append(f"{graph.odd:,} of {graph.ops:,} device events began late for no recorded reason; kept as late")
     if graph.crowded:

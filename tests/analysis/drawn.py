@@ -75,7 +75,8 @@ def _with(event: Event, **changes) -> Event:
 class Device:
     """A host and in-order queues: runs a program (with or without its reads) and records what happens.
 
-    A program is a list of steps, a step a list of ("work", ns), ("launch", queue, ns) and ("read", line, queue).
+    A program is a list of steps, a step a list of ("work", ns), ("launch", queue, ns), ("read", line, queue) and
+    ("wait", queue, other): cudaStreamWaitEvent, which leaves no record of the queues.
     """
 
     launch: int = 3_000  # ns that each takes on the host
@@ -88,7 +89,7 @@ class Device:
     def run(self, program, without=()) -> tuple[Trace, int]:
         """The recording and when everything had ended."""
         self.events.clear()
-        host, free, calls, begun = 0, {}, 0, []
+        host, free, calls, begun, gates = 0, {}, 0, [], {}
         for number, step in enumerate(program):
             begin = host
             for what, *rest in step:
@@ -100,13 +101,18 @@ class Device:
                     call = host
                     if len(begun) >= self.depth:
                         host = max(host, begun[-self.depth])
-                    start = max(host + self.latency, free.get(queue, -self.gap) + self.gap)
+                    start = max(host + self.latency, free.get(queue, -self.gap) + self.gap, gates.pop(queue, 0))
                     begun.append(start)
                     self._call("cudaLaunchKernel", call, host - call + self.launch, calls)
                     lane = Lane(0, 7 + queue, 0)
                     self.events.append(Event(Kind.KERNEL, f"k{calls}", lane, start, duration, correlation=calls))
                     free[queue] = start + duration
                     host += self.launch
+                elif what == "wait":
+                    queue, other = rest
+                    gates[queue] = free.get(other, 0) + 1_500
+                    self._call("cudaStreamWaitEvent", host, 1_000, -1)
+                    host += 1_000
                 elif rest[0] not in without:
                     line, queue = rest
                     end = max(host, free.get(queue, 0)) + self.returns

@@ -202,7 +202,7 @@ def test_ranks_from_the_command_line(tmp_path):
     run = CliRunner()
     done = run.invoke(command, [str(tmp_path)], standalone_mode=False)
     assert done.exception is None, done.output
-    assert "3 ranks, 1 collectives" in done.output
+    assert "3 ranks, 1 collective" in done.output
     done = run.invoke(command, [str(tmp_path), "--format", "json"], standalone_mode=False)
     assert len(json.loads(done.output)["ranks"]) == 3
     empty = tmp_path / "empty"

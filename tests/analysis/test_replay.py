@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import hypothesis.strategies as st
@@ -159,6 +160,30 @@ def test_on_one_queue_the_loop_without_reads_is_predicted(program):
     # a removed read is charged the return of its call, and the latency of a launch is known to a microsecond or so
     slack = 4_000 * (1 + sum(x[0] == "read" for s in program for x in s)) + 6_000
     assert abs(replay(graph, range(len(graph.reads))).end - end) <= slack
+
+
+PARTS = st.one_of(
+    st.tuples(st.just("work"), st.integers(0, 400_000)).map(lambda x: [x]),
+    st.tuples(st.just("launch"), st.integers(0, 1), st.integers(20_000, 400_000)).map(lambda x: [x]),
+    st.tuples(st.just("read"), st.just(1), st.integers(0, 1)).map(lambda x: [x]),
+    st.tuples(
+        st.integers(0, 1), st.integers(20_000, 400_000)
+    ).map(  # as torch and NCCL do: make a queue wait, then use it
+        lambda x: [("wait", x[0], 1 - x[0]), ("launch", *x)]
+    ),
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(PARTS, min_size=4, max_size=20), st.integers(0, 2_000_000))
+def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(parts, work):
+    step = [*itertools.chain.from_iterable(parts), ("launch", 0, 50_000), ("work", work)]
+    device = Device()
+    graph = graph_of(device.run([step] * 8)[0])
+    assert error(graph, replay(graph)) <= 1e-9
+    _, end = device.run([step] * 8, without={1})
+    reads = 8 * sum(x[0] == "read" for x in step)
+    assert replay(graph, range(len(graph.reads))).end == pytest.approx(end, rel=0.01, abs=5_000 * (1 + reads))
 
 
 @settings(deadline=None, max_examples=50)
