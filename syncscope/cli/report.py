@@ -101,14 +101,13 @@ def command(
 
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
-    job = _traces.ranks(paths)
-    each = source or steps or no_price or max_reads_per_step is not None or max_price is not None
-    if job and name == "terminal" and output is None and not each and len(files) == 1:
-        from syncscope.cli.ranks import show_job
+    if name == "terminal" and output is None and (job := _traces.ranks(paths)):
+        each = source or steps or no_price or max_reads_per_step is not None or max_price is not None
+        if len(files) == 1 and not each:
+            from syncscope.cli.ranks import show_job
 
-        click.echo(f"{job} ranks of one job; of one alone: syncscope report {paths[0]}\n")
-        return show_job(paths)
-    if job and name == "terminal" and output is None:
+            click.echo(f"{job} ranks of one job; of one alone: syncscope report {paths[0]}\n")
+            return show_job(paths)
         folders = {os.path.dirname(path) or "." for path in paths}
         where = folders.pop() if len(folders) == 1 else "with all of them"
         click.echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
