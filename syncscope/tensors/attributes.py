@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscope.model.fact import Fact
+from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     HOST,
@@ -37,11 +37,12 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         annotation = each.fields.get(name)
         if annotation is not None:
             fact = annotated(each.module, annotation, f"`{name}` is annotated as a tensor")
-            if fact.kind is not Fact().kind:
+            if fact.kind is not NOTHING_KNOWN:
                 return fact
     return None
 
 
+NOTHING_KNOWN = UNKNOWN.kind
 _SET_UP = ("__init__", "__post_init__", "setup", "build", "reset_parameters")
 
 
@@ -60,7 +61,7 @@ def prepare(cls: Class) -> None:
 def set_attribute(owner: Fact, name: str, fact: Fact, by: Function | None = None) -> None:
     """Remember what is set on an object, joined with what was set before."""
     ref = owner.ref
-    if isinstance(ref, Instance) and fact.kind is not Fact().kind:
+    if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN:
         if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
         if not ref.cls.module.linted and by is not None and by.name not in _SET_UP:

@@ -20,6 +20,9 @@ _COMPARED = re.compile(
 _TO_HOST = (").numpy(", ").tolist(", ").item(")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
 _SPACES = ("torch", "F", "functional", "linalg", "special", "fft")
+_ENDINGS = frozenset(space[-1] for space in _SPACES)
+_TELLING = frozenset((*TORCH_ONLY, *ARRAY_LIKE))
+_CALLED = ("cpu", "backward")
 _NOT_TENSORS = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
 _NEITHER = frozenset(("F", "self", "cls", "torch", "np", "model", "data", "None", "True", "False", ""))
 # First arguments of these say nothing of a tensor.
@@ -117,6 +120,8 @@ class Evidence:
         for match in _ATTRIBUTE.finditer(text):
             attribute, called = match.groups()
             at = match.start()
+            if attribute not in _TELLING and not (called and (text[at - 1] in _ENDINGS or attribute in _CALLED)):
+                continue  # nine in ten: the rest of the loop would find nothing
             name = ""
             rows = strong
             if attribute in TORCH_ONLY:

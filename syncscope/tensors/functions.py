@@ -31,6 +31,7 @@ from syncscope.tensors.frame import STATEMENTS, Frame
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Instance, find_method, instance, is_module, outside
 
+NOTHING_KNOWN = UNKNOWN.kind
 _DEEPEST = 16  # calls into calls: what lies deeper is unknown
 _INLINED = 2  # of them for particular arguments
 _FORWARD = {
@@ -278,7 +279,9 @@ def conclude(function: Function, frame: Frame) -> Fact:
                 return Fact(
                     TENSOR, found.dtype, found.device, found.shape, found.ndim, said.sure, said.said, source=found
                 )
-        elif said.kind is not Fact().kind and (found.kind is Fact().kind or found is NONE or said.kind is not SEQUENCE):
+        elif said.kind is not NOTHING_KNOWN and (
+            found.kind is NOTHING_KNOWN or found is NONE or said.kind is not SEQUENCE
+        ):
             return said
     return found
 
@@ -307,15 +310,15 @@ def call(
         result = function.result if function.result is not None else promised(function)
     elif function.node.returns is not None:
         result = promised(function)
-        if result.kind is not SEQUENCE and result.kind is not TENSOR and result.kind is not Fact().kind:
+        if result.kind is not SEQUENCE and result.kind is not TENSOR and result.kind is not NOTHING_KNOWN:
             return result
         better = run(function, frame.depth + 1)
-        result = better if better.kind is not Fact().kind else result
+        result = better if better.kind is not NOTHING_KNOWN else result
     else:
         result = run(function, frame.depth + 1)
-    if result.kind is Fact().kind or (result.kind is TENSOR and result.sure < 2) or result.kind is SEQUENCE:
+    if result.kind is NOTHING_KNOWN or (result.kind is TENSOR and result.sure < 2) or result.kind is SEQUENCE:
         better = particular(function, frame, given, missing)
-        if better.kind is not Fact().kind:
+        if better.kind is not NOTHING_KNOWN:
             result = better
     elif result.kind is TENSOR and result.device is SOMEWHERE and "device" in missing:
         better = particular(function, frame, given, missing)
@@ -334,7 +337,7 @@ def all_on_host(given: dict[str, Fact]) -> bool:
             if fact.device is not HOST:
                 return False
             found = True
-        elif fact.kind in (SEQUENCE, MODULE) or (fact.kind is Fact().kind):
+        elif fact.kind in (SEQUENCE, MODULE) or fact.kind is NOTHING_KNOWN:
             return False
     return found
 
@@ -377,7 +380,7 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact], missing
             known = inner.env.get(name)
             if known is not None and known.kind is TENSOR and fact.kind is TENSOR and known.sure > fact.sure:
                 inner.env[name] = fact.but(sure=known.sure)  # what its uses say still holds
-            elif fact.kind is not Fact().kind:
+            elif fact.kind is not NOTHING_KNOWN:
                 inner.env[name] = fact
         execute(inner, node.body)
         result = conclude(function, inner)
@@ -404,7 +407,7 @@ def note(function: Function, given: dict[str, Fact]) -> bool:
     """Remember what callers pass; whether that says more than was known before."""
     news = False
     for name, fact in given.items():
-        if fact.kind is Fact().kind or fact is NONE:
+        if fact.kind is NOTHING_KNOWN or fact is NONE:
             continue
         before = function.passed.get(name)
         if before is None:
@@ -427,7 +430,7 @@ def forward(module: Fact, frame: Frame, args: list[Fact], keywords: dict[str | N
         method = find_method(ref.cls, "forward") or find_method(ref.cls, "__call__")
         if method is not None:
             result = call(method, frame, args, keywords, module)
-            if result.kind is not Fact().kind:
+            if result.kind is not NOTHING_KNOWN:
                 return result
         return tensor(sure=1, why=node)
     sure = min(2, module.sure)
