@@ -48,7 +48,6 @@ FEW = 20  # times of which one in twenty can be told
 MOST = 0.9  # the part of a delay in which others worked, for the device to have been full
 COLLECTIVE = re.compile(r"nccl|rccl|oneccl|^c10d|hccl", re.IGNORECASE)
 WAIT_EVENT = re.compile(r"StreamWaitEvent")
-NEAR = 4096  # launches before a call that made a queue wait, among which the awaited one is looked for
 STREAM_WAIT = re.compile(r"StreamWait(?:Event|Value)|EnqueueBarrier|EnqueueMarker")
 Numbers = NDArray[np.float64]
 Truths = NDArray[np.bool_]
@@ -238,18 +237,28 @@ class Work:
         call = launched.call[order]
         known = np.flatnonzero(call >= 0)
         since, lane = trace.start[call[known]], trace.lane[call[known]]
-        for at, thread in zip(trace.start[waits].tolist(), trace.lane[waits].tolist(), strict=True):
-            upto = int(np.searchsorted(since, at))
-            later = np.flatnonzero(lane[upto:] == thread)
-            if not len(later):
-                continue
-            j = known[upto + later[0]]
-            others = known[max(0, upto - NEAR) : upto]
-            others = others[(self.queue[others] != self.queue[j]) & (self.device[others] == self.device[j])]
-            if len(others) and self.source[j] < 0 and self.end[others[-1]] <= self.start[j]:
-                k = others[-1]
-                self.source[j], self.lag[j] = k, min(self.start[j] - self.end[k], PASSING)
-                self.assumed += 1
+        upto = np.searchsorted(since, trace.start[waits])  # launches before each
+        last = {q: self._last(np.flatnonzero(self.queue[known] == q), upto) for q in range(self.queues)}
+        for thread in np.unique(trace.lane[waits]).tolist():
+            mine, own = np.flatnonzero(trace.lane[waits] == thread), np.flatnonzero(lane == thread)
+            following = np.searchsorted(own, upto[mine])
+            for number, at in zip(
+                mine[following < len(own)].tolist(), following[following < len(own)].tolist(), strict=True
+            ):
+                j = int(known[own[at]])
+                others = [q for q in last if q != self.queue[j] and self.lanes[q].device == self.device[j]]
+                newest = max((int(last[q][number]) for q in others), default=-1)
+                if newest < 0 or self.source[j] >= 0:
+                    continue
+                k = int(known[newest])
+                if self.end[k] <= self.start[j]:
+                    self.source[j], self.lag[j] = k, min(self.start[j] - self.end[k], PASSING)
+                    self.assumed += 1
+
+    @staticmethod
+    def _last(of: NDArray[np.intp], upto: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The last of some positions before each of others, -1 where there is none."""
+        return np.concatenate(([-1], of))[np.searchsorted(of, upto)]
 
     def _depth(self, host: Host) -> int:
         """How many launches may be enqueued and not begun: what was seen, at least CUDA's own limit."""
