@@ -38,7 +38,8 @@ class Wait:
     """A call (a row of the trace) that returned only after device work.
 
     `targets` are the rows of the device work it waited for, one per queue, the last to end first; none if every queue was
-    empty. `guessed` says that they were found by time and not by a correlation or a record of the driver.
+    empty. `guessed` says that they were found by time, among several queues, and not by a correlation or a record of the
+    driver.
     """
 
     row: int
@@ -169,7 +170,8 @@ def _copy(
     """A copy waits for its own work, if it returned after it and its host side is not pinned."""
     index = own.get(row)
     if index is None:
-        return Wait(row, tuple(queues.nearest(row)), guessed=True) if how == "copy" or blocking else None
+        waited = how == "copy" or blocking
+        return Wait(row, tuple(queues.nearest(row)), guessed=queues.several) if waited else None
     work = int(launched.row[index])
     name = trace.names[trace.name[work]]
     ended = int(trace.start[work] + trace.duration[work])
@@ -188,7 +190,7 @@ def _queue(row: int, record: dict[str, object] | None, recorded: dict[object, in
         named = queues.before(row, stream, recorded.get(record.get("wait_on_record")), int(str(record["device"])))
         if named:
             return Wait(row, tuple(named[:1]))
-    return Wait(row, tuple(queues.nearest(row)), guessed=True)
+    return Wait(row, tuple(queues.nearest(row)), guessed=queues.several)
 
 
 def _working_threads(trace: Trace, launched: Launches) -> set[int]:
@@ -221,6 +223,11 @@ class _Queues:
             of = np.flatnonzero(lanes == lane)
             of = of[np.lexsort((trace.start[launched.row[of]], since[of]))]
             self._queues.append((trace.lanes[lane], since[of].tolist(), launched.row[of].tolist()))
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one queue that a wait may be for."""
+        return len(self._queues) > 1
 
     def before(self, row: int, stream: object = None, until: int | None = None, device: int = -1) -> list[int]:
         """The last work of every queue (or of one) that was enqueued before a call (or a moment), the last to end first."""

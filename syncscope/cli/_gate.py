@@ -28,9 +28,10 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
         if report.saving is None:
+            refused = report.verdict.partition("No prices: ")[2]
             why = "prices were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(
-                f"no price is known, so that --max-price cannot be judged: {'; '.join(report.notes) or why}",
+                f"no price is known, so that --max-price cannot be judged: {refused or '; '.join(report.notes) or why}",
                 "limit the number of reads with --max-reads-per-step",
             )
         step = report.step or statistics.median(s.end - s.start for s in report.steps)

@@ -53,6 +53,15 @@ def test_a_host_bound_loop_gains_only_the_time_it_waited():
     assert graph.end - replay(graph, {0, 1}).end == pytest.approx(12 * COLUMN, abs=10_000)
 
 
+def test_what_a_wait_was_for_is_a_guess_only_among_several_queues():
+    one = """
+        host   a.<item   >.....b
+        gpu    .AAAAAAAAAA......BBB
+    """
+    assert graph_of(timeline(one)).guessed == 0
+    assert graph_of(timeline(one + "    gpu2   .CC")).guessed == 1
+
+
 def test_queues_wait_for_each_other_where_times_say_so():
     graph = graph_of(
         timeline("""
