@@ -10,7 +10,7 @@ from syncscope.rules import Example
 from syncscope.rules._enclosure import LOOPS
 from syncscope.rules._function import Function
 from syncscope.rules._reads import detached, tensor_read
-from syncscope.rules._running_total import assigned
+from syncscope.rules._running_total import starting
 
 EXAMPLES = (
     Example(
@@ -18,7 +18,7 @@ EXAMPLES = (
         import torch
 
         def train(model, criterion, optimizer, loader, bar, epochs: int):
-            losses = []
+            losses, best = [], None
             for epoch in range(epochs):
                 for x, y in loader:
                     loss = criterion(model(x), y)
@@ -33,7 +33,7 @@ EXAMPLES = (
         import torch
 
         def train(model, criterion, optimizer, loader, bar, epochs: int):
-            losses = []
+            losses, best = [], None
             for epoch in range(epochs):
                 for x, y in loader:
                     loss = criterion(model(x), y)
@@ -88,7 +88,7 @@ def collected(site: Site, function: Function) -> Fix | None:
     ):
         return None
     name = call.func.value.id
-    made = [s for s in assigned(function, name) if isinstance(s.value, ast.List) and not s.value.elts]
+    made = [s for s, value in starting(function, name) if isinstance(value, ast.List) and not value.elts]
     loop = outermost(function, call, made[0]) if len(made) == 1 and len(function.binds(name)) == 1 else None
     if loop is None or function.shared(name):
         return None

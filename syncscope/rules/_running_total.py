@@ -27,6 +27,7 @@ EXAMPLES = (
                 scores = model(x)
                 test_loss += loss_fn(scores, y).item() * x.size(0)  # !
                 correct += (scores.argmax(1) == y).sum().item()  # !
+            test_loss /= len(loader) + 1
             return f"{correct} right, loss {test_loss:.3f}"
         """,
         """
@@ -43,6 +44,7 @@ EXAMPLES = (
                 correct = correct + (scores.argmax(1) == y).sum().detach().long()
             correct = int(correct)
             test_loss = float(test_loss)
+            test_loss /= len(loader) + 1
             return f"{correct} right, loss {test_loss:.3f}"
         """,
         Safety.UNSAFE,
@@ -77,8 +79,9 @@ EXAMPLES = (
                 optimizer.step()
                 total_loss = total_loss + loss.detach().double() / every
                 if batch % 2 == 1:
-                    seen.append(float(total_loss))
+                    seen.append(total_loss.detach())
                     total_loss = 0
+            seen = torch.hstack(seen).tolist() if seen else []
             total_loss = float(total_loss)
             return seen
         """,
@@ -185,8 +188,10 @@ def accumulated(site: Site, function: Function) -> Fix | None:
     if tensor is None or loop is None or added is None:
         return None
     total, factor = added.total.id, added.factor
-    starts = [function.constant(value) for value in starting(function, total, added.statement)]
-    others = [n for n in function.binds(total) if n is not added.total]
+    starts = [
+        function.constant(value) for _, value in starting(function, total) if value not in ast.walk(added.statement)
+    ]
+    others = [n for n in function.binds(total) if n is not added.total and not changed_after(function, n, loop)]
     if len(starts) != len(others) or not starts or None in starts or function.shared(total):
         return None
     own = {id(n) for n in ast.walk(added.statement)}
@@ -245,15 +250,28 @@ def is_loss(function: Function, tensor: ast.expr) -> bool:
     return LOSS.search(function.view.text(tensor)) is not None
 
 
-def starting(function: Function, name: str, but: ast.stmt) -> list[ast.expr]:
-    """The values that a name is given, alone, in a chain, or beside others: `a, b = 0.0, 0`; not by the statement `but`."""
-    found = [s.value for s in assigned(function, name) if s is not but]
+def changed_after(function: Function, name: ast.Name, loop: ast.AST) -> bool:
+    """Whether a binding is `total /= n` after the loop: there the total is a number again."""
+    outer = function.parent(name)
+    inside = any(n is loop for n in function.around(name))
+    return isinstance(outer, ast.AugAssign) and not inside and name.lineno > loop_end(loop)
+
+
+def loop_end(loop: ast.AST) -> int:
+    """The last line of a loop."""
+    return getattr(loop, "end_lineno", None) or 0
+
+
+def starting(function: Function, name: str) -> list[tuple[ast.Assign, ast.expr]]:
+    """The values that a name is given, alone, in a chain, or beside others, `a, b = 0.0, 0`, and the assignments that do."""
+    found = [(s, s.value) for s in assigned(function, name)]
     for bound in function.binds(name):
         side = function.parent(bound)
         assign = function.parent(side) if isinstance(side, ast.Tuple) else None
         values = assign.value if isinstance(assign, ast.Assign) else None
         if isinstance(side, ast.Tuple) and isinstance(values, ast.Tuple) and len(side.elts) == len(values.elts):
-            found.append(values.elts[side.elts.index(bound)])
+            assert isinstance(assign, ast.Assign)
+            found.append((assign, values.elts[side.elts.index(bound)]))
     return found
 
 
