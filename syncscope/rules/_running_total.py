@@ -10,6 +10,7 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.rules import Example
 from syncscope.rules._function import Function
+from syncscope.rules._proofs import cast
 from syncscope.rules._reads import detached, tensor_read
 
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
@@ -26,9 +27,10 @@ EXAMPLES = (
                 x, y = x.to(device), y.to(device)
                 scores = model(x)
                 test_loss += loss_fn(scores, y).item() * x.size(0)  # !
-                correct += (scores.argmax(1) == y).sum().item()  # !
+                correct += (scores.argmax(1) == y).type(torch.float).sum().item()  # !
+            correct /= len(loader) + 1
             test_loss /= len(loader) + 1
-            return f"{correct} right, loss {test_loss:.3f}"
+            return f"{correct:.1f} right, loss {test_loss:.3f}"
         """,
         """
         import torch
@@ -41,11 +43,12 @@ EXAMPLES = (
                 x, y = x.to(device), y.to(device)
                 scores = model(x)
                 test_loss = test_loss + loss_fn(scores, y).detach().double() * x.size(0)
-                correct = correct + (scores.argmax(1) == y).sum().detach().long()
-            correct = int(correct)
+                correct = correct + (scores.argmax(1) == y).type(torch.float).sum().detach().double()
+            correct = float(correct)
             test_loss = float(test_loss)
+            correct /= len(loader) + 1
             test_loss /= len(loader) + 1
-            return f"{correct} right, loss {test_loss:.3f}"
+            return f"{correct:.1f} right, loss {test_loss:.3f}"
         """,
         Safety.UNSAFE,
         "model: model; loss_fn: criterion; loader: loader; device: cpu",
@@ -204,7 +207,7 @@ def accumulated(site: Site, function: Function) -> Fix | None:
     if whole and isinstance(site.node, ast.Call) and function.dotted(site.node.func) == "float":
         return None
     surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
-    if dtype is Dtype.BOOL or not (whole or surely_float or is_loss(function, tensor)):
+    if dtype is Dtype.BOOL or not (whole or surely_float or is_float(function, tensor)):
         return None
     number, wide = ("int", ".detach().long()") if whole else ("float", ".detach().double()")
     draft = function.draft()
@@ -245,9 +248,15 @@ def a_tensor(function: Function, factor: ast.expr) -> bool:
     return function.fact(factor).is_tensor or not function.pure(factor)
 
 
-def is_loss(function: Function, tensor: ast.expr) -> bool:
-    """Whether a number is a loss by its name: then it is a float."""
-    return LOSS.search(function.view.text(tensor)) is not None
+def is_float(function: Function, tensor: ast.expr) -> bool:
+    """Whether a number is a float by its last cast, `hits.type(torch.float).sum()`, or because it is called a loss."""
+    op = function.op(tensor)
+    while op is not None and not (cast(function, op) or op.name in ("float", "double", "half")):
+        op = function.op(op.base)
+    if op is None:
+        return LOSS.search(function.view.text(tensor)) is not None
+    to = next((function.dotted(a) or "" for a in [*op.args, *op.keywords.values()]), op.name)
+    return "float" in to or to.endswith(("double", "half"))
 
 
 def changed_after(function: Function, name: ast.Name, loop: ast.AST) -> bool:
