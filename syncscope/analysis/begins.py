@@ -40,6 +40,7 @@ HAND_OVER = 10_000  # ns: a kernel that starts sooner after one of another queue
 ORDERED = 20_000  # and so long after where queues are known to have been made to wait (ROCm takes up to 18 us)
 ODD = 20_000  # ns beyond three times the usual: a launch takes no longer by itself
 LATENCY = 10_000.0  # ns from a launch to its work, where the recording hardly shows it
+BATCH = 3  # calls after which a command that has not begun may have been kept back
 SUBMISSION = 1_000_000  # ns from the wait that has commands submitted to the first of them
 PASSING = 2_000  # ns from the end of work to the begin of work in another queue that waited for it
 DEPTH = 1024  # CUDA's queues take at least so many launches before a launch blocks
@@ -329,7 +330,9 @@ def _submitted(
         over = np.concatenate(([NEVER], np.maximum.accumulate(start[of] + trace.duration[launched.row[of]])))[:-1]
         at = waits[np.maximum(0, np.searchsorted(host.begin[waits], start[of], side="right") - 1)]
         began, since = host.end[item[of]], start[of] - host.begin[at]
-        kept = (at > item[of]) & (over < began) & (since >= 0) & (since < SUBMISSION) & (start[of] > began + ODD)
+        kept = (
+            (at >= item[of] + BATCH) & (over < began) & (since >= 0) & (since < SUBMISSION) & (start[of] > began + ODD)
+        )
         for first in np.flatnonzero(kept).tolist():
             rest = of[first:]
             found[rest[item[rest] <= at[first]]] = at[first]
