@@ -32,8 +32,9 @@ class Comparison:
 
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
     `predicted_range` the least and the most that it may be (`trust.bounds`), `error` its distance from the measured one,
-    relative; None where no read went or the first cannot be replayed. `work` is how long the device works in a step: in the
-    first without those reads, and in the second; what differs there no replay can know.
+    relative; None where no read went or the first cannot be replayed. `work` is how long the device works in a step, `pieces`
+    on how many kernels, copies and fills: in the first without those reads, and in the second. What differs there is what
+    else was changed, which no replay can know.
     """
 
     before: Report
@@ -46,6 +47,7 @@ class Comparison:
     error: float | None
     predicted_range: tuple[float, float] | None = None
     work: tuple[float, float] | None = None
+    pieces: tuple[float, float] | None = None
 
 
 def compare(before: Trace, after: Trace) -> Comparison:
@@ -55,11 +57,11 @@ def compare(before: Trace, after: Trace) -> Comparison:
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after))
     foretold = _foretold(before, pairs)
-    predicted, likely, left = foretold or (None, None, 0.0)
-    error = work = None
+    predicted, likely, left = foretold or (None, None, (0.0, 0.0))
+    error = work = pieces = None
     if predicted is not None and other.step:
         error = (predicted - other.step) / other.step
-        work = left, _work(lay_out(after))
+        work, pieces = zip(left, _work(lay_out(after)), strict=True)
     return Comparison(
         before=one,
         after=other,
@@ -71,6 +73,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         error=error,
         predicted_range=likely,
         work=work,
+        pieces=pieces,
     )
 
 
@@ -122,7 +125,7 @@ def _line(line: Line) -> int:
 
 def _foretold(
     trace: Trace, pairs: list[tuple[Line | None, Line | None]]
-) -> tuple[float, tuple[float, float], float] | None:
+) -> tuple[float, tuple[float, float], tuple[float, float]] | None:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less.
 
     With the range that it leaves open, and the device's work that is left.
@@ -142,13 +145,14 @@ def _foretold(
     return window_of(graph).of(replay(graph, freed)), bounds(layout, graph, freed), _work(layout, freed)
 
 
-def _work(layout: Layout, freed: Collection[int] = ()) -> float:
-    """ns per step that the device works in the counted steps."""
+def _work(layout: Layout, freed: Collection[int] = ()) -> tuple[float, float]:
+    """ns per step that the device works in the counted steps, and on how many pieces."""
     graph = layout.graph()
     window = window_of(graph)
     since = graph.ends[window.first] if window.first >= 0 else 0.0
     until = graph.ends[window.last] if window.last >= 0 else graph.end
-    return layout.work(since, until, freed) / window.steps
+    time, pieces = layout.work(since, until, freed)
+    return time / window.steps, pieces / window.steps
 
 
 def _freed(found: Sequence[Read], kept: Mapping[Key, float]) -> set[int]:

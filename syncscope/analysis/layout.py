@@ -230,11 +230,11 @@ class Layout:
         """When any queue worked, ns since the origin."""
         return union(self._work.start.astype(np.int64), self._work.end.astype(np.int64))
 
-    def work(self, since: float, until: float, freed: Collection[int] = ()) -> float:
-        """Sum of the device work that began in [since, until), ns, without that which goes with the reads in `freed`."""
+    def work(self, since: float, until: float, freed: Collection[int] = ()) -> tuple[float, int]:
+        """Device work begun in [since, until): its sum, ns, and its pieces, without what goes with the reads in `freed`."""
         going = self._launched_by(self.counting & frozenset(freed))
         of = (self._work.start >= since) & (self._work.start < until) & (going < 0)
-        return float(self._work.duration[of].sum())
+        return float(self._work.duration[of].sum()), int(of.sum())
 
     @property
     def late(self) -> list[Late]:

@@ -47,6 +47,7 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "prediction_error": found.error,
         "predicted_range_ms": [_ms(t) for t in found.predicted_range] if found.predicted_range else None,
         "device_work_ms": [_ms(t) for t in found.work] if found.work else None,
+        "device_work_pieces": list(found.pieces) if found.pieces else None,
         "gone": [_as_object(line) for line in found.gone],
         "new": [_as_object(line) for line in found.new],
         "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
@@ -142,10 +143,11 @@ def sentence(found: Comparison) -> str:
         f"Without the reads that went, a replay of the first recording gives a step of {found.predicted / 1e6:.2f} ms; "
         f"measured is {(found.after.step or 0) / 1e6:.2f} ms: the prediction is off by {found.error:+.1%}."
     )
-    if found.work and abs(found.work[0] - found.work[1]) > 0.01 * found.predicted:
+    if found.work and found.pieces and abs(found.work[0] - found.work[1]) > 0.01 * found.predicted:
         told += (
-            f" The device works {found.work[1] / 1e6:.2f} ms a step in the second recording and {found.work[0] / 1e6:.2f} ms "
-            "in the first without those reads: that difference is what else was changed."
+            f" The device works {found.work[1] / 1e6:.2f} ms a step in {found.pieces[1]:.0f} pieces in the second recording, "
+            f"and {found.work[0] / 1e6:.2f} ms in {found.pieces[0]:.0f} in the first without those reads: "
+            "that difference is what else was changed."
         )
     return told
 

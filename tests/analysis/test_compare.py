@@ -57,6 +57,7 @@ def test_a_mask_takes_its_gather_with_it_and_what_the_rewrite_adds_is_told():
     found = compare(before, after)
     assert [line.op for line in found.gone] == ["mask_read"]
     assert found.work == pytest.approx((1.7 * MS, 1.7 * MS))  # forward and backward; the count and the gather went
+    assert found.pieces == (2, 2)
     slower = Trace.of(
         Event(**{s: getattr(e, s) for s in Event.__slots__} | ({"duration": MS} if e.name == "backward" else {}))
         for e in after
