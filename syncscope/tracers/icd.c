@@ -109,15 +109,15 @@ static uint64_t monotonic(void) {
 static atomic_int cycles_are_time;
 static __attribute__((noinline)) uint64_t new_base(void) {
   uint64_t before = __builtin_ia32_rdtsc(), ns = monotonic(), cycle = __builtin_ia32_rdtsc();
+  if (cycle - before > 10000) return ns; /* somebody came between the readings */
   uint64_t passed = ns - my.first_ns;
   double rate = (double)passed / (cycle - my.first_cycle);
   double change = my.ns_per_cycle ? rate / my.ns_per_cycle - 1 : 0;
-  my.base_cycle = 0;
   if (!my.first_ns || cycle < my.first_cycle || change > 1e-4 || change < -1e-4) { /* new, or the machine has slept */
     my.first_ns = ns;
     my.first_cycle = cycle;
-    my.ns_per_cycle = 0;
-  } else if (passed > 10000000 && cycle - before < 10000) { /* 10 ms tell the rate to some ppm, unless we were interrupted */
+    my.ns_per_cycle = my.base_cycle = 0;
+  } else if (passed > 10000000) { /* 10 ms tell the rate to some ppm */
     my.base_cycle = cycle;
     my.base_ns = ns;
     my.ns_per_cycle = rate;

@@ -63,7 +63,10 @@ def observer(explain: Callable[[str, int, int, bool], None]) -> Callable[..., No
         return None
     make = c.PyDLL(found._name, handle=found._handle).new_observer  # the same library, called with the GIL held
     make.argtypes, make.restype = [c.py_object], c.py_object
-    made: Callable[..., None] = make(explain)
+    try:
+        made: Callable[..., None] = make(explain)
+    except ValueError:  # a null pointer: an interpreter without the names that it needs
+        return None
     return made
 
 
