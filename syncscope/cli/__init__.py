@@ -67,7 +67,7 @@ def forgive() -> None:
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  as long as the process
-        elif mode == "w" and hasattr(stream, "reconfigure"):
+        elif hasattr(stream, "reconfigure"):
             is_utf8 = stream.encoding.lower().replace("-", "") == "utf8"
             stream.reconfigure(errors="surrogateescape" if is_utf8 else "replace")  # names of files may be no text
 

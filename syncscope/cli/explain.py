@@ -51,7 +51,7 @@ def command(name: str | None, everything: bool) -> int:
         click.echo(reference(rules), nl=False)
     elif name is None:
         click.echo(listing(rules), nl=False)
-    elif name in families:
+    elif name in families and name not in rules:  # one of them is called as its family is
         click.echo(listing({rule: rules[rule] for rule in families[name]}).partition("\n\n")[0])
     elif name in BUILT_IN:
         click.echo(BUILT_IN[name])
