@@ -6,6 +6,8 @@ import ast
 
 from syncscope.rules._function import Function
 
+COUNTED = "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it"
+
 
 def length(function: Function, tensor: ast.expr) -> ast.expr | None:
     """The expression around a tensor that is its number of rows: `len(t)`, `t.shape[0]`, `t.size(0)`."""

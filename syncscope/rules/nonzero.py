@@ -51,14 +51,13 @@ from syncscope.rules._fixed_rows import first, known_number, padded
 from syncscope.rules._function import Op
 from syncscope.rules._hardest import hardest
 from syncscope.rules._index_write import filled
-from syncscope.rules._lengths import length, number_of_elements
+from syncscope.rules._lengths import COUNTED, length, number_of_elements
 from syncscope.rules._rows import unrowed
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
 OPS = ("nonzero", "argwhere", "where")
 SEEN_AS = ("aten::nonzero", "aten::argwhere", "aten::nonzero_numpy")
-COUNTED = "the count is a 0-d tensor that stays on the device, no Python int: what needs an int will read it"
 EXAMPLES = (
     Example(
         """
