@@ -132,7 +132,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         pairs(frame, node.targets[0], value)
         return
     fact = frame.table[value.__class__](frame, value)
-    if fact is TRUTH and value.__class__ is ast.Call and value.args:
+    if fact is TRUTH and ((value.__class__ is ast.Call and value.args) or value.__class__ in (ast.Compare, ast.BoolOp)):
         fact = Fact(SCALAR, BOOL, HOST, sure=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
     for target in node.targets:
         if target.__class__ is ast.Name:

@@ -24,11 +24,14 @@ from syncscope.tensors.facts import (
     SCALAR,
     SEQUENCE,
     SOMEWHERE,
+    SPREAD,
     STRING,
     TENSOR,
     TRUTH,
+    Record,
     element,
     items,
+    record,
     sequence,
     tensor,
 )
@@ -127,6 +130,9 @@ def apply(frame: Frame, node: ast.Call, target: Fact, args: list[Fact], keywords
     if isinstance(ref, Instance):
         own = find_method(ref.cls, "__call__")
         return call_function(own, frame, args, keywords, target) if own is not None else UNKNOWN
+    if isinstance(ref, Record):
+        spread = None in keywords or any(each is SPREAD for each in args)
+        return UNKNOWN if spread else record(ref.fields, args, keywords)
     if isinstance(ref, ast.Lambda):
         return UNKNOWN
     if target.kind is NOTHING_KNOWN:
@@ -230,9 +236,22 @@ def external(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], keywor
         logged(frame, node, args, keywords)
     if word in ("tqdm", "trange") and args:
         return args[0]
+    if dotted in ("collections.namedtuple", "typing.NamedTuple") and len(node.args) > 1:
+        fields = _fields(node.args[1])
+        return Fact(OTHER, sure=3, ref=Record(fields)) if fields else UNKNOWN
     if dotted in ("copy.copy", "copy.deepcopy") and args:
         return args[0]
     return UNKNOWN
+
+
+def _fields(node: ast.expr) -> tuple[str, ...]:
+    """The names of a namedtuple: in one text, in a list, or in a list of pairs with their types."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return tuple(node.value.replace(",", " ").split())
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return ()
+    first = [each.elts[0] if isinstance(each, ast.Tuple) and each.elts else each for each in node.elts]
+    return tuple(each.value for each in first if isinstance(each, ast.Constant) and isinstance(each.value, str))
 
 
 def _einops_ndim(node: ast.Call) -> int | None:

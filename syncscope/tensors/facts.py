@@ -45,6 +45,23 @@ class Hashed(Items):
     __slots__ = ()
 
 
+class Record:
+    """What `namedtuple` makes: a tuple whose elements have names."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        self.fields = fields
+
+
+def record(fields: tuple[str, ...], args: list[Fact], keywords: dict[str | None, Fact]) -> Fact:
+    """One of them: its elements by place and by name."""
+    keys: dict[object, Fact] = dict(zip(fields, args, strict=False))
+    keys.update((name, fact) for name, fact in keywords.items() if name in fields)
+    elements = tuple(keys.get(name, UNKNOWN) for name in fields)
+    return Fact(SEQUENCE, sure=3, elements=elements, ref=Items(UNKNOWN, dict(zip(fields, elements, strict=True))))
+
+
 def named(dotted: str) -> Fact:
     """A name from outside the project, as it would be imported: `torch.nn.functional.pad`."""
     fact = _names.get(dotted)
@@ -170,7 +187,11 @@ def _weaker(fact: Fact, sure: int) -> Fact:
 
 def _join_sequences(a: Fact, b: Fact, unlike: Device) -> Fact:
     if a.elements and len(a.elements) == len(b.elements):
-        return sequence(tuple(join(x, y, unlike) for x, y in zip(a.elements, b.elements, strict=True)))
+        both = sequence(tuple(join(x, y, unlike) for x, y in zip(a.elements, b.elements, strict=True)))
+        keys = getattr(a.ref, "keys", None)
+        if keys is not None and keys.keys() == (getattr(b.ref, "keys", None) or {}).keys():
+            both.ref = Items(UNKNOWN, dict(zip(keys, both.elements, strict=True)))
+        return both
     if a.ref == b.ref and not a.elements and not b.elements:
         return a
     if isinstance(a.ref, Items) and isinstance(b.ref, Items) and a.ref.keys is not None and b.ref.keys is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors.facts import DEVICE, HOST, SEQUENCE, TENSOR, tensor
+from syncscope.tensors.facts import BOOL, COMPARED, DEVICE, HOST, SEQUENCE, TENSOR, tensor
 from syncscope.tensors.project import Class, Function, Module
 
 EXPRESSIONS: dict[type, Callable[[Frame, Any], Fact]] = {}  # filled by expressions.py
@@ -168,8 +168,13 @@ def condition(frame: Frame, node: ast.expr) -> Fact:
     if node.__class__ is ast.BoolOp:
         return ASKED[ast.BoolOp](frame, node)
     fact = frame.table[node.__class__](frame, node)
+    if fact.sure == 1 and fact.dtype is BOOL and node.__class__ is ast.BinOp and frame.alone:
+        fact = fact.but(sure=2)  # comparisons of numbers are combined with `and`
     if fact.kind is TENSOR and (fact.sure > 1 or node.__class__ not in (ast.Name, ast.Attribute)):
         frame.emit("condition", node, node, fact)  # a name that is only guessed to be a tensor is more often a flag
+    elif fact is COMPARED and node.__class__ is ast.BinOp:
+        guess = tensor(BOOL, sure=2 if frame.alone else 1, why=node)  # of numbers people say `and`
+        frame.emit("condition", node, node, guess)
     return fact
 
 

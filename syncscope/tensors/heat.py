@@ -133,6 +133,8 @@ def of_test(node: ast.expr) -> tuple[bool, str] | None:
 
 def special(test: ast.expr) -> bool:
     """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(map(special, test.values))
     if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
         return False
     kind, left = test.comparators[0], test.left
@@ -140,7 +142,7 @@ def special(test: ast.expr) -> bool:
         return True
     if isinstance(left, ast.Call) and isinstance(left.func, ast.Attribute) and left.func.attr == "numel":
         return isinstance(kind, ast.Constant) and kind.value == 1
-    named = isinstance(kind, ast.Constant) and kind.value in ("mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
+    named = isinstance(kind, ast.Constant) and kind.value in ("cpu", "mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
     return named and "device" in ast.unparse(left)
 
 

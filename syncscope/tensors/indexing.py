@@ -29,7 +29,7 @@ from syncscope.tensors.facts import (
     items,
     sequence,
 )
-from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.frame import Frame, evaluate, last_word
 
 NOTHING_KNOWN = UNKNOWN.kind
 
@@ -165,7 +165,10 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 at = part
         elif fact.kind is NOTHING_KNOWN and istensor and mask_like(part):
             mask = mask or base.but(
-                sure=1, dtype=ANY_DTYPE, ndim=None, why=f"`{ast.unparse(part)}` is what people call a mask"
+                sure=min(mask_like(part) if "mask" in ast.unparse(part).lower() else 1, base.sure),
+                dtype=ANY_DTYPE,
+                ndim=None,
+                why=f"`{ast.unparse(part)}` is what people call a mask",
             )
             at = part
         ndim = None if ndim is None or change is None else ndim + change
@@ -207,9 +210,11 @@ def mask_like(node: ast.expr) -> int:
             if isinstance(node.op, ast.Invert):
                 return 2
             node = node.operand
+        elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            break  # `state["mask"]`
         else:
             node = node.value
-    word = (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")).lower()
+    word = last_word(node).lower()
     if word in ("keep", "valid", "to_keep", "is_valid"):
         return 2
     if "mask" not in word or "attention" in word:

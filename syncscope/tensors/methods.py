@@ -253,6 +253,8 @@ def _m_cpu(
     keywords: Keywords,
 ) -> Fact:
     if not flag(node, "non_blocking"):
+        if owner.device is HOST and _of_a_batch(owner):
+            owner = owner.but(device=SOMEWHERE)  # whoever copies it to the host met one that was not there
         if owner.sure == 1 and isinstance(receiver, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             owner = owner.but(sure=2)  # no module or container can be calculated with
         frame.emit("cpu", node, receiver, owner)

@@ -47,7 +47,12 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
 
 def rare_arms(frame: Frame, test: ast.expr) -> tuple[bool, bool]:
     """Whether the arm taken where a test holds, and the other one, are for special values or for what is empty."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(rare_arms(frame, each)[0] for each in test.values), False
     asked = empty(frame, test)
+    named = frame.env.get(test.id) if isinstance(test, ast.Name) else None
+    if named is not None and isinstance(named.ref, (ast.Compare, ast.BoolOp)):
+        return heat.special(named.ref), False
     return asked is True or heat.special(test), asked is False
 
 

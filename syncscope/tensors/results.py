@@ -46,7 +46,7 @@ def where_made(frame: Frame, node: ast.Call, keywords: Keywords, default: Device
     """The device that a `device=` argument names."""
     fact = keywords.get("device")
     if fact is None:
-        return default
+        return SOMEWHERE if None in keywords and default is HOST else default  # `**kwargs` may name one
     for keyword in node.keywords:
         if keyword.arg == "device":
             return device_named(keyword.value, fact, default)

@@ -228,8 +228,8 @@ from seg import keep
 from .masks import Head
 head = Head()
 def loss(logits: torch.Tensor, target):
-    mask = keep(target)
-    return logits[mask].mean(), logits[head(logits)]
+    chosen = keep(target)
+    return logits[chosen].mean(), logits[head(logits)]
 """
 
 

@@ -309,6 +309,45 @@ CASES = {
             factor.mul_(2.0)
             return factor.cholesky(), a.cholesky()  # waits: linalg_check
     """,
+    "what people call a mask, by its key": """
+        def step(state, grad: torch.Tensor):
+            return grad[state["mask"]], grad[state["index"]]  # waits: mask_read
+    """,
+    "a tuple whose elements have names": """
+        from collections import namedtuple
+
+        Tree = namedtuple("Tree", ["turning", "depth"])
+
+        def grow(left: torch.Tensor, right: torch.Tensor, depth: int):
+            tree = Tree((left - right).sum() < 0, depth)
+            if tree.depth > 3:
+                tree = Tree(left.sum() < 0, depth)
+            if tree.turning:  # waits: condition
+                return tree[1]
+    """,
+    "on the host alone": """
+        def refine(points: torch.Tensor, mask: torch.Tensor):
+            device = points.device
+            host = len(points) > 0 and device.type == "cpu"
+            if host and mask.dtype == torch.bool:
+                return points[mask]
+            return points[mask > 0]  # waits: mask_read
+    """,
+    "made where keywords may say": """
+        def shuffled(n, **kwargs):
+            order, fixed = torch.randperm(n, **kwargs), torch.randperm(n)
+            while torch.equal(order, order + 1) or torch.equal(fixed, fixed + 1):  # waits: equal
+                pass
+    """,
+    "comparisons that are combined as only arrays are": """
+        def inside(low, x, high, flags):
+            assert (low <= x) & (x <= high)  # waits: condition
+            assert flags & 4
+    """,
+    "a batch that is copied to the host": """
+        def collect(loader: torch.utils.data.DataLoader):
+            return [(x.cpu().numpy(), y.tolist()) for x, y in loader]  # waits: cpu
+    """,
     "more ways to ask whether it succeeded": """
         def solve(a: torch.Tensor, b: torch.Tensor):
             return a.inverse() @ b, a.new_tensor(0.5), a.new_tensor(b)  # waits: linalg_check # waits: tensor_literal
