@@ -16,6 +16,7 @@ HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
 SIGNATURE = """\
 def step(x: torch.Tensor, y: torch.Tensor, t: torch.LongTensor, device):
     x, y, t = x.clone(), y.clone(), t.clone()
+    m, out, seen, total, k, c, turns = x > 0, [], [], 0.0, 0, 1, 0
 """
 STATEMENTS = (
     "m = {f} > {c}",
@@ -144,9 +145,7 @@ def bodies(draw: st.DrawFn) -> str:
 
 
 def program(body: str) -> str:
-    return (
-        f"{HEAD}{SIGNATURE}    m, out, seen, total, k, c, turns = x > 0, [], [], 0.0, 0, 1, 0\n{body}\n    return x, y, t, out, seen, total\n"
-    )
+    return f"{HEAD}{SIGNATURE}{body}\n    return x, y, t, out, seen, total\n"
 
 
 def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) -> None:
