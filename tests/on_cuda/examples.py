@@ -35,6 +35,10 @@ def show(message: object, *_: object, **__: object) -> None:
 def moved(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().to(device).requires_grad_(value.requires_grad)
+    if isinstance(value, torch.nn.Module):
+        return value.to(device)  # in place: an optimizer keeps its parameters
+    if isinstance(value, (list, tuple)):  # a loader's batches
+        return type(value)(moved(v) for v in value)
     return device if isinstance(value, torch.device) else value
 
 
