@@ -148,8 +148,8 @@ def _record(
 
     me = os.getpid()
 
-    def keep(trace: Trace) -> None:
-        _kept(trace, target, output, quiet)
+    def keep(trace: Trace) -> bool:
+        return _kept(trace, target, output, quiet)
 
     def failed(error: Exception) -> None:
         _say("the recording could not be finished", error)
@@ -174,7 +174,10 @@ def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
     except Exception as error:  # cut off anywhere, and the exit code stays the program's
         _say("what was recorded cannot be read", error, folder)
         return False
-    return trace is None or _kept(trace, "recovered", output, quiet)
+    if trace is None or _kept(trace, "recovered", output, quiet):
+        return True
+    click.echo(f"syncscope: what was recorded lies in {folder}", err=True)
+    return False
 
 
 def _say(what: str, error: BaseException, where: Path | None = None) -> None:

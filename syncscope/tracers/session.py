@@ -40,8 +40,9 @@ def current() -> Session | None:
 
 class Session:
     """Records what the `with` block does. A trace holds `active` steps, after `wait` and `warmup` steps, `repeat` times;
-    without `active`, everything up to the end. `on_trace` is called with each finished trace. Where a recording cannot be
-    finished, `on_failure` is told instead of the program.
+    without `active`, everything up to the end. `on_trace` is called with each finished trace; where it returns False, what the
+    trace was made of stays in the folder `spool`. Where a recording cannot be finished, `on_failure` is told instead of the
+    program.
 
     Raises:
         UserError: a number of steps makes no sense, this session is recording already, or there is no room to record into.
@@ -56,7 +57,7 @@ class Session:
         repeat: int = 1,
         record_shapes: bool = False,
         spool: Path | None = None,
-        on_trace: Callable[[Trace], None] | None = None,
+        on_trace: Callable[[Trace], object] | None = None,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
         if min(wait, warmup, repeat) < 0 or (active is not None and active < 1):
@@ -202,8 +203,8 @@ class Session:
         try:
             trace = take.end()
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat
-            if self._on_trace is not None:
-                self._on_trace(trace)
+            if self._on_trace is None or self._on_trace(trace) is not False:
+                take.tape.remove()
         except Exception as failed:
             if self._on_failure is None:
                 raise

@@ -35,7 +35,9 @@ class Tape:
 
     def __init__(self, folder: Path | None) -> None:
         self.users = 0
-        self._rescued = folder is not None  # whoever gave the folder looks at what is left in it
+        self._rescued = (
+            folder is not None
+        )  # whoever gave the folder looks at what is left in it, until the trace is safe
         self.began = time.monotonic_ns()
         self.journal = Journal(folder)
         self.operators = Operators(self.journal)
@@ -84,15 +86,14 @@ class Tape:
         labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
         try:
             found = assemble(self.files, labels, notes, only, self.profiled)
-        except BaseException:
+            self._dry |= reads.pretend is not None
+            return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
+        finally:
             if not self._rescued:
-                self._remove()
-            raise
-        self._remove()
-        self._dry |= reads.pretend is not None
-        return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
+                self.remove()
 
-    def _remove(self) -> None:
+    def remove(self) -> None:
+        """Take the files away, once nobody records into them any more."""
         if not self.users:
             for path in self.files:
                 path.unlink(missing_ok=True)

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from syncscope import kineto
+from syncscope.model.trace import Kind
+
 PROGRAM = """
 import atexit, glob, os, signal, sys
 import syncscope, syncscope.cli.run, syncscope.exporters.tensorboard, syncscope.tracers.tape
 
 def broken(*args, **kwargs):
+    if "interrupt" in sys.argv: raise KeyboardInterrupt
     raise RuntimeError("no such luck")
 
 if "table" in sys.argv: syncscope.cli.run._show = broken
@@ -25,7 +29,7 @@ if "kill" in sys.argv:
     for file in glob.glob("out/syncscope-run-*/*"):
         open(file, "wb").write(b"nonsense")
     os.kill(os.getpid(), signal.SIGKILL)
-sys.exit(int(sys.argv[1]))
+sys.exit(0 if "interrupt" in sys.argv else int(sys.argv[1]))
 """
 
 
@@ -38,10 +42,9 @@ def run(folder: Path, *arguments: str, options: tuple[str, ...] = ()) -> "subpro
     return done
 
 
-@pytest.mark.parametrize("code", [0, 5])
-def test_a_table_that_cannot_be_made(tmp_path, code):
-    done = run(tmp_path, str(code), "table")
-    assert done.returncode == code
+def test_a_table_that_cannot_be_made(tmp_path):
+    done = run(tmp_path, "5", "table")
+    assert done.returncode == 5
     (file,) = (tmp_path / "out").glob("*/*.pt.trace.json.gz")
     said = f"syncscope: the report could not be made: RuntimeError: no such luck; the recording lies in {file}\n"
     assert done.stderr == said
@@ -62,10 +65,15 @@ def test_a_schedule_that_ends_while_the_program_runs_does_not_end_it(tmp_path):
     assert done.stderr.count("the recording could not be finished") == 1
 
 
-def test_files_that_cannot_be_written(tmp_path):
-    done = run(tmp_path, "3", "files")
-    assert done.returncode == 3
-    assert "syncscope: the recording could not be written: RuntimeError: no such luck\n" in done.stderr
+@pytest.mark.parametrize(("how", "code"), [("3", 3), ("interrupt", 130)])
+def test_files_that_cannot_be_written_are_written_by_whoever_is_left(tmp_path, how, code):
+    done = run(tmp_path, how, "files", options=("--quiet",))
+    assert done.returncode == code
+    if how == "3":
+        assert "syncscope: the recording could not be written: RuntimeError: no such luck\n" in done.stderr
+    (file,) = (tmp_path / "out").glob("recovered/*.pt.trace.json.gz")
+    assert int((kineto.read(file).kind == Kind.STEP).sum()) == 3
+    assert not list((tmp_path / "out").glob("syncscope-run-*"))
 
 
 def test_records_that_cannot_be_read_are_left_where_they_are(tmp_path):
