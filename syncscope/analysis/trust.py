@@ -55,11 +55,13 @@ def trust(layout: Layout, graph: Graph) -> Trust:
     length = max(1.0, last - first)
     lanes: dict[str, float] = {}
     parts = []
+    several = len({late.lane.device for late in delays if late.lane.device >= 0}) > 1
     for late in delays:
         spans = union(late.start.astype(np.int64), late.end.astype(np.int64))
         share = float(covered(spans, since, until)[0]) / length
         if share > 0:
-            lanes[_name(late.lane)] = lanes.get(_name(late.lane), 0.0) + share
+            name = _name(late.lane, several)
+            lanes[name] = lanes.get(name, 0.0) + share
             parts.append(spans)
     idle = 0.0
     if parts:
@@ -115,5 +117,9 @@ def error(graph: Graph, outcome: Outcome) -> float:
     return float(np.abs(replayed - measured).sum() / max(1.0, ends[-1] - ends[0]))
 
 
-def _name(lane: Lane) -> str:
-    return lane.label.strip() or (f"stream {lane.thread}" if lane.device >= 0 else f"thread {lane.thread}")
+def _name(lane: Lane, several: bool) -> str:
+    """What a thread or a queue is called, with its device where there are several."""
+    if lane.device < 0:
+        return lane.label.strip() or f"thread {lane.thread}"
+    name = lane.label.strip() or f"stream {lane.thread}"
+    return f"{name} of device {lane.device}" if several else name

@@ -35,6 +35,17 @@ def test_a_wait_for_the_device_is_one_for_its_own_queues():
     assert error(graph, replay(graph)) == 0
 
 
+def test_lateness_is_told_by_device_where_there_are_several():
+    trace = timeline("""
+        host   ab.<x    >cd...<sync             >e
+        gpu    .AAAAAAA...........CCC............E
+        gpu2   ..BBB................DDD
+    """)
+    trace = Trace.of(on(e, lane=Lane(1, 2, 1)) if e.name in "BD" else e for e in trace)
+    layout = lay_out(trace)
+    assert set(trust(layout, layout.graph()).lanes) == {"stream 1 of device 0", "stream 2 of device 1"}
+
+
 def test_a_recorded_wait_names_a_stream_of_its_device():
     """Stream 7 of both devices: the record says which."""
     trace = timeline("""
