@@ -37,7 +37,7 @@ SEEN_AS = (
     "aten::copy_",
 )
 READ = {  # last word of the call: what it needs
-    "histc": "the smallest and the largest value: give it a range",
+    "histc": "the smallest and the largest value for its range",
     "cov": "whether there are enough observations",
     "corrcoef": "whether there are enough observations",
     "istft": "whether the windows cover the signal",

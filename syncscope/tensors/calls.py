@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors import heat
 from syncscope.tensors.attributes import attribute, set_attribute
 from syncscope.tensors.builtin_calls import BUILTINS, numpy_call
 from syncscope.tensors.facts import (
@@ -109,6 +110,7 @@ def apply(frame: Frame, node: ast.Call, target: Fact, args: list[Fact], keywords
             isinstance(ref, str)
             and ref.rpartition(".")[2] == "TransformerEncoder"
             and "src_key_padding_mask" in keywords
+            and frame.heat is not heat.TRAINING  # in training the mask is not looked into
         ):
             frame.emit("transformer_mask", node, node.func, tensor(sure=2, why=node))
         return forward(target, frame, args, keywords, node)

@@ -76,6 +76,7 @@ def _range_given(node: ast.Call, first: int) -> bool:
     """`torch.histc(x, bins, min, max)`: only without a range, or with an empty one, the values are asked for it."""
     named = {k.arg: k.value for k in node.keywords}
     low, high = (
-        node.args[at] if at < len(node.args) else named.get(name) for at, name in ((first, "min"), (first + 1, "max"))
+        ast.unparse(node.args[at] if at < len(node.args) else named.get(name, ast.Constant(0)))
+        for at, name in ((first, "min"), (first + 1, "max"))
     )
-    return low is not None and high is not None and ast.dump(low) != ast.dump(high)
+    return low != high

@@ -94,6 +94,41 @@ CASES = {
         def convert(sigmas: torch.Tensor):
             return sigmas[-1].item()  # waits: item
     """,
+    "a padding mask is looked into in evaluation only": """
+        def run(loader, optimizer):
+            encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4), 2)
+            for x, padding in loader:
+                encoder(x, src_key_padding_mask=padding).mean().backward()
+                optimizer.step()
+            return encoder(x, src_key_padding_mask=padding)  # waits: transformer_mask
+    """,
+    "a histogram is asked for its range only where it has none": """
+        def spread(x: torch.Tensor, n: int):
+            near = x.histc(8, 0, n) + x.histc(bins=8, max=n)
+            return near + x.histc(8)  # waits: library_read
+    """,
+    "numbers of the host at places of the device": """
+        def write(x: torch.Tensor, i: torch.LongTensor, rows: int):
+            y = torch.zeros(rows, 4, device="cuda")
+            at = i.cuda()
+            y[at] = 1.0  # waits: number_write
+            y[at, 0] = 1.0  # waits: number_write
+            y[0, 1] = rows  # waits: number_write
+            y[0] = 1.0
+            y[:, 1] = 1.0
+            y[y > 0] = 1.0
+            y[at] += 1.0
+            y[0, 0] += 1.0
+            y[at] = y[0, 0]
+            y[torch.arange(rows)] = y  # waits: index_host
+            y[rows:] = torch.zeros(rows, 4)  # waits: to_device
+            y[0, :] = torch.tensor(1.0)
+            y[0, 0] = torch.tensor(1.0)  # waits: number_write
+            z = torch.zeros(rows, 4)
+            z[0, 0] = 1.0
+            z[torch.arange(rows)] = 1.0
+            return y + torch.tensor(1.0, device="cpu"), z
+    """,
     "a stand-in for something of torch": """
         try:
             import pyro.distributions as distributions
