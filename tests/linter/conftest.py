@@ -72,8 +72,8 @@ import torch
 
 def train(model, loader, optimizer):
     for images, labels in loader:
-        images = images.cuda()
-        labels = labels.cuda()
+        images = images.cuda(non_blocking=True)
+        labels = labels.cuda(non_blocking=True)
         loss = torch.nn.functional.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
