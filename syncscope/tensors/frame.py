@@ -90,6 +90,10 @@ class Frame:
         return None
 
     @property
+    def _sets_up(self) -> bool:
+        return self.function is not None and self.function.name == "__init__"
+
+    @property
     def alone(self) -> bool:
         """Whether what only arrays have only tensors have here: no other kind of array is named in this function."""
         evidence = self.module.evidence
@@ -111,6 +115,8 @@ class Frame:
             return
         if op == "size" and fact.sure < 2:
             return  # what makes a size, and is only guessed to be a tensor, is a number
+        if op == "cpu" and fact.device is not DEVICE and isinstance(operand, ast.Attribute) and self._sets_up:
+            return  # objects are set up on the host: most often it is there
         self.waits[(id(node), op)] = Wait(
             op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat
         )

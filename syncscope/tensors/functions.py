@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors import heat
@@ -80,6 +81,13 @@ _NAMED_LIKE_TENSORS = frozenset(
         "h",
     ]
 )
+_OF_DICTS = {"key", "keys", "value", "values"}  # tensors only beside a query
+# Arguments of `forward` that are called like a number, a flag or a name of something are no tensors.
+_COUNTS = re.compile(
+    r"(^|_)(num|n|number|count|size|sizes|shape|dim|dims|dimensions|height|width|length|level|layers?|heads?|scale|factor|step|"
+    r"epoch|seed|type|mode|name|names|idx|temperature|reduction|stride|eps|axis|kwargs|config)$|"
+    r"^(num|n|max|min|use|is|has|with|return|output|do|should)_|^[hwijk]$|_list$"
+)
 # A default says what is usual, not what comes.
 _USUAL = Fact(SCALAR, device=HOST, sure=1)
 _DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
@@ -108,6 +116,7 @@ def parameters(function: Function, frame: Frame) -> None:
         *zip(positional[first:], defaults[first:], strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
+    names = {each.arg for each, _ in pairs}
     for argument, default in pairs:
         name = argument.arg
         known = (
@@ -144,9 +153,9 @@ def parameters(function: Function, frame: Frame) -> None:
             elif argument.annotation is None:
                 if weight and env and next(iter(env.values())).kind is MODULE:
                     known = tensor(sure=2, why=f"`{name}` is used like an array in an nn.Module")
-                elif forward:
+                elif forward and not _COUNTS.search(name):
                     known = tensor(sure=1, why=f"`{name}` is an argument of `{function.name}`")
-                elif name in _NAMED_LIKE_TENSORS and not host:
+                elif name in _NAMED_LIKE_TENSORS and not host and (name not in _OF_DICTS or "query" in names):
                     known = tensor(sure=1, why=f"`{name}` is what people call a tensor")
             if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
                 known = (

@@ -327,9 +327,31 @@ def _m_to(
         )
         sure = 3 if target is DEVICE else 2 if sided else 1
         frame.emit("created_on_host" if made else "to_device", node, receiver, moved, sure)
-    elif target is SOMEWHERE and owner.device is SOMEWHERE and not sided and blocking and word == "to":
+    elif (
+        target is SOMEWHERE
+        and owner.device is SOMEWHERE
+        and not sided
+        and blocking
+        and word == "to"
+        and not _made_there(node, owner)
+    ):
         frame.emit("to_device", node, receiver, owner, 1)  # nothing is known of either side
     return Fact(TENSOR, dtype, where, owner.shape, owner.ndim, owner.sure, node, source=owner)
+
+
+def _made_there(node: ast.Call, fact: Fact | None) -> bool:
+    """Whether the tensor was made, or moved before, with the very words that now say where it is to be."""
+    to = {ast.dump(at) for at in (*node.args, *(k.value for k in node.keywords if k.arg == "device"))}
+    for _ in range(8):
+        if fact is None:
+            return False
+        said = fact.said
+        if isinstance(said, ast.Call) and said is not node:
+            moved = said.args if getattr(said.func, "attr", "") == "to" else []
+            if to & {ast.dump(at) for at in (*moved, *(k.value for k in said.keywords if k.arg == "device"))}:
+                return True
+        fact = fact.source
+    return False
 
 
 def _of_a_batch(fact: Fact) -> bool:

@@ -383,11 +383,28 @@ CASES = {
         def collect(loader: torch.utils.data.DataLoader):
             return [(x.cpu().numpy(), y.tolist()) for x, y in loader]  # waits: cpu
     """,
+    "set up on the host": """
+        class Scheduler:
+            def __init__(self, betas: torch.Tensor):
+                self.set(betas)
+                self.sigmas = self.sigmas.to("cpu")
+
+            def set(self, betas: torch.Tensor, device=None):
+                self.sigmas = betas.cumsum(0).to(device)
+
+            def finish(self):
+                return self.sigmas.to("cpu")  # waits: cpu
+    """,
     "more ways to ask whether it succeeded": """
         def solve(a: torch.Tensor, b: torch.Tensor):
             return a.inverse() @ b, a.new_tensor(0.5), a.new_tensor(b)  # waits: linalg_check # waits: tensor_literal
     """,
 }
+
+
+def marks(source: str) -> set[tuple[int, str]]:
+    lines = enumerate(source.splitlines(), 1)
+    return {(number, op.strip(" #")) for number, line in lines for op in line.split("# waits: ")[1:]}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -397,3 +414,35 @@ def test_waits_where_the_marks_say(name: str) -> None:
         (number, op.strip()) for number, line in enumerate(source.splitlines(), 1) for op in line.split("# waits: ")[1:]
     }
     assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py") if site.sure >= 2} == marks
+
+
+GUESSES = {
+    "an argument of `forward` that is called like a tensor": """
+        class Block(nn.Module):
+            def forward(self, hidden, height, num_heads, mask_type):
+                if height > 3 or num_heads > 4 or mask_type > 1:
+                    return hidden
+                if hidden.max() > 3:  # waits: condition
+                    return height.item()  # waits: item
+    """,
+    "a key and a value of a dict, and those of a query": """
+        def find(key, value):
+            return key if value > 3 else value
+
+        def attend(query, key, value):
+            if value > 3:  # waits: condition
+                return query
+    """,
+    "moved to where it was made": """
+        def clipped(limit, bound: torch.Tensor, device: torch.device):
+            made = torch.full((3,), limit, device=device).exp()
+            moved = bound.to(device)  # waits: to_device
+            return made.to(device), moved.to(device)
+    """,
+}
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_guesses_are_made_where_the_marks_say(name: str) -> None:
+    source = "import torch\nfrom torch import nn\n" + textwrap.dedent(GUESSES[name])
+    assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py")} == marks(source)

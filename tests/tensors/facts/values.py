@@ -75,7 +75,7 @@ def narrowed(value, number):
     if isinstance(value, torch.Tensor):
         reveal(value)  # tensor 3
     else:
-        reveal(value)  # other 1
+        reveal(value)  # unknown
     if not torch.is_tensor(number):
         number = torch.tensor(number, device="cuda")
     reveal(number)  # tensor device 3
