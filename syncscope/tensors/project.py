@@ -219,6 +219,7 @@ class Project:
         self.last: Module | None = None  # the file that was linted last: its facts can be asked for until the next
         self.unsettled: list[Function | Class] = []
         self._modules: dict[str, Module | None] = {}
+        self._meant: dict[tuple[tuple[str, ...], str, int], str | None] = {}  # what an import from a package means
         self._files: dict[str, str | None] = {}
         self._held = 0  # bytes of source behind the modules that are kept
         self._trees: dict[str, tuple[bytes, ast.Module]] = {}  # what was not asked for longest comes first
@@ -275,7 +276,14 @@ class Project:
         """The module that `from name import ...` means in that file, or None when it is not of this project."""
         if self.alone:
             return None
-        above, *packages = importer.package
+        key = (importer.package, name, level)
+        if key not in self._meant:
+            self._meant[key] = self._resolve(*key)
+        file = self._meant[key]
+        return self._open(file) if file is not None else None
+
+    def _resolve(self, package: tuple[str, ...], name: str, level: int) -> str | None:
+        above, *packages = package
         if level:
             kept = packages[: len(packages) - (level - 1)]
             if len(kept) + level - 1 != len(packages):
@@ -283,11 +291,9 @@ class Project:
             file = self._file(Path(above, *kept), name)
         else:
             file = self._file(Path(above), name)
-            if file is None and packages:
-                file = None
             for root in self.roots if file is None else ():
                 file = file or self._file(root, name)
-        return self._open(file) if file is not None else None
+        return file
 
     def _file(self, folder: Path, name: str) -> str | None:
         key = f"{folder}/{name}"
