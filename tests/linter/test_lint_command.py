@@ -70,7 +70,7 @@ def test_cold_code_is_counted_and_shown_when_asked_for(door):
         @torch.no_grad()
         def evaluate(model, loader):
             for images, labels in loader:
-                print(torch.cosine_similarity(model(images), labels.cuda()).sum().item())
+                print(torch.cosine_similarity(model(images), labels.cuda(non_blocking=True)).sum().item())
         """,
     )
     usual = door("lint")
