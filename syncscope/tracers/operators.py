@@ -13,6 +13,8 @@ from syncscope.tracers import driver_reads, native, reads
 from syncscope.tracers.journal import Journal
 from syncscope.tracers.shapes import Shapes
 
+QUEUE = "syncscope.kernels.queue"
+
 
 class Operators:
     """From `listen` to `stop`, every operator goes into the hook's spool; into the journal where shapes are wanted."""
@@ -24,6 +26,7 @@ class Operators:
         self._compiled = native.observer(driver_reads.explain)
         self._observers: list[Any] | None = None  # of the device, once it is there
         self._mine: Any = None
+        self._forget = reads.when_imported(QUEUE, lambda queue: self.listen())
 
     def want_shapes(self, more: int) -> None:
         """One window more, or less, wants to know what operators were given."""
@@ -32,7 +35,7 @@ class Operators:
 
     def listen(self) -> None:
         """To the operators of our own device, once it is there."""
-        queue = sys.modules.get("syncscope.kernels.queue")
+        queue = sys.modules.get(QUEUE)
         mine = self._compiled if self._compiled is not None and not self._wanted else self._in_python
         if queue is None or mine == self._mine:
             return
@@ -45,6 +48,7 @@ class Operators:
 
     def stop(self) -> None:
         """No more."""
+        self._forget()
         if self._observers is not None:
             self._observers.remove(self._mine)
             self._observers = None

@@ -52,6 +52,23 @@ def test_a_fallback_is_one_operator_around_those_that_it_is_made_of():
     assert "aten::_copy_from" in inside
 
 
+EARLY = """
+from syncscope.model.trace import Kind
+from syncscope.tracers.session import Session
+with Session() as session:
+    import torch, syncscope.kernels
+    torch.ones(2, device="ocl").mul(2)
+print([e.name for e in session.trace if e.kind == Kind.OP])
+"""
+
+
+def test_a_device_that_is_imported_in_the_recording_is_heard_from_its_first_operator_on(python):
+    done = python(EARLY)
+    assert done.returncode == 0, done.stderr
+    assert "aten::fill_" in done.stdout
+    assert "aten::mul" in done.stdout
+
+
 @pytest.mark.skipif(bool(native.why_not()), reason="no compiled hook")
 def test_recording_an_operator_is_two_calls_of_c_and_none_of_python():
     x = torch.rand(8, device="ocl")
