@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from syncscope.model.fact import UNKNOWN, Fact, Site, Value
 from syncscope.rules._enclosure import LOOPS, SCOPES, Enclosure
@@ -24,6 +24,8 @@ FREE_OF_EFFECTS = (
     ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
 RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
+
+Made = TypeVar("Made")
 
 
 class Unfit(Exception):  # noqa: N818  (it is no error: there is just no fix)
@@ -50,6 +52,7 @@ class Function(Enclosure):
         super().__init__(view, scope)
         self.parsed: dict[ast.stmt | None, dict[tuple[int, int], cst.BaseExpression]] = {}  # the draft's, by statement
         self.mended: frozenset[int] | None = None  # ids of selections that have a fix of their own, once
+        self._made: dict[tuple[str, int], Any] = {}  # what several sites ask for, by its name and a node's id
         self._defined: dict[ast.expr, ast.Assign | None] = {}
 
     def draft(self) -> Draft:
@@ -63,6 +66,24 @@ class Function(Enclosure):
         """All sites of this function, in order."""
         own = self.scope if not isinstance(self.scope, ast.Module) else None
         return tuple(sorted((s for s in self.view.sites if s.function is own), key=lambda s: s.span))
+
+    @cached_property
+    def _sites_by_statement(self) -> dict[int, list[Site]]:
+        found: dict[int, list[Site]] = {}
+        for site in self.sites:
+            found.setdefault(id(self.statement(site.node)), []).append(site)
+        return found
+
+    def once(self, what: str, node: ast.AST, make: Callable[[], Made]) -> Made:
+        """What is made of a node, whichever site asks first: a fix that many share is built once."""
+        key = (what, id(node))
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(Made, self._made[key])
+
+    def sites_in(self, statement: ast.stmt) -> list[Site]:
+        """The sites of one statement, without those of the statements in it, in order."""
+        return self._sites_by_statement.get(id(statement), [])
 
     def fact(self, node: ast.expr) -> Fact:
         """What is known of an expression of this function."""

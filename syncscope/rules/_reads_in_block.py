@@ -102,7 +102,13 @@ def noted_together(site: Site, function: Function) -> Fix | None:
         first -= 1
     while last + 1 < len(block) and note(block[last + 1], function) is not None:
         last += 1
-    notes = [n for s in block[first : last + 1] if (n := note(s, function)) is not None]
+    run = block[first : last + 1]
+    return function.once("noted together", run[0], lambda: together(function, run))
+
+
+def together(function: Function, run: list[ast.stmt]) -> Fix | None:
+    """The fix of such statements."""
+    notes = [n for s in run if (n := note(s, function)) is not None]
     join = joined([function.fact(n.tensor) for n in notes])
     if len(notes) < 2 or join is None or not function.alone(notes[0].statement):
         return None
@@ -127,13 +133,18 @@ def noted_together(site: Site, function: Function) -> Fix | None:
 
 def note(statement: ast.stmt, function: Function) -> Note | None:
     """A statement as one that notes a number: `log.append(t.item())`, `log["loss"] = t.item()`."""
+    return function.once("note", statement, lambda: as_note(statement, function))
+
+
+def as_note(statement: ast.stmt, function: Function) -> Note | None:
+    """As `note`, worked out."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         method = statement.value.func
         if not isinstance(method, ast.Attribute) or method.attr not in NOTES:
             return None
     elif not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Subscript) for t in statement.targets):
         return None
-    sites = [s for s in function.sites if function.statement(s.node) is statement]
+    sites = function.sites_in(statement)
     read = sites[0].node if len(sites) == 1 else None
     tensor = tensor_read(read, function)
     if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).sure < 2:

@@ -97,16 +97,19 @@ def merged_in_statement(site: Site, function: Function) -> Fix | None:
     statement = named[1] if named is not None else function.statement(site.node)
     if not isinstance(statement, SIMPLE) or function.indent(statement).strip():
         return None
+    found = function.once("in statement", statement, lambda: of_statement(function, statement))
+    return found[1] if found is not None and site.node in found[0] else None
+
+
+def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr], Fix] | None:
+    """The reads that serve a statement, and the fix that makes one of them."""
     reads = [
         s.node
-        for s in function.sites
-        if isinstance(s.node, ast.Call)
-        and tensor_read(s.node, function) is not None
-        and function.statement(s.node) is statement
+        for s in function.sites_in(statement)
+        if isinstance(s.node, ast.Call) and tensor_read(s.node, function) is not None
     ]
     before = named_for(statement, function)
-    if site.node not in [*reads, *(b.statement.value for b in before)]:
-        return None
+    every = [*reads, *(b.statement.value for b in before)]
     if len(reads) + len(before) < 2 and not (
         before and function.block(statement) is not function.block(before[0].statement)
     ):
@@ -134,8 +137,8 @@ def merged_in_statement(site: Site, function: Function) -> Fix | None:
         draft.replace(read, name)
     many = len(names) + len(kept)
     if many == 1:
-        return draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")
-    return draft.fix(f"read {many} numbers at once", Safety.UNSAFE, ONE_KIND)
+        return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")
+    return every, draft.fix(f"read {many} numbers at once", Safety.UNSAFE, ONE_KIND)
 
 
 def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:
@@ -167,7 +170,7 @@ def named_for(statement: ast.stmt, function: Function) -> list[Named]:
     found: dict[str, Named] = {}
     for use in (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
         made = function.definition(use)
-        site = next((s for s in function.sites if made is not None and s.node is made.value), None)
+        site = next((s for s in function.sites_in(made) if s.node is made.value), None) if made is not None else None
         if site is not None and (named := only_for(site, function)) is not None and named[1] is statement:
             found.setdefault(use.id, named[0])
     return sorted(found.values(), key=lambda n: n.statement.lineno)

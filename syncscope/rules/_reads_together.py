@@ -231,6 +231,11 @@ def merged(site: Site, function: Function) -> Fix | None:
         if any(isinstance(s.targets[0], ast.Tuple) for s in run):
             return None
         pairs = [pair for s in run for pair in reads_of(s, function)]
+    return function.once("merged", run[0], lambda: merged_run(function, run, pairs))
+
+
+def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.Name, ast.expr]]) -> Fix | None:
+    """The fix of statements that only read."""
     names, tensors = [n for n, _ in pairs], [t for _, t in pairs]
     if len(pairs) < 2 or len({n.id for n in names}) < len(names):
         return None
