@@ -127,7 +127,7 @@ def parameters(function: Function, frame: Frame) -> None:
         passed = function.passed.get(name)
         if cls is not None and (known is INTEGER or (known.kind is TENSOR and known.sure == 1)):
             known = one_of_many(cls, name, frame) or known
-        if known.kind is TENSOR and passed is not None and passed.kind is ARRAY and name_is_private(function):
+        if passed is not None and name_is_private(function) and _contradicts(passed, known):
             known = passed  # whatever the annotation says
         elif known.kind is TENSOR and known.sure >= 3:
             if passed is not None and passed.kind is TENSOR and passed.sure >= 2:
@@ -169,6 +169,13 @@ def parameters(function: Function, frame: Frame) -> None:
         env[arguments.vararg.arg] = items(annotated(module, arguments.vararg.annotation))
     if arguments.kwarg is not None and arguments.kwarg.annotation is not None:
         env[arguments.kwarg.arg] = items(annotated(module, arguments.kwarg.annotation))
+
+
+def _contradicts(passed: Fact, known: Fact) -> bool:
+    """Whether what is passed is an array where a tensor is announced, or a tensor in place of a number."""
+    if known.kind is TENSOR:
+        return passed.kind is ARRAY
+    return known.kind is SCALAR and known.sure == 3 and passed.kind is TENSOR and passed.sure >= 2 and passed.ndim == 0
 
 
 def one_of_many(cls: Class, name: str, frame: Frame) -> Fact | None:

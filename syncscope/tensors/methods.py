@@ -356,7 +356,10 @@ def _made_there(node: ast.Call, fact: Fact | None) -> bool:
 
 def _of_a_batch(fact: Fact) -> bool:
     """Whether it is part of what people call a loader's: batches are made on the host."""
-    return fact.source is not None and fact.source.kind is BATCH and fact.said == ()
+    source = fact.source
+    while source is not None and source.kind is TENSOR and fact.said == () and source.said == ():  # joined
+        source = source.source
+    return source is not None and source.kind is BATCH and fact.said == ()
 
 
 def _m_dynamic(

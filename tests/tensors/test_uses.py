@@ -319,7 +319,10 @@ CASES = {
             def step(self, x: torch.Tensor, time: int, order: int):
                 if time > 0 and order > 1:  # waits: condition
                     x = x * 2
-                return x
+                return x * self._weight(time, order)
+
+            def _weight(self, now: int, order: int):
+                return 1.0 if order > 1 or now > 0 else 2.0  # waits: condition
     """,
     "what a model gives back, used as an array": """
         import numpy as np
@@ -381,7 +384,14 @@ CASES = {
     """,
     "a batch that is copied to the host": """
         def collect(loader: torch.utils.data.DataLoader):
-            return [(x.cpu().numpy(), y.tolist()) for x, y in loader]  # waits: cpu
+            found = []
+            for data in loader:
+                if len(data) == 3:
+                    x, y, _ = data
+                else:
+                    x, y = data
+                found.append((x.cpu().numpy(), y.tolist()))  # waits: cpu
+            return found
     """,
     "set up on the host": """
         class Scheduler:
