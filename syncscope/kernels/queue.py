@@ -26,6 +26,10 @@ observers: list[Observer] = []
 readers: list[Reader] = []
 
 _queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+# A GPU's driver may keep back what it was given until the host waits, and the device idles meanwhile: NVIDIA's does so for
+# milliseconds. After so many kernels it is reminded to begin. PoCL begins at once, and a reminder costs it 20 us.
+KEPT = 8 if context.devices[0].type & cl.device_type.GPU else 1 << 62
+_kept = 0
 _lock = threading.RLock()  # a kernel object holds its arguments: setting and enqueuing must not be torn apart
 # Dropping the event of an unfinished write would wait for it: they rest here, with the host memory they read from.
 _writes: deque[tuple[cl.Event, np.ndarray[Any, Any]]] = deque()
@@ -42,8 +46,13 @@ os.register_at_fork(after_in_child=lambda: _forked.append(True))
 
 def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:
     """Enqueues a kernel; returns at once."""
+    global _kept
     with _lock:
         kernel(_queue, size, group, *args)
+        _kept += 1
+        if _kept >= KEPT:
+            _queue.flush()
+            _kept = 0
 
 
 def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, size: int) -> None:
@@ -97,11 +106,6 @@ def finish() -> None:
         _queue.finish()
         with _lock:
             _reap()
-
-
-def flush() -> None:
-    """Tells the driver to begin; returns at once."""
-    _queue.flush()
 
 
 atexit.register(finish)

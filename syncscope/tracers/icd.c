@@ -341,9 +341,12 @@ static int harvest(int most, int unfinished) {
       Info profile = V(p->t, GetEventProfilingInfo, Info);
       L s[4] = {0, 0, 0, 0};
       I bad = profile(p->event, 0x1283, 8, &s[3], 0); /* there is an end once it has ended: no need to ask first */
-      if ((bad || !s[3]) && running(p)) {
-        if (--unfinished < 0) break;
-        continue;
+      if (bad || !s[3]) {
+        if (running(p)) {
+          if (--unfinished < 0) break;
+          continue;
+        }
+        bad = profile(p->event, 0x1283, 8, &s[3], 0); /* it may have ended between the two questions */
       }
       for (int k = 0; k < 3; k++) bad |= profile(p->event, 0x1280 + k, 8, &s[k], 0);
       V(p->t, ReleaseEvent, One)(p->event);

@@ -18,7 +18,7 @@ from syncscope.tracers import icd, native, opencl
 from syncscope.tracers.icd import patches
 from syncscope.tracers.session import Session
 
-SANE, ENDS_BEFORE_START, ZEROS, REFUSES, BACKWARDS, UNFINISHED = range(6)
+SANE, ENDS_BEFORE_START, ZEROS, REFUSES, BACKWARDS, UNFINISHED, ENDS_MEANWHILE = range(7)
 
 
 def record(fake: Any, launches: int = 100, reads: int = 1) -> Trace:
@@ -65,6 +65,13 @@ def test_a_driver_that_gives_no_stamps_is_counted(fake: Any) -> None:
     trace = record(fake, 50, 0)
     assert trace.meta["notes"] == ["50 device times were lost: the driver gave none for the command"]
     assert fake.value("live_events") == 0
+
+
+def test_a_command_that_ends_between_two_questions_is_not_lost(fake: Any) -> None:
+    fake.change("mood", ENDS_MEANWHILE)
+    trace = record(fake, 50, 0)
+    assert kinds(trace) == {"CALL": 50, "KERNEL": 50}
+    assert trace.meta["notes"] == []
 
 
 def test_a_full_ring_is_counted_and_bounded(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
