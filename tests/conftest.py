@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The suite is the same on every machine: what is recorded here is the OpenCL device's or the CPU's. The tests on_cuda look at a
 # GPU, in processes of their own: one process of torch knows one accelerator, and here that is `ocl`.
 WAS = "SYNCSCOPE_TESTS_CUDA_VISIBLE_DEVICES"  # xdist's workers inherit what the first process has changed
-if WAS not in os.environ:
+if WAS not in os.environ and "SYNCSCOPE_OCL_DEVICE" not in os.environ:  # whoever names a device may mean a GPU's OpenCL
     os.environ |= {WAS: os.environ.get("CUDA_VISIBLE_DEVICES", ""), "CUDA_VISIBLE_DEVICES": ""}
 
 SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
@@ -32,7 +32,9 @@ def shared() -> Path:
 def environment() -> dict[str, str]:
     """The environment from before a GPU was hidden from this process."""
     here = dict(os.environ)
-    was = here.pop(WAS)
+    was = here.pop(WAS, None)
+    if was is None:
+        return here
     del here["CUDA_VISIBLE_DEVICES"]
     return here | ({"CUDA_VISIBLE_DEVICES": was} if was else {})
 

@@ -34,6 +34,11 @@ def _writes_index(tensor: Any, key: Any, value: Any) -> bool:
     return _is_mask(key) and getattr(value, "ndim", 0) > 0
 
 
+def _has_duplicates(tensor: Any) -> bool:
+    """Perhaps; torch's own debug mode does not know of this wait, which is a library's (thrust)."""
+    return bool(tensor.is_sparse and not tensor.is_coalesced())
+
+
 def _tensor_repeats(tensor: Any, repeats: Any = None, *args: Any, **kwargs: Any) -> bool:
     unknown = kwargs.get("output_size") is None
     return unknown and (repeats is None or hasattr(repeats, "is_cpu"))
@@ -67,6 +72,7 @@ METHODS: dict[str, tuple[str, Waits]] = {
     "unique_consecutive": ("unique_consecutive", None),
     "masked_select": ("masked_select", None),
     "bincount": ("bincount", None),
+    "coalesce": ("coalesce", _has_duplicates),
     "equal": ("equal", None),
     "allclose": ("allclose", None),
     "is_nonzero": ("is_nonzero", None),

@@ -12,6 +12,7 @@ from syncscope.model.trace import DEVICE, Kind
 from syncscope.rules import builtin
 
 HERE = Path(__file__).parent
+UNTOLD = {"coalesce"}  # waits inside of a library that torch calls (thrust), of which torch does not warn
 
 
 def test_every_wait_that_torch_tells_of_has_its_line(on_cuda: Program) -> None:
@@ -47,6 +48,7 @@ def test_the_examples_of_a_rule_wait_where_they_are_marked(name: str, on_cuda: P
         waited = set(one["waited"])
         if not one["runs"]:
             continue
-        assert marked <= waited, one
+        lines = one["code"].splitlines()
+        assert {line for line in marked if not any(word in lines[line - 1] for word in UNTOLD)} <= waited, one
         flagged = {line for f in findings(one["code"]) for line in range(f.place.line, f.end_line + 1)}
         assert waited <= flagged, one
