@@ -71,6 +71,9 @@ class Fill(cst.CSTTransformer):
         if isinstance(original_node, cst.Name) and id(original_node) not in self.labels:
             return self._filled(original_node)
         value = getattr(updated_node, "value", None)
+        if isinstance(updated_node, cst.Attribute) and isinstance(value, cst.Integer) and not value.lpar:
+            number = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])  # 2.sum is no Python
+            return updated_node.with_changes(value=number)
         if isinstance(updated_node, (*DELIMITED, cst.Assign)) and id(value) in self.wrapped:
             wrapped, node = self.wrapped[id(value)]
             bare = self.bare(wrapped) if isinstance(updated_node, cst.Assign) else node

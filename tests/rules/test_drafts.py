@@ -254,3 +254,8 @@ def test_what_stands_between_two_reads_stays() -> None:
     assert "    total = total + x.mean().item() / 2\n" in fixed(code, "host-read")
     used_apart = code.replace("    return", "    print(low)\n    return")
     assert fixed(used_apart, "host-read") == used_apart
+
+
+def test_a_number_in_the_place_of_a_tensor_is_put_in_parentheses() -> None:
+    code = HEAD + "def f(x: torch.Tensor):\n    kept = x > 1\n    return 2[kept].max()\n"
+    ast.parse(fixed(code, "boolean-mask-read"))
