@@ -17,21 +17,22 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-CHUNK_FILES = 32
-CHUNK_BYTES = 300_000
+CHUNK_BYTES = 150_000  # of the last chunks
 SELDOM = 1_000_000  # objects made and not yet freed before circles are looked for: about the trees of 80,000 lines
 
 
-def chunks(items: Sequence[T], weigh: Callable[[T], int]) -> list[list[T]]:
-    """Items in order, so that one worker gets neighbours, whose imports it then knows; none of much more than others."""
+def chunks(items: Sequence[T], weigh: Callable[[T], int], workers: int = 1) -> list[list[T]]:
+    """Items in order, so that one worker gets neighbours, whose imports it then knows; ever smaller, so that all end together."""
     found: list[list[T]] = []
-    weight = 0
+    weight, most = 0, CHUNK_BYTES
+    left = sum(map(weigh, items))
     for item in items:
-        if not found or len(found[-1]) >= CHUNK_FILES or weight >= CHUNK_BYTES:
+        if not found or weight >= most:
             found.append([])
-            weight = 0
+            weight, most = 0, max(CHUNK_BYTES, left // (2 * workers))
         found[-1].append(item)
         weight += weigh(item)
+        left -= weigh(item)
     return found
 
 

@@ -106,7 +106,7 @@ def run(
     if processes > 1 and len(todo) > 1 and weight > WORTH_A_POOL:
         from syncscope.linter.pool import chunks, spread
 
-        split = [[job for job, _ in chunk] for chunk in chunks(todo, lambda item: item[1])]
+        split = [[job for job, _ in chunk] for chunk in chunks(todo, lambda item: item[1], processes)]
         for answers in spread(work, split, processes, crashed):
             done |= {answer.checked.path: answer for answer in answers}
             tick(len(done))
