@@ -22,7 +22,7 @@ SELDOM = 1_000_000  # objects made and not yet freed before circles are looked f
 
 
 def chunks(items: Sequence[T], weigh: Callable[[T], int], workers: int = 1) -> list[list[T]]:
-    """Items in order, so that one worker gets neighbours, whose imports it then knows; ever smaller, so that all end together."""
+    """Items in order, so that one worker gets neighbours, whose imports it then knows; ever fewer, so that all end together."""
     found: list[list[T]] = []
     weight, most = 0, CHUNK_BYTES
     left = sum(map(weigh, items))
