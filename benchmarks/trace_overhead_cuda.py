@@ -25,7 +25,7 @@ import syncscope
 sys.path.insert(0, str(Path(__file__).parents[1] / "samples"))
 import segmentation as sample
 
-TURNS = 7
+TURNS = 5
 Step = Callable[[], Any]
 
 

@@ -199,7 +199,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def looked_for(target: ast.Subscript, site: Site) -> bool:
     """Whether the positions are those of a mask: `masked_fill_` needs neither them nor the number's copy."""
-    return any(site.fact_of(part).shape is Shape.DYNAMIC for part in parts(target))
+    facts = [(part, site.fact_of(part)) for part in parts(target)]
+    return any(
+        fact.shape is Shape.DYNAMIC or (fact.kind is Value.SEQUENCE and not isinstance(part, ast.List))
+        for part, fact in facts
+    )
 
 
 def maybe_mask(target: ast.Subscript, site: Site) -> bool:

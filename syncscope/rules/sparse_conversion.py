@@ -29,6 +29,7 @@ SEEN_AS = (
     "aten::_to_sparse",
     "aten::to_sparse",
     "aten::_coalesce",
+    "aten::coalesce",
     "aten::nonzero",
     "aten::_to_sparse_csr",
 )

@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     SCALAR,
     SEQUENCE,
     TENSOR,
+    element,
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.indexing import mask_like
@@ -54,6 +55,8 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
             whole = False
             continue
         fact = evaluate(frame, part)
+        if fact.kind is SEQUENCE and not isinstance(part, ast.List) and element(fact).kind is TENSOR:
+            fact = element(fact)  # positions, a tensor for each dimension: what `nonzero(as_tuple=True)` gives
         if fact.dtype is BOOL or (fact.dtype is ANY_DTYPE and mask_like(part)):
             return None
         if fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0):

@@ -61,6 +61,7 @@ class Profiled:
     def start(self) -> None:
         """Begins, unless the program's own profiler is running."""
         import torch
+        from torch._C._profiler import _ExperimentalConfig
 
         if torch.autograd._profiler_enabled():
             self.notes.append("a profiler of the program was running already: no device times from torch.profiler")

@@ -11,7 +11,7 @@ from syncscope.errors import UserError
 
 
 def run(*args: str):
-    return CliRunner().invoke(commands, ["ranks", *args], standalone_mode=False)
+    return CliRunner(env={"COLUMNS": "100"}).invoke(commands, ["ranks", *args], standalone_mode=False)
 
 
 def test_a_folder_or_its_files(folder):  # noqa: F811
