@@ -69,8 +69,10 @@ class Profiled:
         which = torch.profiler.ProfilerActivity
         activities = [which.CPU] if self._host_only else [which.CPU, which.CUDA]
         self._profiler = torch.profiler.profile(
-            activities=activities, acc_events=True
-        )  # without it, torch warns of cycles
+            activities=activities,
+            acc_events=True,  # without it, torch warns of cycles
+            experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),  # what each wait was for
+        )
         _running.append(self)
         self._profiler.start()
         for _ in range(WARM):

@@ -30,6 +30,12 @@ def name_cpu(device: Any) -> None:
     module.name_unknown(device)
 
 
+@pytest.fixture(autouse=True)
+def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is a GPU in sight, torch.profiler is left out: what is recorded here is drawn, or OpenCL's."""
+    monkeypatch.setattr("syncscope.tracers.cuda._available", lambda: False)
+
+
 @pytest.fixture(scope="session")
 def hook() -> ctypes.CDLL:
     library = native.library()
