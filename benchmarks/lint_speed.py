@@ -108,6 +108,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="take the best of so many runs of what is short")
     said = parser.parse_args()
     files = with_torch(said.folders or corpus())
+    if not files:
+        parser.error(f"no Python file that mentions torch in {' '.join(map(str, said.folders))}")
     names, count = list(map(str, files)), lines(files)
     print(f"{len(files)} files that mention torch, {count:,} lines\n")
 
