@@ -15,6 +15,7 @@ from syncscope.tensors.facts import (
     ARRAY,
     BOOL,
     DEVICE,
+    DYNAMIC,
     HOST,
     NONE,
     SCALAR,
@@ -62,7 +63,8 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
         if fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0):
             single += 1
         elif fact.kind is TENSOR:
-            sure = min(fact.sure, 1 if fact.dtype is ANY_DTYPE else 3)
+            # positions that were looked for are `nonzero`'s finding first, whose fix takes this line along
+            sure = min(fact.sure, 1 if fact.dtype is ANY_DTYPE or fact.shape is DYNAMIC else 3)
             gathered = sure if gathered is None else min(gathered, sure)
         elif fact.kind is ARRAY or (fact.kind is SEQUENCE and isinstance(part, ast.List) and part.elts):
             gathered = 2 if gathered is None else min(gathered, 2)
