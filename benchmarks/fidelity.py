@@ -9,7 +9,7 @@ prints it as its fidelity. *unexplained* is the share of the steps in which the 
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 from syncscope import kineto
@@ -20,7 +20,10 @@ from syncscope.analysis.trust import error
 
 
 def main() -> None:
-    files = sorted(p for p in Path(sys.argv[1]).rglob("*") if p.name.endswith((".json", ".json.gz")))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where traces are, in folders too")
+    folder = parser.parse_args().folder
+    files = sorted(p for p in folder.rglob("*") if p.name.endswith((".json", ".json.gz")))
     head = f"{'kept':>8} {'error':>8} {'unexplained':>12} {'step ms':>9} {'blocked':>8} {'saving':>7}"
     print(f"{'file':56} {head} {'without the profiler':>21}")
     errors = []
@@ -39,7 +42,7 @@ def main() -> None:
             if report.lean_saving is None
             else f"{report.lean_saving / 1e6:.2f} of {(report.lean_step or 0) / 1e6:.1f}"
         )
-        name = str(file.relative_to(sys.argv[1]))[:56]
+        name = str(file.relative_to(folder))[:56]
         print(f"{name:56} {figures:>30} {step:9.2f} {blocked:8.2f} {saving:>7} {lean:>21}")
     known = [e for e in errors if e is not None]
     within = {limit: sum(e <= limit for e in known) for limit in (0.01, 0.03, 0.05)}
