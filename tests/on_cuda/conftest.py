@@ -17,7 +17,9 @@ def on_cuda(environment: dict[str, str]) -> Program:
 
     def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, *map(str, arguments)]
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+        return subprocess.run(
+            command, cwd=ROOT, env=environment | {"COLUMNS": "150"}, capture_output=True, text=True, timeout=300
+        )
 
     asked = run("-c", "import torch; print(torch.cuda.is_available())")
     if asked.stdout.strip() != "True":
