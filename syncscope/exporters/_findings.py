@@ -28,7 +28,7 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "confidence": CONFIDENCE[finding.confidence],
         "severity": finding.severity,
         "hot": finding.hot,
-        "heat": finding.heat,
+        "heat": finding.hotness,
         "function": finding.function,
         "message": finding.message,
         "why": list(finding.why),

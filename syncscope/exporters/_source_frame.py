@@ -46,8 +46,8 @@ def frame(finding: Finding, lines: list[str], *, color: bool = False, provenance
 def notes(finding: Finding, provenance: bool) -> list[str]:
     """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
     said = []
-    if finding.heat or finding.why:
-        heat = f"{'hot' if finding.hot else 'cold'}{f' ({finding.heat})' if finding.heat else ''}"
+    if finding.hotness or finding.why:
+        heat = f"{'hot' if finding.hot else 'cold'}{f' ({finding.hotness})' if finding.hotness else ''}"
         said.append(f"confidence {CONFIDENCE[finding.confidence]}, {heat}")
     if provenance:
         said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]

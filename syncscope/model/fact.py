@@ -51,14 +51,14 @@ class Shape(Enum):
 
 
 class Fact:
-    """What is known of one value; `sure` is 0 (a guess) to 3 (torch's own API says so).
+    """What is known of one value; `confidence` is 0 (a guess) to 3 (torch's own API says so).
 
-    A plain class, made by the hundred thousand: treat it as immutable. `said` is where it was learnt (words, or the
+    A plain class, made by the hundred thousand: treat it as immutable. `provenance` is where it was learnt (words, or the
     expression in the `ast`), `source` the fact it was derived from; `why` renders that chain only when asked. `ref` is the
     interpreter's own note of what a value stands for (a function, a class, a dotted name).
     """
 
-    __slots__ = ("device", "dtype", "elements", "kind", "ndim", "ref", "said", "shape", "source", "sure")
+    __slots__ = ("confidence", "device", "dtype", "elements", "kind", "ndim", "provenance", "ref", "shape", "source")
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Fact:
         device: Device = Device.UNKNOWN,
         shape: Shape = Shape.UNKNOWN,
         ndim: int | None = None,
-        sure: int = 0,
+        confidence: int = 0,
         why: tuple[str, ...] | str | ast.AST = (),
         elements: tuple[Fact, ...] = (),  # of a SEQUENCE, in order
         ref: object = None,
@@ -78,8 +78,8 @@ class Fact:
         self.device = device
         self.shape = shape
         self.ndim = ndim
-        self.sure = sure
-        self.said = why
+        self.confidence = confidence
+        self.provenance = why
         self.elements = elements
         self.ref = ref
         self.source = source
@@ -89,7 +89,7 @@ class Fact:
         *,
         dtype: Dtype | None = None,
         ndim: int | None = -1,
-        sure: int | None = None,
+        confidence: int | None = None,
         device: Device | None = None,
         why: tuple[str, ...] | str | ast.AST | None = None,
     ) -> Fact:
@@ -100,8 +100,8 @@ class Fact:
             self.device if device is None else device,
             self.shape,
             self.ndim if ndim == -1 else ndim,
-            self.sure if sure is None else sure,
-            self.said if why is None else why,
+            self.confidence if confidence is None else confidence,
+            self.provenance if why is None else why,
             self.elements,
             self.ref,
             self.source if why is None else self,
@@ -113,7 +113,7 @@ class Fact:
         said: list[tuple[str, ...]] = []
         fact: Fact | None = self
         while fact is not None and len(said) < _LONGEST_CHAIN:
-            said.append(_words(fact.said))
+            said.append(_words(fact.provenance))
             fact = fact.source
         lines: dict[str, None] = {}
         for words in reversed(said):
@@ -131,7 +131,7 @@ class Fact:
         return self.kind is Value.TENSOR and self.device is Device.DEVICE
 
     def _known(self) -> tuple[object, ...]:
-        return (self.kind, self.dtype, self.device, self.shape, self.ndim, self.sure, self.elements)
+        return (self.kind, self.dtype, self.device, self.shape, self.ndim, self.confidence, self.elements)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Fact) and self._known() == other._known())
@@ -146,7 +146,7 @@ class Fact:
         words = [self.kind.value]
         words += [w.value for w in (self.dtype, self.device, self.shape) if w.value != "unknown"]
         words += [f"{self.ndim}-d"] if self.ndim is not None else []
-        return f"{' '.join(words)} {self.sure}"
+        return f"{' '.join(words)} {self.confidence}"
 
 
 _LONGEST_CHAIN = 12  # links of a `why`: what lies further back no longer explains anything
@@ -180,8 +180,8 @@ class Site:
     node: ast.AST
     operand: ast.expr | None
     fact: Fact
-    sure: int
+    confidence: int
     hot: bool
-    heat: str = ""  # why it is hot or cold, in words
+    hotness: str = ""  # why it is hot or cold, in words
     function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
     fact_of: Callable[[ast.expr], Fact] = field(default=lambda _: UNKNOWN, repr=False, compare=False)

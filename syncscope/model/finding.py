@@ -66,7 +66,7 @@ class Finding:
     message: str
     confidence: int
     hot: bool
-    heat: str = ""
+    hotness: str = ""
     why: tuple[str, ...] = ()
     fix: Fix | None = None
     function: str = ""  # dotted name of the enclosing function, "" at module level

@@ -176,7 +176,7 @@ def write(function: Function, statement: ast.Assign, rows: Rows) -> Write | None
 def written_to_tensor(function: Function, at: Write) -> bool:
     """Whether what is written is surely a tensor, so that positions in it are too."""
     fact = function.fact(at.x)
-    return fact.is_tensor and fact.sure >= 2
+    return fact.is_tensor and fact.confidence >= 2
 
 
 def is_rows(function: Function, index: ast.expr, rows: Rows) -> bool:

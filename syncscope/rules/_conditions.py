@@ -80,7 +80,7 @@ def alike(function: Function, a: ast.expr, b: ast.expr) -> Safety | None:
     for number, tensor in ((a, other), (b, one)):
         if function.constant(number) is not None and tensor.is_tensor:
             return Safety.UNSAFE if tensor.dtype is Dtype.FLOAT else None
-    if not one.is_tensor or not other.is_tensor or min(one.sure, other.sure) < 2:
+    if not one.is_tensor or not other.is_tensor or min(one.confidence, other.confidence) < 2:
         return None
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
         return None
@@ -310,7 +310,7 @@ def checked_later(site: Site, function: Function) -> Fix | None:
     """`if t: raise` and `assert t` as `torch._assert_async`."""
     test, statement = test_of(site, function), function.statement(site.node)
     said: ast.expr | None
-    if test is None or site.sure < 3:
+    if test is None or site.confidence < 3:
         return None
     if isinstance(statement, ast.Assert) and statement.test is test:
         condition, said = predicate(test, function), statement.msg

@@ -139,7 +139,7 @@ def is_mask(fact: Fact) -> bool:
 
 def one_value(function: Function, fact: Fact, node: ast.expr) -> bool:
     """Whether an expression is surely a Python number."""
-    return function.constant(node) is not None or (fact.kind is Value.SCALAR and fact.sure >= 2)
+    return function.constant(node) is not None or (fact.kind is Value.SCALAR and fact.confidence >= 2)
 
 
 def no_dimensions(function: Function, node: ast.expr) -> bool:

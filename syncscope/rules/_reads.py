@@ -148,7 +148,7 @@ def detached(tensor: ast.expr, function: Function) -> ast.expr:
 def known(site: Site, function: Function) -> bool:
     """Whether a read is known well enough to change code: surely, or because `.backward()` is called on what it is made of."""
     tensor = tensor_read(site.node, function)
-    return site.sure >= 2 or (tensor is not None and gone_back(function, tensor))
+    return site.confidence >= 2 or (tensor is not None and gone_back(function, tensor))
 
 
 def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
@@ -261,7 +261,7 @@ def meets_tensor(function: Function, use: ast.expr) -> bool:
         fact = function.fact(other)
         if (
             fact.is_tensor
-            and fact.sure >= 2
+            and fact.confidence >= 2
             and fact.dtype in (Dtype.FLOAT, Dtype.UNKNOWN)
             and not function.mixed(other)
         ):

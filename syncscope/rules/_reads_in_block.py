@@ -147,7 +147,7 @@ def as_note(statement: ast.stmt, function: Function) -> Note | None:
     sites = function.sites_in(statement)
     read = sites[0].node if len(sites) == 1 else None
     tensor = tensor_read(read, function)
-    if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).sure < 2:
+    if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).confidence < 2:
         return None
     return Note(statement, read, tensor) if function.pure(tensor) and simple(function, statement, read) else None
 

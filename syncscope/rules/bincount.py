@@ -56,7 +56,7 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if site.confidence < 2:  # a guess is no ground to change code on
         return None
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.expr) or site.fact_of(op.base).dtype is not Dtype.INT:

@@ -99,7 +99,7 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if site.confidence < 2:  # a guess is no ground to change code on
         return None
     return (
         chosen(site, function)

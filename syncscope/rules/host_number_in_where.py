@@ -66,7 +66,7 @@ def message(site: Site, view: View) -> str | None:
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     made = site.operand
-    if site.sure < 2 or not isinstance(made, ast.Call) or len(made.args) != 1:
+    if site.confidence < 2 or not isinstance(made, ast.Call) or len(made.args) != 1:
         return None
     if function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor"):
         return None

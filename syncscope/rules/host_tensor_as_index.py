@@ -71,7 +71,7 @@ def message(site: Site, view: View) -> str | None:
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     taken, index = site.node, site.operand
-    if site.sure < 2 or index is None or site.fact_of(index).dtype is not Dtype.INT:
+    if site.confidence < 2 or index is None or site.fact_of(index).dtype is not Dtype.INT:
         return None  # of a mask the true elements would be looked for on the device
     if not isinstance(taken, ast.Subscript) or not named(taken.value):
         return None

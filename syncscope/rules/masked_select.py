@@ -62,7 +62,7 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if site.confidence < 2:  # a guess is no ground to change code on
         return None
     op = function.op(site.node)
     mask = op.argument(0, "mask") if op is not None and op.name == "masked_select" else None

@@ -137,7 +137,7 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on, but what is done with it may be
+    if site.confidence < 2:  # a guess is no ground to change code on, but what is done with it may be
         return hardest(site, function) or of_rows(site, function) or all_columns(site, function)
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.Call):

@@ -168,7 +168,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     target, value = site.node, site.operand
     assign = function.parent(target)
     if (
-        site.fact.sure < 2  # a guess is no ground to change code on; where the tensor lives changes no value
+        site.fact.confidence < 2  # a guess is no ground to change code on; where the tensor lives changes no value
         or not isinstance(assign, ast.Assign)
         or assign.targets != [target]
         or not isinstance(target, ast.Subscript)

@@ -91,7 +91,7 @@ def message(site: Site, view: View) -> str | None:
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     call, number = site.node, site.operand
-    if site.fact.sure < 2 or number is None or not isinstance(call, ast.Call):
+    if site.fact.confidence < 2 or number is None or not isinstance(call, ast.Call):
         return None
     given = [*call.args, *(k.value for k in call.keywords if k.arg != "validate_args")]
     beside = [value for value in given if site.fact_of(value).is_tensor]

@@ -68,7 +68,7 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if site.confidence < 2:  # a guess is no ground to change code on
         return None
     call = site.node
     if site.op != "math" or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:

@@ -161,7 +161,7 @@ def rows_beside(function: Function, call: ast.Call) -> ast.Name | None:
     other = outer.left if outer.right is call else outer.right
     while isinstance(other, ast.BinOp) and not isinstance(other.op, ast.MatMult):  # tokens * 2
         other = other.left if function.constant(other.right) is not None else other.right
-    known = isinstance(other, ast.Name) and function.fact(other).is_tensor and function.fact(other).sure >= 2
+    known = isinstance(other, ast.Name) and function.fact(other).is_tensor and function.fact(other).confidence >= 2
     return other if known and function.constant(along) == 0 and isinstance(other, ast.Name) else None
 
 

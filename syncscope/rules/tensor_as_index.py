@@ -72,7 +72,7 @@ def rows_of(site: Site, index: ast.expr) -> bool:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if site.confidence < 2:  # a guess is no ground to change code on
         return None
     taken = site.node
     if (

@@ -107,7 +107,7 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if site.confidence < 2:  # a guess is no ground to change code on
         return None
     return first_k(site, function) or hardest(site, function) or argument(site, function) or written_out(site, function)
 

@@ -61,7 +61,7 @@ def message(site: Site, view: View) -> str | None:
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.sure < 2:  # a guess is no ground to change code on
+    if site.confidence < 2:  # a guess is no ground to change code on
         return None
     check, call = function.parent(site.node), site.node
     if not isinstance(check, ast.Assert) or not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:

@@ -40,8 +40,8 @@ _PLAIN = {
     "builtins.bytes": STRING,
     "builtins.None": NONE,
     "torch.Size": SIZE,
-    "torch.device": Fact(OTHER, ref="torch.device", sure=3),
-    "torch.dtype": Fact(OTHER, ref="torch.dtype", sure=3),
+    "torch.device": Fact(OTHER, ref="torch.device", confidence=3),
+    "torch.dtype": Fact(OTHER, ref="torch.dtype", confidence=3),
     "numbers.Number": NUMBER,
     "torch.Generator": THING,
     "typing.Any": UNKNOWN,
@@ -105,7 +105,7 @@ def _either(a: Fact, b: Fact) -> Fact:
         if other is NONE:
             return one
         if one.kind is TENSOR and other.kind is not TENSOR:
-            return tensor(one.dtype, sure=1, why="one of the types it is annotated with is Tensor")
+            return tensor(one.dtype, confidence=1, why="one of the types it is annotated with is Tensor")
     return join(a, b) if a.kind is b.kind else UNKNOWN
 
 
@@ -130,23 +130,25 @@ def _meaning(module: Module, target: Fact, why: str) -> Fact:
     word = ref.rpartition(".")[2]
     if ref.startswith("torch."):
         if word in ("Tensor", "Parameter", "Buffer"):
-            return tensor(sure=3, why=why or "annotated as a tensor")
+            return tensor(confidence=3, why=why or "annotated as a tensor")
         if word.endswith("Tensor") and word in DTYPE_NAMED:
             # People write FloatTensor for any tensor that is not of integers.
             dtype = DTYPE_NAMED[word]
-            return tensor(dtype if dtype is not FLOAT_DTYPE else ANY_DTYPE, sure=3, why=why or f"annotated as {word}")
+            return tensor(
+                dtype if dtype is not FLOAT_DTYPE else ANY_DTYPE, confidence=3, why=why or f"annotated as {word}"
+            )
         if ref.startswith("torch.nn.") and word[:1].isupper():
-            return Fact(MODULE, sure=3, ref=ref)
+            return Fact(MODULE, confidence=3, ref=ref)
         if ref.startswith(("torch.distributions.", "torch.optim.")):
-            return Fact(OTHER, sure=3, ref=f"{ref}()")
+            return Fact(OTHER, confidence=3, ref=f"{ref}()")
         if ref == "torch.utils.data.DataLoader":
-            return Fact(OTHER, sure=3, ref="torch.utils.data.DataLoader()")
+            return Fact(OTHER, confidence=3, ref="torch.utils.data.DataLoader()")
     if word == "Tensor":
-        return tensor(sure=3, why=why or "annotated as a tensor")
+        return tensor(confidence=3, why=why or "annotated as a tensor")
     if ref.startswith("numpy") and word in ("ndarray", "NDArray"):
         return named("numpy.ndarray()")
     if ref.startswith("builtins."):
-        return Fact(OTHER, sure=3, ref=ref + "()")
+        return Fact(OTHER, confidence=3, ref=ref + "()")
     return UNKNOWN
 
 
@@ -175,5 +177,5 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
         return items(annotated(module, inner[1], why), {})
     if word in _JAX and target.ref != "builtins.bool":
         fact = annotated(module, inner[0], why)
-        return tensor(_JAX[word], sure=3, why=why) if fact.kind is TENSOR else fact
+        return tensor(_JAX[word], confidence=3, why=why) if fact.kind is TENSOR else fact
     return UNKNOWN

@@ -33,7 +33,7 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         if method is not None:
             if "property" in method.decorators() or "cached_property" in method.decorators():
                 return run(method, (frame.depth if frame else 0) + 1)
-            return Fact(OTHER, sure=3, ref=Bound(method, owner))
+            return Fact(OTHER, confidence=3, ref=Bound(method, owner))
         annotation = each.fields.get(name)
         if annotation is not None:
             fact = annotated(each.module, annotation, f"`{name}` is annotated as a tensor")

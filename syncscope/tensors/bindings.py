@@ -69,8 +69,10 @@ def used_so(frame: Frame, name: str, node: ast.AST, fact: Fact) -> Fact:
     """
     if fact.kind is UNKNOWN.kind:
         return frame.assumed(name, node) if frame.used[name] == 2 else fact
-    guess = fact.kind is TENSOR and fact.sure < 2 and (frame.used[name] == 2 or fact.said.__class__ is ast.Call)
-    return fact.but(sure=2) if guess else fact
+    guess = (
+        fact.kind is TENSOR and fact.confidence < 2 and (frame.used[name] == 2 or fact.provenance.__class__ is ast.Call)
+    )
+    return fact.but(confidence=2) if guess else fact
 
 
 def unpacked(fact: Fact, position: int) -> Fact:
@@ -87,10 +89,12 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
     number = fact.kind is SCALAR or (fact.kind is TENSOR and fact.ndim == 0 and fact.device is HOST)
     if base.kind is not ARRAY and mask is not None and not (number and not _gathers(frame, target, node)):
         # a number of the host lowers to masked_fill; one that is on the device does not
-        sure = 3 if fact.kind in (TENSOR, SCALAR) else 1
+        confidence = 3 if fact.kind in (TENSOR, SCALAR) else 1
         if base.kind is not TENSOR:
-            sure = min(sure, 2)
-        frame.emit("mask_write", target, node, mask, min(sure, base.sure if base.kind is TENSOR else sure))
+            confidence = min(confidence, 2)
+        frame.emit(
+            "mask_write", target, node, mask, min(confidence, base.confidence if base.kind is TENSOR else confidence)
+        )
     if mask is None:
         number_written(frame, target, base, fact, value)
     if value is not None:
@@ -133,7 +137,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
         return
     fact = frame.table[value.__class__](frame, value)
     if fact is TRUTH and ((value.__class__ is ast.Call and value.args) or value.__class__ in (ast.Compare, ast.BoolOp)):
-        fact = Fact(SCALAR, BOOL, HOST, sure=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
+        fact = Fact(SCALAR, BOOL, HOST, confidence=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
     for target in node.targets:
         if target.__class__ is ast.Name:
             name = target.id
@@ -165,7 +169,7 @@ def ann_assign(frame: Frame, node: ast.AnnAssign) -> None:
     fact = evaluate(frame, node.value) if node.value is not None else UNKNOWN
     said = annotated(frame.module, node.annotation)
     if fact.kind is UNKNOWN.kind or (
-        said.kind is TENSOR and fact.kind is TENSOR and said.sure > fact.sure and fact.sure < 2
+        said.kind is TENSOR and fact.kind is TENSOR and said.confidence > fact.confidence and fact.confidence < 2
     ):
         fact = said
     if node.value is not None or not isinstance(node.target, ast.Name):
@@ -180,11 +184,11 @@ def aug_assign(frame: Frame, node: ast.AugAssign) -> None:
         base = evaluate(frame, target.value)
         mask, at, _ = index(frame, target, base)
         if mask is not None and base.kind is not ARRAY:
-            frame.emit("mask_write", target, at, mask, base.sure if base.kind is TENSOR else 2)
+            frame.emit("mask_write", target, at, mask, base.confidence if base.kind is TENSOR else 2)
         return
     before = evaluate(frame, target)
     fact = binary(node, before, value, node.op)
-    if before.kind is TENSOR and before.sure >= 2 and fact.kind is not TENSOR:
+    if before.kind is TENSOR and before.confidence >= 2 and fact.kind is not TENSOR:
         fact = before
     if before.kind is SEQUENCE:
         fact = join(before, value) if value.kind is SEQUENCE else before

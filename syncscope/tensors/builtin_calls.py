@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import heat
+from syncscope.tensors import hotness
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.facts import (
     ARRAY,
@@ -78,7 +78,7 @@ def _b_extreme(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keyword
     held = next((a for a in args if a.kind is TENSOR), None)
     if held is not None and "key" not in keywords:
         frame.emit("builtin", node, node.args[args.index(held)], held)
-        return Fact(TENSOR, held.dtype, held.device, held.shape, 0, min(held.sure, 2), node, source=held)
+        return Fact(TENSOR, held.dtype, held.device, held.shape, 0, min(held.confidence, 2), node, source=held)
     del word
     return NUMBER if all(a.kind is SCALAR for a in args) else UNKNOWN
 
@@ -104,7 +104,7 @@ def _b_sum(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -
                 each.device,
                 each.shape,
                 each.ndim,
-                each.sure,
+                each.confidence,
                 node,
                 source=each,
             )
@@ -145,7 +145,7 @@ def _b_length(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords
 
 def _b_same(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
     if not args:
-        return Fact(SEQUENCE, sure=3)
+        return Fact(SEQUENCE, confidence=3)
     fact = args[0]
     if fact.kind is SEQUENCE:
         return fact
@@ -168,14 +168,14 @@ def _b_enumerate(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywo
 def each_of(node: ast.expr, fact: Fact) -> Fact:
     """What iterating gives, also over a loader."""
     if fact.ref == "torch.utils.data.DataLoader()":
-        return Fact(BATCH, device=HOST, sure=2, why="a batch of a DataLoader")
+        return Fact(BATCH, device=HOST, confidence=2, why="a batch of a DataLoader")
     return element(fact)
 
 
 def _loaderlike(node: ast.expr) -> Fact:
     word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    if heat.is_loader(word):
-        return items(sequence((INTEGER, Fact(BATCH, sure=1, why=f"a batch of `{word}`"))))
+    if hotness.is_loader(word):
+        return items(sequence((INTEGER, Fact(BATCH, confidence=1, why=f"a batch of `{word}`"))))
     return items(sequence((INTEGER, UNKNOWN)))
 
 
@@ -267,7 +267,7 @@ BUILTINS: dict[str, Builtin] = {
     "divmod": _b_divmod,
     "slice": _b_slice,
     "dict": lambda frame, node, args, keywords: (
-        Fact(SEQUENCE, sure=3, ref=Items(UNKNOWN, {k: v for k, v in keywords.items() if k is not None}))
+        Fact(SEQUENCE, confidence=3, ref=Items(UNKNOWN, {k: v for k, v in keywords.items() if k is not None}))
         if not args
         else args[0]
         if args[0].kind is SEQUENCE

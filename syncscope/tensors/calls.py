@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import heat
+from syncscope.tensors import hotness
 from syncscope.tensors.attributes import attribute, set_attribute
 from syncscope.tensors.builtin_calls import BUILTINS, numpy_call
 from syncscope.tensors.facts import (
@@ -82,7 +82,7 @@ def call(frame: Frame, node: ast.Call) -> Fact:
             isinstance(keyword.value, ast.Constant) and keyword.value.value != "pt"
         ):
             arguments(frame, node)
-            return Fact(BATCH, device=HOST, sure=2, why=node)  # a tokenizer or processor: it works on the host
+            return Fact(BATCH, device=HOST, confidence=2, why=node)  # a tokenizer or processor: it works on the host
     if func.__class__ is ast.Attribute:
         owner = table_[func.value.__class__](frame, func.value)
         args, keywords = arguments(frame, node)
@@ -110,9 +110,9 @@ def apply(frame: Frame, node: ast.Call, target: Fact, args: list[Fact], keywords
             isinstance(ref, str)
             and ref.rpartition(".")[2] == "TransformerEncoder"
             and "src_key_padding_mask" in keywords
-            and frame.heat is not heat.TRAINING  # in training the mask is not looked into
+            and frame.hotness is not hotness.TRAINING  # in training the mask is not looked into
         ):
-            frame.emit("transformer_mask", node, node.func, tensor(sure=2, why=node))
+            frame.emit("transformer_mask", node, node.func, tensor(confidence=2, why=node))
         return forward(target, frame, args, keywords, node)
     if ref.__class__ is str:
         if target.kind is OTHER:
@@ -165,7 +165,7 @@ def unknown_call(frame: Frame, node: ast.Call, func: ast.expr, args: list[Fact])
         "generator",
     ):
         frame.work = True
-        return tensor(sure=1, why=node)
+        return tensor(confidence=1, why=node)
     return UNKNOWN
 
 
@@ -203,14 +203,14 @@ def external(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], keywor
     if root == "einops":
         if rest in ("rearrange", "repeat", "reduce", "einsum", "pack") and args:
             held = next((a for a in args if a.kind is TENSOR), None)
-            first = held or tensor(sure=2, why=node)
+            first = held or tensor(confidence=2, why=node)
             result = Fact(
                 TENSOR,
                 first.dtype,
                 first.device,
                 first.shape,
                 _einops_ndim(node),
-                max(first.sure, 2),
+                max(first.confidence, 2),
                 node,
                 source=held,
             )
@@ -220,11 +220,11 @@ def external(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], keywor
         return UNKNOWN
     word = rest.rpartition(".")[2] or root
     if root == "torchvision" and word in ("nms", "batched_nms", "box_nms"):
-        held = next((a for a in args if a.kind is TENSOR), tensor(sure=2, why=node))
+        held = next((a for a in args if a.kind is TENSOR), tensor(confidence=2, why=node))
         frame.emit("nms", node, node.args[0] if node.args else None, held)
         return tensor(INT, held.device, 3, node, shape=DYNAMIC, ndim=1)
     if root == "torchvision" and word in ("remove_small_boxes",) and args:
-        frame.emit("nms", node, node.args[0], args[0] if args[0].kind is TENSOR else tensor(sure=2, why=node))
+        frame.emit("nms", node, node.args[0], args[0] if args[0].kind is TENSOR else tensor(confidence=2, why=node))
         return tensor(INT, args[0].device, 3, node, shape=DYNAMIC, ndim=1)
     if dotted == "torchvision.transforms.functional.normalize" and args and args[0].kind is TENSOR:
         frame.emit("library_read", node, node.args[0], args[0])
@@ -240,7 +240,7 @@ def external(frame: Frame, node: ast.Call, dotted: str, args: list[Fact], keywor
         return args[0]
     if dotted in ("collections.namedtuple", "typing.NamedTuple") and len(node.args) > 1:
         fields = _fields(node.args[1])
-        return Fact(OTHER, sure=3, ref=Record(fields)) if fields else UNKNOWN
+        return Fact(OTHER, confidence=3, ref=Record(fields)) if fields else UNKNOWN
     if dotted in ("copy.copy", "copy.deepcopy") and args:
         return args[0]
     return UNKNOWN
@@ -281,7 +281,7 @@ def _einops_ndim(node: ast.Call) -> int | None:
 def clock(frame: Frame, node: ast.Call) -> None:
     """A clock reading: with device work since the last one and nothing that waited, it measures the launch."""
     if frame.clock is not None and frame.work:
-        frame.emit("timing", node, None, tensor(sure=2, why=node))
+        frame.emit("timing", node, None, tensor(confidence=2, why=node))
     frame.clock, frame.work = node, False
 
 
@@ -292,8 +292,8 @@ def call_member(
     word = func.attr
     kind = owner.kind
     if kind is TENSOR:
-        if owner.sure == 1 and word in TORCH_ONLY and not isinstance(func.value, ast.Name):
-            owner = owner.but(sure=2)  # a name that is used so was found by its text
+        if owner.confidence == 1 and word in TORCH_ONLY and not isinstance(func.value, ast.Name):
+            owner = owner.but(confidence=2)  # a name that is used so was found by its text
         if isinstance(owner.ref, Instance):  # of a class that derives from Tensor
             own = find_method(owner.ref.cls, word)
             if own is not None:
@@ -318,7 +318,7 @@ def call_member(
         elif ref is not None:
             if word == "register_buffer" and len(args) > 1 and node.args and isinstance(node.args[0], ast.Constant):
                 fact = args[1]
-                known = fact if fact.kind is TENSOR else tensor(sure=3, why=node)
+                known = fact if fact.kind is TENSOR else tensor(confidence=3, why=node)
                 # A buffer moves to the device with its module.
                 set_attribute(
                     owner, str(node.args[0].value), Fact(TENSOR, known.dtype, SOMEWHERE, FIXED, known.ndim, 3, node)
@@ -339,9 +339,13 @@ def call_member(
         if word in ("to", "cuda"):
             if owner.device is HOST and not flag(node, "non_blocking"):
                 frame.emit(
-                    "to_device", node, func.value, Fact(BATCH, device=SOMEWHERE, sure=owner.sure, why=owner.said), 2
+                    "to_device",
+                    node,
+                    func.value,
+                    Fact(BATCH, device=SOMEWHERE, confidence=owner.confidence, why=owner.provenance),
+                    2,
                 )
-            return Fact(BATCH, device=DEVICE, sure=owner.sure, why=node, source=owner)
+            return Fact(BATCH, device=DEVICE, confidence=owner.confidence, why=node, source=owner)
         if word in ("items",):
             return items(sequence((STRING, element(owner))))
         if word in ("values", "get", "pop"):
@@ -397,7 +401,7 @@ def assumed_method(
     """A method of something unknown: one that only a tensor has says what it is."""
     word = func.attr
     if word in _GATHERING and args and last_word(func.value).endswith(("accelerator", "fabric", "strategy")):
-        return args[0] if args[0].kind in (TENSOR, SEQUENCE) else tensor(sure=2, why=node)
+        return args[0] if args[0].kind in (TENSOR, SEQUENCE) else tensor(confidence=2, why=node)
     if owner.kind is NOTHING_KNOWN:
         if word in TORCH_ONLY and word not in (
             "cuda",
@@ -411,21 +415,21 @@ def assumed_method(
             "add_",
             "copy_",
         ):
-            return tensor_method(frame, node, func, word, tensor(sure=2, why=node), args, keywords, node.args)
+            return tensor_method(frame, node, func, word, tensor(confidence=2, why=node), args, keywords, node.args)
         if word in SHARED:
-            sure = 2 if word in ("item", "nonzero", "any", "all") and frame.alone else 1
+            confidence = 2 if word in ("item", "nonzero", "any", "all") and frame.alone else 1
             if word == "cpu" and isinstance(func.value, (ast.BinOp, ast.UnaryOp, ast.Compare)):
-                sure = 2  # no module or container can be calculated with
+                confidence = 2  # no module or container can be calculated with
             if word == "item" and "loss" in last_word(func.value).lower():
-                sure = 2
-            guess = tensor(sure=sure, why=f"`.{word}()` of something unknown")
+                confidence = 2
+            guess = tensor(confidence=confidence, why=f"`.{word}()` of something unknown")
             if word == "cpu" or not isinstance(func.value, ast.Name) or func.value.id not in ("self", "cls", "np"):
                 return tensor_method(frame, node, func, word, guess, args, keywords, node.args)
         if word == "to" and (args or keywords):
             return UNKNOWN
-        if word in _ARITHMETIC and args and args[0].kind is TENSOR and args[0].sure >= 2:
-            guess = tensor(device=args[0].device, sure=2, why=f"`.{word}()` of a tensor")
+        if word in _ARITHMETIC and args and args[0].kind is TENSOR and args[0].confidence >= 2:
+            guess = tensor(device=args[0].device, confidence=2, why=f"`.{word}()` of a tensor")
             return tensor_method(frame, node, func, word, guess, args, keywords, node.args)
         if word == "type_as" or word == "clone":
-            return tensor(sure=1, why=node)
+            return tensor(confidence=1, why=node)
     return UNKNOWN

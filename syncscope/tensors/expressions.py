@@ -112,7 +112,7 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
             if kind is OTHER:
                 return named(f"{ref}.{word}")
             if word in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
-                return tensor(FLOAT, sure=3, why=node, shape=FIXED)
+                return tensor(FLOAT, confidence=3, why=node, shape=FIXED)
         elif isinstance(ref, Module):
             return member(owner, word)
         elif ref is not None:
@@ -161,10 +161,10 @@ def used_as(frame: Frame, node: ast.Attribute, path: str) -> Fact:
         cls = frame.cls
         if cls is not None:
             if cls.used_as is None:
-                cls.used_as = cls.module.evidence.between(cls.node.lineno, cls.node.end_lineno or cls.node.lineno)
+                cls.used_as = cls.module.usage.between(cls.node.lineno, cls.node.end_lineno or cls.node.lineno)
             weight = cls.used_as.get(path, 0)
     if weight == 2:
-        return tensor(sure=2, why=f"`{path}` is used as only a tensor can be")
+        return tensor(confidence=2, why=f"`{path}` is used as only a tensor can be")
     return UNKNOWN
 
 
@@ -173,11 +173,11 @@ def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     if word == "shape":
         return SIZE
     if word == "device":
-        return Fact(OTHER, ANY_DTYPE, owner.device, sure=3, ref="torch.device")
+        return Fact(OTHER, ANY_DTYPE, owner.device, confidence=3, ref="torch.device")
     if word == "dtype":
-        return Fact(OTHER, owner.dtype, sure=3, ref="torch.dtype")
+        return Fact(OTHER, owner.dtype, confidence=3, ref="torch.dtype")
     if word in _TENSOR_ATTRIBUTES:
-        return Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.sure, (), source=owner)
+        return Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.confidence, (), source=owner)
     if word in _NUMBER_ATTRIBUTES:
         return INTEGER
     if word in ("values", "indices"):
@@ -187,7 +187,7 @@ def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
             owner.device,
             owner.shape,
             None,
-            owner.sure,
+            owner.confidence,
             (),
             source=owner,
         )
@@ -197,9 +197,9 @@ def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
         if fact is not None:
             return fact
         if frame.used.get(path) == 2:
-            return tensor(sure=2, why=f"`{path}` is used as only a tensor can be")
-    if owner.sure < 3 and word in ("loss", "logits", "last_hidden_state", "hidden_states", "pooler_output"):
-        return tensor(FLOAT, sure=owner.sure, why=node, ndim=0 if word == "loss" else None)
+            return tensor(confidence=2, why=f"`{path}` is used as only a tensor can be")
+    if owner.confidence < 3 and word in ("loss", "logits", "last_hidden_state", "hidden_states", "pooler_output"):
+        return tensor(FLOAT, confidence=owner.confidence, why=node, ndim=0 if word == "loss" else None)
     return UNKNOWN
 
 
@@ -239,7 +239,7 @@ def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:
         else:
             found.append(frame.table[each.__class__](frame, each))
     if not found:
-        return Fact(SEQUENCE, sure=3)
+        return Fact(SEQUENCE, confidence=3)
     if starred or len(found) > 24:
         common = found[0]
         for other in found[1:]:
@@ -247,7 +247,7 @@ def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:
         return items(common)
     if all(f.kind is SCALAR for f in found) and len(found) > 4:
         return NUMBERS
-    return Fact(SEQUENCE, sure=3, elements=tuple(found))
+    return Fact(SEQUENCE, confidence=3, elements=tuple(found))
 
 
 def dictionary(frame: Frame, node: ast.Dict) -> Fact:
@@ -266,7 +266,7 @@ def dictionary(frame: Frame, node: ast.Dict) -> Fact:
             if condition_free.kind is TENSOR:
                 frame.emit("index", key, key, condition_free, 1)
             each = fact if each is UNKNOWN else join(each, fact)
-    return Fact(SEQUENCE, sure=3, ref=Items(each, keys))
+    return Fact(SEQUENCE, confidence=3, ref=Items(each, keys))
 
 
 def comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Fact:
@@ -276,7 +276,11 @@ def comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generator
     _generators(frame, node)
     each = evaluate(frame, node.elt)
     frame.env = env
-    return items(each) if node.__class__ is not ast.SetComp else Fact(SEQUENCE, sure=each.sure, ref=Hashed(each))
+    return (
+        items(each)
+        if node.__class__ is not ast.SetComp
+        else Fact(SEQUENCE, confidence=each.confidence, ref=Hashed(each))
+    )
 
 
 def dict_comprehension(frame: Frame, node: ast.DictComp) -> Fact:
@@ -296,7 +300,7 @@ def _generators(frame: Frame, node: ast.ListComp | ast.SetComp | ast.GeneratorEx
         used = frame.used
         if each.kind is NOTHING_KNOWN and used.get(getattr(generator.target, "id", "")) == 2:
             # Its variables live in it alone: how the same name is used elsewhere says nothing of them.
-            frame.used = frame.module.evidence.between(node.lineno, node.end_lineno or node.lineno)
+            frame.used = frame.module.usage.between(node.lineno, node.end_lineno or node.lineno)
         bind(frame, generator.target, each)
         frame.used = used
         for test in generator.ifs:
@@ -323,7 +327,7 @@ def anonymous(frame: Frame, node: ast.Lambda) -> Fact:
         frame.env[argument.arg] = frame.assumed(argument.arg, node)
     evaluate(frame, node.body)
     frame.env = env
-    return Fact(OTHER, sure=3, ref=node)
+    return Fact(OTHER, confidence=3, ref=node)
 
 
 def walrus(frame: Frame, node: ast.NamedExpr) -> Fact:

@@ -49,7 +49,7 @@ def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords:
     device = where_made(frame, node, keywords, HOST)
     if word in ("tensor", "as_tensor", "asarray"):
         held = holds_tensor(first)
-        if not given and first.kind is TENSOR and first.sure >= 2:
+        if not given and first.kind is TENSOR and first.confidence >= 2:
             device = first.device
         elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
             device = SOMEWHERE
@@ -59,9 +59,11 @@ def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords:
         if first.kind is SEQUENCE and held is not None and first.kind is not TENSOR:
             frame.emit("item", node, node.args[0], held, 2)
         elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
-            sure = 3 if first.kind is SCALAR or (first.kind is SEQUENCE and word == "tensor") else 1
-            sure = min(sure, 3 if device is DEVICE else 2 if keywords["device"].ref == "torch.device" else 1)
-            made = tensor(device=device, sure=sure, why=node)
+            confidence = 3 if first.kind is SCALAR or (first.kind is SEQUENCE and word == "tensor") else 1
+            confidence = min(
+                confidence, 3 if device is DEVICE else 2 if keywords["device"].ref == "torch.device" else 1
+            )
+            made = tensor(device=device, confidence=confidence, why=node)
             frame.emit("tensor_literal", node, node.args[0] if node.args else None, made)
         ndim: int | None = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
         if (

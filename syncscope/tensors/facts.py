@@ -13,18 +13,18 @@ HOST, DEVICE, DEFAULT, SOMEWHERE = Device.HOST, Device.DEVICE, Device.DEFAULT, D
 FIXED, DYNAMIC, ANY_SHAPE = Shape.FIXED, Shape.DYNAMIC, Shape.UNKNOWN
 BOOL, INT, FLOAT, ANY_DTYPE = Dtype.BOOL, Dtype.INT, Dtype.FLOAT, Dtype.UNKNOWN
 
-NUMBER = Fact(SCALAR, ANY_DTYPE, HOST, sure=3)
-TRUTH = Fact(SCALAR, BOOL, HOST, sure=3)
-INTEGER = Fact(SCALAR, INT, HOST, sure=3)
-FLOATING = Fact(SCALAR, FLOAT, HOST, sure=3)
-STRING = Fact(OTHER, sure=3, ref="str")
-NONE = Fact(OTHER, sure=3, ref="None")
-THING = Fact(OTHER, sure=3)
-SIZE = Fact(SEQUENCE, INT, HOST, sure=3, ref="size")  # torch.Size: a tuple of Python integers
-NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, sure=3, ref="numbers")  # a list of Python numbers, however deep
+NUMBER = Fact(SCALAR, ANY_DTYPE, HOST, confidence=3)
+TRUTH = Fact(SCALAR, BOOL, HOST, confidence=3)
+INTEGER = Fact(SCALAR, INT, HOST, confidence=3)
+FLOATING = Fact(SCALAR, FLOAT, HOST, confidence=3)
+STRING = Fact(OTHER, confidence=3, ref="str")
+NONE = Fact(OTHER, confidence=3, ref="None")
+THING = Fact(OTHER, confidence=3)
+SIZE = Fact(SEQUENCE, INT, HOST, confidence=3, ref="size")  # torch.Size: a tuple of Python integers
+NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, confidence=3, ref="numbers")  # a list of Python numbers, however deep
 COMPARED = Fact(dtype=BOOL, ref="compared")  # of unknown values: what is indexed with it must be arrays
 SPREAD = Fact()  # `*values` among arguments: any number of them
-NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, sure=3)
+NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, confidence=3)
 
 _names: dict[str, Fact] = {}
 
@@ -59,7 +59,7 @@ def record(fields: tuple[str, ...], args: list[Fact], keywords: dict[str | None,
     keys: dict[object, Fact] = dict(zip(fields, args, strict=False))
     keys.update((name, fact) for name, fact in keywords.items() if name in fields)
     elements = tuple(keys.get(name, UNKNOWN) for name in fields)
-    return Fact(SEQUENCE, sure=3, elements=elements, ref=Items(UNKNOWN, dict(zip(fields, elements, strict=True))))
+    return Fact(SEQUENCE, confidence=3, elements=elements, ref=Items(UNKNOWN, dict(zip(fields, elements, strict=True))))
 
 
 def named(dotted: str) -> Fact:
@@ -68,34 +68,34 @@ def named(dotted: str) -> Fact:
     if fact is None:
         head, _, word = dotted.rpartition(".")
         if head == "torch" and word in DTYPE_NAMED and word.islower():
-            fact = Fact(OTHER, DTYPE_NAMED[word], sure=3, ref="torch.dtype")
+            fact = Fact(OTHER, DTYPE_NAMED[word], confidence=3, ref="torch.dtype")
         else:
-            fact = Fact(OTHER, ref=dotted, sure=3)
+            fact = Fact(OTHER, ref=dotted, confidence=3)
         _names[dotted] = fact
     return fact
 
 
 def sequence(elements: tuple[Fact, ...]) -> Fact:
     """A tuple or list whose elements are known one by one."""
-    return Fact(SEQUENCE, sure=3, elements=elements)
+    return Fact(SEQUENCE, confidence=3, elements=elements)
 
 
 def items(each: Fact, keys: dict[object, Fact] | None = None) -> Fact:
     """A container of which every element is like this one."""
-    return Fact(SEQUENCE, sure=each.sure, ref=Items(each, keys))
+    return Fact(SEQUENCE, confidence=each.confidence, ref=Items(each, keys))
 
 
 def tensor(
     dtype: Dtype = ANY_DTYPE,
     device: Device = SOMEWHERE,
-    sure: int = 3,
+    confidence: int = 3,
     why: ast.AST | str | tuple[str, ...] = (),
     source: Fact | None = None,
     shape: Shape = ANY_SHAPE,
     ndim: int | None = None,
 ) -> Fact:
     """A tensor."""
-    return Fact(TENSOR, dtype, device, shape, ndim, sure, why, (), None, source)
+    return Fact(TENSOR, dtype, device, shape, ndim, confidence, why, (), None, source)
 
 
 def array(source: Fact | None = None) -> Fact:
@@ -103,7 +103,7 @@ def array(source: Fact | None = None) -> Fact:
     return (
         NP_ARRAY
         if source is None
-        else Fact(ARRAY, source.dtype, HOST, source.shape, source.ndim, source.sure, source=source)
+        else Fact(ARRAY, source.dtype, HOST, source.shape, source.ndim, source.confidence, source=source)
     )
 
 
@@ -139,14 +139,14 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 device = a.device
             else:
                 device = DEVICE if DEVICE in (a.device, b.device) else SOMEWHERE
-            surer = a if a.sure <= b.sure else b
+            surer = a if a.confidence <= b.confidence else b
             return Fact(
                 TENSOR,
                 a.dtype if a.dtype is b.dtype else ANY_DTYPE,
                 device,
                 a.shape if a.shape is b.shape else (DYNAMIC if DYNAMIC in (a.shape, b.shape) else ANY_SHAPE),
                 a.ndim if a.ndim == b.ndim else None,
-                surer.sure,
+                surer.confidence,
                 (),
                 source=surer,
             )
@@ -164,25 +164,27 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
             if a.ref == b.ref == "torch.device":
                 if DEVICE in (a.device, b.device):
                     return a if a.device is DEVICE else b
-                return a if a.device is b.device else Fact(OTHER, device=unlike, sure=3, ref="torch.device")
+                return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref="torch.device")
             return THING if isinstance(a.ref, str) and a.ref == "str" else UNKNOWN
-        return a if a.ref == b.ref else Fact(a.kind, device=a.device, sure=min(a.sure, b.sure))
+        return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
     for one, other in ((a, b), (b, a)):
         if one.kind is OTHER and one.ref == "None":
             return other
         if one.kind is TENSOR:
             if other.kind is SCALAR:
-                return one if one.sure < 3 else _weaker(one, 2)
+                return one if one.confidence < 3 else _weaker(one, 2)
             if other.kind is ARRAY:
                 return _weaker(one, 1)
-            return _weaker(one, min(one.sure, 2) if other.kind is Value.UNKNOWN else 1)
+            return _weaker(one, min(one.confidence, 2) if other.kind is Value.UNKNOWN else 1)
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
     return UNKNOWN
 
 
-def _weaker(fact: Fact, sure: int) -> Fact:
-    return Fact(TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, min(sure, fact.sure), (), source=fact)
+def _weaker(fact: Fact, confidence: int) -> Fact:
+    return Fact(
+        TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, min(confidence, fact.confidence), (), source=fact
+    )
 
 
 def _join_sequences(a: Fact, b: Fact, unlike: Device) -> Fact:
@@ -252,10 +254,10 @@ def element(fact: Fact, position: int | None = None) -> Fact:
             fact.device,
             fact.shape if fact.shape is not DYNAMIC else FIXED,
             fact.ndim - 1 if fact.ndim else None,
-            fact.sure,
+            fact.confidence,
             (),
             source=fact,
         )
     if kind is BATCH:
-        return tensor(device=fact.device, sure=fact.sure, source=fact)
+        return tensor(device=fact.device, confidence=fact.confidence, source=fact)
     return UNKNOWN

@@ -22,8 +22,8 @@ class Wait(NamedTuple):
     node: ast.AST
     operand: ast.expr | None
     fact: Fact
-    sure: int
-    heat: tuple[bool, str] | None
+    confidence: int
+    hotness: tuple[bool, str] | None
 
 
 class Frame:
@@ -38,7 +38,7 @@ class Frame:
         "env",
         "function",
         "guarded",
-        "heat",
+        "hotness",
         "inlined",
         "module",
         "nested",
@@ -71,7 +71,7 @@ class Frame:
         self.seen: dict[int, Fact] | None = None
         self.on_host = False  # the data pipeline, whose tensors live on the host
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
-        self.heat: tuple[bool, str] | None = None  # what the surrounding block says
+        self.hotness: tuple[bool, str] | None = None  # what the surrounding block says
         self.returns: list[Fact] = []
         self.dead = False  # the rest of this block is not reached
         self.used: dict[str, int] = {}
@@ -96,29 +96,29 @@ class Frame:
     @property
     def alone(self) -> bool:
         """Whether what only arrays have only tensors have here: no other kind of array is named in this function."""
-        evidence = self.module.evidence
-        if evidence.alone or self.function is None:
-            return evidence.alone
+        usage = self.module.usage
+        if usage.alone or self.function is None:
+            return usage.alone
         node = self.function.node
-        return evidence.alone_between(node.lineno, node.end_lineno or node.lineno)
+        return usage.alone_between(node.lineno, node.end_lineno or node.lineno)
 
     def assumed(self, name: str, node: ast.AST) -> Fact:
         """What the use of a name says of a value that nothing else is known of."""
         weight = self.used.get(name)
         if weight == 2:
-            return tensor(sure=2, why=f"`{name}` is used as only a tensor can be")
+            return tensor(confidence=2, why=f"`{name}` is used as only a tensor can be")
         return UNKNOWN
 
-    def emit(self, op: str, node: ast.AST, operand: ast.expr | None, fact: Fact, sure: int = 3) -> None:
+    def emit(self, op: str, node: ast.AST, operand: ast.expr | None, fact: Fact, confidence: int = 3) -> None:
         """The host waits here, unless the operand lives on the host."""
         if self.waits is None or fact.device is HOST or (self.on_host and fact.device is not DEVICE):
             return
-        if op == "size" and fact.sure < 2:
+        if op == "size" and fact.confidence < 2:
             return  # what makes a size, and is only guessed to be a tensor, is a number
         if op == "cpu" and fact.device is not DEVICE and isinstance(operand, ast.Attribute) and self._sets_up:
             return  # objects are set up on the host: most often it is there
         self.waits[(id(node), op)] = Wait(
-            op, node, operand, fact, min(sure, fact.sure, 1 if self.guarded else 3), self.heat
+            op, node, operand, fact, min(confidence, fact.confidence, 1 if self.guarded else 3), self.hotness
         )
 
 
@@ -174,12 +174,12 @@ def condition(frame: Frame, node: ast.expr) -> Fact:
     if node.__class__ is ast.BoolOp:
         return ASKED[ast.BoolOp](frame, node)
     fact = frame.table[node.__class__](frame, node)
-    if fact.sure == 1 and fact.dtype is BOOL and node.__class__ is ast.BinOp and frame.alone:
-        fact = fact.but(sure=2)  # comparisons of numbers are combined with `and`
-    if fact.kind is TENSOR and (fact.sure > 1 or node.__class__ not in (ast.Name, ast.Attribute)):
+    if fact.confidence == 1 and fact.dtype is BOOL and node.__class__ is ast.BinOp and frame.alone:
+        fact = fact.but(confidence=2)  # comparisons of numbers are combined with `and`
+    if fact.kind is TENSOR and (fact.confidence > 1 or node.__class__ not in (ast.Name, ast.Attribute)):
         frame.emit("condition", node, node, fact)  # a name that is only guessed to be a tensor is more often a flag
     elif fact is COMPARED and node.__class__ is ast.BinOp:
-        guess = tensor(BOOL, sure=2 if frame.alone else 1, why=node)  # of numbers people say `and`
+        guess = tensor(BOOL, confidence=2 if frame.alone else 1, why=node)  # of numbers people say `and`
         frame.emit("condition", node, node, guess)
     return fact
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import heat
+from syncscope.tensors import hotness
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -89,7 +89,7 @@ _COUNTS = re.compile(
     r"^(num|n|max|min|use|is|has|with|return|output|do|should)_|^[hwijk]$|_list$"
 )
 # A default says what is usual, not what comes.
-_USUAL = Fact(SCALAR, device=HOST, sure=1)
+_USUAL = Fact(SCALAR, device=HOST, confidence=1)
 _DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
 
 
@@ -101,13 +101,13 @@ def parameters(function: Function, frame: Frame) -> None:
     module = function.module
     positional = [*arguments.posonlyargs, *arguments.args]
     cls = function.cls
-    host = frame.on_host = heat.on_host(function)
+    host = frame.on_host = hotness.on_host(function)
     building = cls is not None and function.name == "__init__" and instance(cls).kind is MODULE
     first = 0
     forward = False
     if cls is not None and positional and "staticmethod" not in function.decorators():
         owner = instance(cls)
-        env[positional[0].arg] = Fact(OTHER, sure=3, ref=cls) if "classmethod" in function.decorators() else owner
+        env[positional[0].arg] = Fact(OTHER, confidence=3, ref=cls) if "classmethod" in function.decorators() else owner
         first = 1
         forward = function.name in _FORWARD and owner.kind is MODULE
     frame.on_host = host or building  # a module is built on the host, then moved
@@ -125,12 +125,12 @@ def parameters(function: Function, frame: Frame) -> None:
             else UNKNOWN
         )
         passed = function.passed.get(name)
-        if cls is not None and (known is INTEGER or (known.kind is TENSOR and known.sure == 1)):
+        if cls is not None and (known is INTEGER or (known.kind is TENSOR and known.confidence == 1)):
             known = one_of_many(cls, name, frame) or known
         if passed is not None and name_is_private(function) and _contradicts(passed, known):
             known = passed  # whatever the annotation says
-        elif known.kind is TENSOR and known.sure >= 3:
-            if passed is not None and passed.kind is TENSOR and passed.sure >= 2:
+        elif known.kind is TENSOR and known.confidence >= 3:
+            if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
                 known = Fact(
                     TENSOR,
                     passed.dtype if passed.dtype is not ANY_DTYPE else known.dtype,
@@ -138,7 +138,7 @@ def parameters(function: Function, frame: Frame) -> None:
                     passed.shape,
                     passed.ndim,
                     3,
-                    known.said,
+                    known.provenance,
                     ref=known.ref,
                     source=passed,
                 )
@@ -149,20 +149,22 @@ def parameters(function: Function, frame: Frame) -> None:
                     _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
                 )
             elif weight == 2:
-                known = tensor(known.dtype, sure=2, why=f"`{name}` is used as only a tensor can be")
+                known = tensor(known.dtype, confidence=2, why=f"`{name}` is used as only a tensor can be")
             elif argument.annotation is None:
                 if weight and env and next(iter(env.values())).kind is MODULE:
-                    known = tensor(sure=2, why=f"`{name}` is used like an array in an nn.Module")
+                    known = tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
                 elif forward and not _COUNTS.search(name):
-                    known = tensor(sure=1, why=f"`{name}` is an argument of `{function.name}`")
+                    known = tensor(confidence=1, why=f"`{name}` is an argument of `{function.name}`")
                 elif name in _NAMED_LIKE_TENSORS and not host and (name not in _OF_DICTS or "query" in names):
-                    known = tensor(sure=1, why=f"`{name}` is what people call a tensor")
+                    known = tensor(confidence=1, why=f"`{name}` is what people call a tensor")
             if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
                 known = (
-                    passed if passed.kind is not TENSOR or passed.sure >= known.sure else passed.but(sure=known.sure)
+                    passed
+                    if passed.kind is not TENSOR or passed.confidence >= known.confidence
+                    else passed.but(confidence=known.confidence)
                 )
         if known.kind is TENSOR and frame.on_host:
-            known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.sure, known.said)
+            known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
         if known is not UNKNOWN:
             env[name] = known
     if arguments.vararg is not None and arguments.vararg.annotation is not None:
@@ -175,7 +177,13 @@ def _contradicts(passed: Fact, known: Fact) -> bool:
     """Whether what is passed is an array where a tensor is announced, or a tensor in place of a number."""
     if known.kind is TENSOR:
         return passed.kind is ARRAY
-    return known.kind is SCALAR and known.sure == 3 and passed.kind is TENSOR and passed.sure >= 2 and passed.ndim == 0
+    return (
+        known.kind is SCALAR
+        and known.confidence == 3
+        and passed.kind is TENSOR
+        and passed.confidence >= 2
+        and passed.ndim == 0
+    )
 
 
 def one_of_many(cls: Class, name: str, frame: Frame) -> Fact | None:
@@ -183,9 +191,9 @@ def one_of_many(cls: Class, name: str, frame: Frame) -> Fact | None:
     from syncscope.tensors.attributes import attribute  # a cycle: attributes are what set-up methods set
 
     many = attribute(instance(cls), f"{name}s", frame)
-    if many is None or many.kind is not TENSOR or many.sure < 2:
+    if many is None or many.kind is not TENSOR or many.confidence < 2:
         return None
-    return tensor(many.dtype, sure=2, why=f"`{name}` is one of `self.{name}s`", ndim=0)
+    return tensor(many.dtype, confidence=2, why=f"`{name}` is one of `self.{name}s`", ndim=0)
 
 
 def name_is_private(function: Function) -> bool:
@@ -260,7 +268,7 @@ def _outer(function: Function) -> Frame | None:
 def used(function: Function) -> dict[str, int]:
     """How the names of a function are used."""
     node = function.node
-    return function.module.evidence.between(node.lineno, node.end_lineno or node.lineno)
+    return function.module.usage.between(node.lineno, node.end_lineno or node.lineno)
 
 
 def finish(frame: Frame) -> None:
@@ -283,17 +291,24 @@ def conclude(function: Function, frame: Frame) -> Fact:
         numbers = [each for each in frame.returns if each.kind is SCALAR]
         if numbers:
             asked = found.dtype is BOOL and all(each.dtype is BOOL for each in numbers)  # for tensors and numbers alike
-            sure = min(found.sure, 2 if asked else 1)
-            found = Fact(TENSOR, found.dtype, found.device, found.shape, found.ndim, sure, (), source=found)
+            confidence = min(found.confidence, 2 if asked else 1)
+            found = Fact(TENSOR, found.dtype, found.device, found.shape, found.ndim, confidence, (), source=found)
     if isinstance(function.node, ast.AsyncFunctionDef):
         return UNKNOWN
     found = found or NONE
     if function.node.returns is not None and found.kind is not ARRAY:  # arrays, whatever the annotation says
         said = promised(function)
         if said.kind is TENSOR and found.kind is TENSOR:
-            if said.sure > found.sure:
+            if said.confidence > found.confidence:
                 return Fact(
-                    TENSOR, found.dtype, found.device, found.shape, found.ndim, said.sure, said.said, source=found
+                    TENSOR,
+                    found.dtype,
+                    found.device,
+                    found.shape,
+                    found.ndim,
+                    said.confidence,
+                    said.provenance,
+                    source=found,
                 )
         elif said.kind is not NOTHING_KNOWN and (
             found.kind is NOTHING_KNOWN or found is NONE or said.kind is not SEQUENCE
@@ -332,7 +347,7 @@ def call(
         result = better if better.kind is not NOTHING_KNOWN else result
     else:
         result = run(function, frame.depth + 1)
-    if result.kind is NOTHING_KNOWN or (result.kind is TENSOR and result.sure < 2) or result.kind is SEQUENCE:
+    if result.kind is NOTHING_KNOWN or (result.kind is TENSOR and result.confidence < 2) or result.kind is SEQUENCE:
         better = particular(function, frame, given, missing)
         if better.kind is not NOTHING_KNOWN:
             result = better
@@ -363,7 +378,7 @@ def on_host(fact: Fact) -> Fact:
     if fact.kind is TENSOR and fact.device is SOMEWHERE:
         return fact.but(device=HOST)
     if fact.kind is SEQUENCE and fact.elements:
-        return Fact(SEQUENCE, sure=fact.sure, elements=tuple(map(on_host, fact.elements)))
+        return Fact(SEQUENCE, confidence=fact.confidence, elements=tuple(map(on_host, fact.elements)))
     return fact
 
 
@@ -394,8 +409,13 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact], missing
         inner.env.update(dict.fromkeys(missing, NONE))
         for name, fact in given.items():
             known = inner.env.get(name)
-            if known is not None and known.kind is TENSOR and fact.kind is TENSOR and known.sure > fact.sure:
-                inner.env[name] = fact.but(sure=known.sure)  # what its uses say still holds
+            if (
+                known is not None
+                and known.kind is TENSOR
+                and fact.kind is TENSOR
+                and known.confidence > fact.confidence
+            ):
+                inner.env[name] = fact.but(confidence=known.confidence)  # what its uses say still holds
             elif fact.kind is not NOTHING_KNOWN:
                 inner.env[name] = fact
         execute(inner, node.body)
@@ -431,8 +451,14 @@ def note(function: Function, given: dict[str, Fact]) -> bool:
             news = news or fact.kind in (TENSOR, SEQUENCE, MODULE)
         elif before is not fact and before != fact:
             both = join(before, fact)
-            if both.kind is TENSOR and before.kind is fact.kind and both.sure < max(before.sure, fact.sure):
-                both = both.but(sure=max(before.sure, fact.sure))  # a tensor for one caller is one for all
+            if (
+                both.kind is TENSOR
+                and before.kind is fact.kind
+                and both.confidence < max(before.confidence, fact.confidence)
+            ):
+                both = both.but(
+                    confidence=max(before.confidence, fact.confidence)
+                )  # a tensor for one caller is one for all
             if both != before:
                 function.passed[name] = both
                 news = news or both.kind is TENSOR
@@ -448,22 +474,24 @@ def forward(module: Fact, frame: Frame, args: list[Fact], keywords: dict[str | N
             result = call(method, frame, args, keywords, module)
             if result.kind is not NOTHING_KNOWN:
                 return result
-        return tensor(sure=1, why=node)
-    sure = min(2, module.sure)
+        return tensor(confidence=1, why=node)
+    confidence = min(2, module.confidence)
     if isinstance(ref, str) and ref.startswith("torch.nn."):
         word = ref.rpartition(".")[2]
         if word in ("LSTM", "GRU", "RNN"):
-            output = tensor(sure=sure, why=node)
-            state = output if word != "LSTM" else Fact(SEQUENCE, sure=sure, elements=(output, output))
-            return Fact(SEQUENCE, sure=sure, elements=(output, state))
+            output = tensor(confidence=confidence, why=node)
+            state = output if word != "LSTM" else Fact(SEQUENCE, confidence=confidence, elements=(output, output))
+            return Fact(SEQUENCE, confidence=confidence, elements=(output, state))
         if word in ("LSTMCell",):
-            output = tensor(sure=sure, why=node)
-            return Fact(SEQUENCE, sure=sure, elements=(output, output))
+            output = tensor(confidence=confidence, why=node)
+            return Fact(SEQUENCE, confidence=confidence, elements=(output, output))
         if word == "MultiheadAttention":
-            output = tensor(sure=sure, why=node)
-            return Fact(SEQUENCE, sure=sure, elements=(output, output))
-        return tensor(sure=3 if module.sure == 3 else 2, why=node, ndim=0 if word.endswith("Loss") else None)
-    return tensor(sure=sure, why=node)
+            output = tensor(confidence=confidence, why=node)
+            return Fact(SEQUENCE, confidence=confidence, elements=(output, output))
+        return tensor(
+            confidence=3 if module.confidence == 3 else 2, why=node, ndim=0 if word.endswith("Loss") else None
+        )
+    return tensor(confidence=confidence, why=node)
 
 
 def is_forward_like(cls: Class) -> bool:

@@ -64,8 +64,8 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
             single += 1
         elif fact.kind is TENSOR:
             # positions that were looked for are `nonzero`'s finding first, whose fix takes this line along
-            sure = min(fact.sure, 1 if fact.dtype is ANY_DTYPE or fact.shape is DYNAMIC else 3)
-            gathered = sure if gathered is None else min(gathered, sure)
+            confidence = min(fact.confidence, 1 if fact.dtype is ANY_DTYPE or fact.shape is DYNAMIC else 3)
+            gathered = confidence if gathered is None else min(gathered, confidence)
         elif fact.kind is ARRAY or (fact.kind is SEQUENCE and isinstance(part, ast.List) and part.elts):
             gathered = 2 if gathered is None else min(gathered, 2)
         else:
@@ -106,7 +106,7 @@ def copied_in(frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact
 
 def moved(fact: Fact, device: Device) -> Fact:
     """The same tensor where it is copied to."""
-    return Fact(TENSOR, fact.dtype, device, fact.shape, fact.ndim, fact.sure, fact.said, source=fact.source)
+    return Fact(TENSOR, fact.dtype, device, fact.shape, fact.ndim, fact.confidence, fact.provenance, source=fact.source)
 
 
 # Distributions that bring their parameters to one shape: a Python number among them becomes a tensor of the device. The number

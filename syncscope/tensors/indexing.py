@@ -52,8 +52,8 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
         return UNKNOWN if base.ref.endswith("()") else base
     mask, at, result = index(frame, node, base)
     if mask is not None and kind is not ARRAY:
-        sure = min(mask.sure, max(base.sure, 2)) if kind is TENSOR else min(mask.sure, 2)
-        frame.emit("mask_read", node, at, mask, min(sure, 1) if kind is MODULE or kind is OTHER else sure)
+        confidence = min(mask.confidence, max(base.confidence, 2)) if kind is TENSOR else min(mask.confidence, 2)
+        frame.emit("mask_read", node, at, mask, min(confidence, 1) if kind is MODULE or kind is OTHER else confidence)
     return result
 
 
@@ -133,16 +133,16 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
                 frame.emit("index_host", node, part, base, 3 if base.device is DEVICE and fact.ndim else 1)
             like = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
-            if like == 3 and fact.sure == 1 and frame.alone:
-                fact = fact.but(sure=2)  # a guess that was compared, then used as an index: it was an array
+            if like == 3 and fact.confidence == 1 and frame.alone:
+                fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
             if like:
-                if mask is None or fact.sure > mask.sure:
-                    mask = fact if like == 3 else fact.but(sure=min(fact.sure, like))
+                if mask is None or fact.confidence > mask.confidence:
+                    mask = fact if like == 3 else fact.but(confidence=min(fact.confidence, like))
                     at = part
                 change = 1 - fact.ndim if fact.ndim is not None else None
             elif fact.ndim == 0:
                 if (istensor or base.kind is ARRAY) and fact.dtype is not FLOAT:
-                    frame.emit("scalar_index", node, part, fact, base.sure)
+                    frame.emit("scalar_index", node, part, fact, base.confidence)
                 change = -1
             else:
                 if fact.ndim is None and istensor and fact.dtype is INT and _one_position(frame, fact):
@@ -159,13 +159,13 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             change = 1
         elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):
             if mask is None:
-                sure = 2 if istensor or frame.alone else 1
+                confidence = 2 if istensor or frame.alone else 1
                 why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
-                mask = Fact(TENSOR, BOOL, base.device, sure=sure, why=why)
+                mask = Fact(TENSOR, BOOL, base.device, confidence=confidence, why=why)
                 at = part
         elif fact.kind is NOTHING_KNOWN and istensor and mask_like(part):
             mask = mask or base.but(
-                sure=min(mask_like(part) if "mask" in ast.unparse(part).lower() else 1, base.sure),
+                confidence=min(mask_like(part) if "mask" in ast.unparse(part).lower() else 1, base.confidence),
                 dtype=ANY_DTYPE,
                 ndim=None,
                 why=f"`{ast.unparse(part)}` is what people call a mask",
@@ -175,9 +175,9 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
     if mask is not None:
         if not istensor and base.kind is not NOTHING_KNOWN:
             return Indexed(mask, at, base if base.kind is ARRAY else UNKNOWN)
-        kept = base if istensor else mask.but(dtype=ANY_DTYPE, sure=min(mask.sure, 2))
-        sure = min(kept.sure, mask.sure)
-        return Indexed(mask, at, Fact(TENSOR, kept.dtype, kept.device, DYNAMIC, ndim, sure, node, source=mask))
+        kept = base if istensor else mask.but(dtype=ANY_DTYPE, confidence=min(mask.confidence, 2))
+        confidence = min(kept.confidence, mask.confidence)
+        return Indexed(mask, at, Fact(TENSOR, kept.dtype, kept.device, DYNAMIC, ndim, confidence, node, source=mask))
     if istensor:
         if ndim is not None and ndim < 0:
             ndim = None
@@ -185,14 +185,14 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         return Indexed(
             None,
             None,
-            Fact(TENSOR, base.dtype, base.device, shape, ndim, base.sure, node if single else (), source=base),
+            Fact(TENSOR, base.dtype, base.device, shape, ndim, base.confidence, node if single else (), source=base),
         )
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
 
 
 def _one_position(frame: Frame, fact: Fact) -> bool:
     """Whether one element was taken from it before: of positions, most often sorted in one dimension, a number is left."""
-    taken = fact.said.slice if isinstance(fact.said, ast.Subscript) else None
+    taken = fact.provenance.slice if isinstance(fact.provenance, ast.Subscript) else None
     return isinstance(taken, ast.Constant) or (
         isinstance(taken, ast.Name) and frame.env.get(taken.id, UNKNOWN).kind in (SCALAR, NOTHING_KNOWN)
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Fact, Site
 from syncscope.model.source import Place, Span
-from syncscope.tensors import expressions, heat, statements
+from syncscope.tensors import expressions, hotness, statements
 from syncscope.tensors.frame import Frame, Wait, recording
 from syncscope.tensors.functions import execute, finish, parameters, run, used
 from syncscope.tensors.project import Function, Module, Project
@@ -120,9 +120,11 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
-    hot, why = heat.of_function(function)
-    if wait.heat is not None and (wait.heat is heat.TRAINING or not wait.heat[0] or hot or function is None):
-        hot, why = wait.heat
+    hot, why = hotness.of_function(function)
+    if wait.hotness is not None and (
+        wait.hotness is hotness.TRAINING or not wait.hotness[0] or hot or function is None
+    ):
+        hot, why = wait.hotness
     return Site(
         wait.op,
         Place(module.path, line),
@@ -130,7 +132,7 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wa
         node,
         wait.operand,
         wait.fact,
-        wait.sure,
+        wait.confidence,
         hot,
         why,
         function.node if function is not None else None,

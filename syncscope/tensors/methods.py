@@ -100,7 +100,7 @@ def tensor_method(
     signature = method(word)
     if signature is None:
         if word == "type_as" or word == "type":
-            return Fact(TENSOR, ANY_DTYPE, owner.device, owner.shape, owner.ndim, owner.sure, node, source=owner)
+            return Fact(TENSOR, ANY_DTYPE, owner.device, owner.shape, owner.ndim, owner.confidence, node, source=owner)
         return UNKNOWN
     back = signature.back
     scalar_slots(frame, node, word, args, keywords, 1)
@@ -113,7 +113,7 @@ def tensor_method(
     if word in LINALG_CHECKED_METHODS:
         # Operators of other libraries have methods of these names, too.
         frame.emit(
-            "linalg_check", node, receiver, owner, 2 if owner.sure == 3 or word in ("inverse", "pinverse") else 1
+            "linalg_check", node, receiver, owner, 2 if owner.confidence == 3 or word in ("inverse", "pinverse") else 1
         )
     device = owner.device
     if device is HOST:
@@ -131,7 +131,7 @@ def tensor_method(
     if any(a.kind is TENSOR and a.shape is DYNAMIC for a in args):
         shape = DYNAMIC
     if word.endswith("_") and not word.endswith("__"):
-        return Fact(TENSOR, owner.dtype, device, owner.shape, owner.ndim, owner.sure, node, source=owner)
+        return Fact(TENSOR, owner.dtype, device, owner.shape, owner.ndim, owner.confidence, node, source=owner)
     if "T" in back and ("TT" not in back or not names_dim(word, node, args, keywords, 0)):
         if word.startswith("new_"):
             ndim = (
@@ -141,14 +141,14 @@ def tensor_method(
                 if args and args[0].kind is SCALAR and word != "new_full"
                 else None
             )
-            return Fact(TENSOR, dtype, device, ANY_SHAPE, ndim, owner.sure, node, source=owner)
+            return Fact(TENSOR, dtype, device, ANY_SHAPE, ndim, owner.confidence, node, source=owner)
         return Fact(
             TENSOR,
             dtype,
             device,
             shape,
             dimensions(word, owner, node, args, keywords, 0),
-            owner.sure,
+            owner.confidence,
             node,
             source=owner,
         )
@@ -160,9 +160,9 @@ def tensor_method(
             if word in ("max", "min", "median", "mode")
             else None
         )
-        values = Fact(TENSOR, dtype, device, shape, ndim, owner.sure, node, source=owner)
-        rest = Fact(TENSOR, INT if word in PAIRED else dtype, device, shape, ndim, owner.sure, node, source=owner)
-        return Fact(SEQUENCE, sure=3, elements=(values, *[rest] * (max(len(b) for b in back) - 1)))
+        values = Fact(TENSOR, dtype, device, shape, ndim, owner.confidence, node, source=owner)
+        rest = Fact(TENSOR, INT if word in PAIRED else dtype, device, shape, ndim, owner.confidence, node, source=owner)
+        return Fact(SEQUENCE, confidence=3, elements=(values, *[rest] * (max(len(b) for b in back) - 1)))
     if "L" in back:
         return items(
             Fact(
@@ -171,7 +171,7 @@ def tensor_method(
                 device,
                 shape,
                 one_less(owner) if word == "unbind" else owner.ndim,
-                owner.sure,
+                owner.confidence,
                 node,
                 source=owner,
             )
@@ -191,8 +191,8 @@ def _m_item(
     args: list[Fact],
     keywords: Keywords,
 ) -> Fact:
-    if owner.sure == 1 and word == "item" and "loss" in last_word(receiver).lower():
-        owner = owner.but(sure=2)
+    if owner.confidence == 1 and word == "item" and "loss" in last_word(receiver).lower():
+        owner = owner.but(confidence=2)
     frame.emit(
         "item" if word == "item" else {"__bool__": "bool", "__float__": "float", "__int__": "int"}.get(word, "index"),
         node,
@@ -200,14 +200,14 @@ def _m_item(
         owner,
     )
     frame.work = False
-    return Fact(SCALAR, owner.dtype, HOST, sure=3) if owner.dtype is not ANY_DTYPE else NUMBER
+    return Fact(SCALAR, owner.dtype, HOST, confidence=3) if owner.dtype is not ANY_DTYPE else NUMBER
 
 
 def _surely_read(frame: Frame, receiver: ast.expr | None) -> None:
     """`.cpu()` of something unknown: when it is read in one go with `.numpy()` or `.tolist()`, it was a tensor."""
     found = frame.waits.get((id(receiver), "cpu")) if frame.waits is not None else None
-    if found is not None and found.sure == 1 and not frame.guarded:
-        frame.waits[(id(receiver), "cpu")] = found._replace(sure=2)  # type: ignore[index]  # it was found there
+    if found is not None and found.confidence == 1 and not frame.guarded:
+        frame.waits[(id(receiver), "cpu")] = found._replace(confidence=2)  # type: ignore[index]  # it was found there
 
 
 def _m_tolist(
@@ -255,11 +255,11 @@ def _m_cpu(
     if not flag(node, "non_blocking"):
         if owner.device is HOST and _of_a_batch(owner):
             owner = owner.but(device=SOMEWHERE)  # whoever copies it to the host met one that was not there
-        if owner.sure == 1 and isinstance(receiver, (ast.BinOp, ast.UnaryOp, ast.Compare)):
-            owner = owner.but(sure=2)  # no module or container can be calculated with
+        if owner.confidence == 1 and isinstance(receiver, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+            owner = owner.but(confidence=2)  # no module or container can be calculated with
         frame.emit("cpu", node, receiver, owner)
         frame.work = False
-    return Fact(TENSOR, owner.dtype, HOST, owner.shape, owner.ndim, owner.sure, node, source=owner)
+    return Fact(TENSOR, owner.dtype, HOST, owner.shape, owner.ndim, owner.confidence, node, source=owner)
 
 
 def _m_to(
@@ -313,20 +313,29 @@ def _m_to(
             # Beside another tensor it most often is there already: only where it surely lives elsewhere is it copied.
             frame.emit("cpu", node, receiver, owner, 1 if sided and owner.device is SOMEWHERE else 3)
     elif owner.device is SOMEWHERE and blocking and not sided and target in (DEVICE, SOMEWHERE) and _of_a_batch(owner):
-        moved = owner.but(device=target, sure=2)
+        moved = owner.but(device=target, confidence=2)
         frame.emit("to_device", node, receiver, moved, 2)
     elif target is DEFAULT:
         if owner.device in (SOMEWHERE, DEVICE) and blocking and not sided:
             frame.emit("cpu", node, receiver, owner, 2)
     elif target is not None and owner.device is HOST and target is not HOST and blocking:
-        moved = Fact(TENSOR, owner.dtype, target, owner.shape, owner.ndim, owner.sure, owner.said, source=owner.source)
+        moved = Fact(
+            TENSOR,
+            owner.dtype,
+            target,
+            owner.shape,
+            owner.ndim,
+            owner.confidence,
+            owner.provenance,
+            source=owner.source,
+        )
         made = (
             isinstance(receiver, ast.Call)
             and isinstance(receiver.func, ast.Attribute)
             and receiver.func.attr in FACTORIES
         )
-        sure = 3 if target is DEVICE else 2 if sided else 1
-        frame.emit("created_on_host" if made else "to_device", node, receiver, moved, sure)
+        confidence = 3 if target is DEVICE else 2 if sided else 1
+        frame.emit("created_on_host" if made else "to_device", node, receiver, moved, confidence)
     elif (
         target is SOMEWHERE
         and owner.device is SOMEWHERE
@@ -336,7 +345,7 @@ def _m_to(
         and not _made_there(node, owner)
     ):
         frame.emit("to_device", node, receiver, owner, 1)  # nothing is known of either side
-    return Fact(TENSOR, dtype, where, owner.shape, owner.ndim, owner.sure, node, source=owner)
+    return Fact(TENSOR, dtype, where, owner.shape, owner.ndim, owner.confidence, node, source=owner)
 
 
 def _made_there(node: ast.Call, fact: Fact | None) -> bool:
@@ -345,7 +354,7 @@ def _made_there(node: ast.Call, fact: Fact | None) -> bool:
     for _ in range(8):
         if fact is None:
             return False
-        said = fact.said
+        said = fact.provenance
         if isinstance(said, ast.Call) and said is not node:
             moved = said.args if getattr(said.func, "attr", "") == "to" else []
             if to & {ast.dump(at) for at in (*moved, *(k.value for k in said.keywords if k.arg == "device"))}:
@@ -357,9 +366,9 @@ def _made_there(node: ast.Call, fact: Fact | None) -> bool:
 def _of_a_batch(fact: Fact) -> bool:
     """Whether it is part of what people call a loader's: batches are made on the host."""
     source = fact.source
-    while source is not None and source.kind is TENSOR and fact.said == () and source.said == ():  # joined
+    while source is not None and source.kind is TENSOR and fact.provenance == () and source.provenance == ():  # joined
         source = source.source
-    return source is not None and source.kind is BATCH and fact.said == ()
+    return source is not None and source.kind is BATCH and fact.provenance == ()
 
 
 def _m_dynamic(
@@ -373,11 +382,11 @@ def _m_dynamic(
 ) -> Fact:
     frame.emit(word, node, receiver, owner)
     if word == "nonzero":
-        return nonzero_result(node, owner, owner.sure)
+        return nonzero_result(node, owner, owner.confidence)
     if word in ("unique", "unique_consecutive"):
-        return unique_result(node, owner, owner.sure)
+        return unique_result(node, owner, owner.confidence)
     dtype = INT if word in ("argwhere", "bincount") else owner.dtype
-    return tensor(dtype, owner.device, owner.sure, node, owner, DYNAMIC, 2 if word == "argwhere" else 1)
+    return tensor(dtype, owner.device, owner.confidence, node, owner, DYNAMIC, 2 if word == "argwhere" else 1)
 
 
 def _m_repeat(
@@ -422,7 +431,7 @@ def _m_sparse(
         owner.device,
         DYNAMIC if word != "to_dense" else owner.shape,
         owner.ndim,
-        owner.sure,
+        owner.confidence,
         node,
         source=owner,
     )
@@ -437,7 +446,7 @@ def _m_cast(
     args: list[Fact],
     keywords: Keywords,
 ) -> Fact:
-    return Fact(TENSOR, _CASTS[word], owner.device, owner.shape, owner.ndim, owner.sure, node, source=owner)
+    return Fact(TENSOR, _CASTS[word], owner.device, owner.shape, owner.ndim, owner.confidence, node, source=owner)
 
 
 def _m_nothing(
@@ -465,7 +474,7 @@ def _m_multinomial(
     keywords: Keywords,
 ) -> Fact:
     frame.emit("multinomial", node, receiver, owner, 1)
-    return tensor(INT, owner.device, owner.sure, node, owner, owner.shape, owner.ndim)
+    return tensor(INT, owner.device, owner.confidence, node, owner, owner.shape, owner.ndim)
 
 
 def _m_split(
@@ -481,7 +490,7 @@ def _m_split(
     held = holds_tensor(sizes)
     if held is not None:
         frame.emit("size", node, node.args[0], held)
-    return items(Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.sure, node, source=owner))
+    return items(Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.confidence, node, source=owner))
 
 
 def _m_new_tensor(
@@ -497,11 +506,11 @@ def _m_new_tensor(
     device = where_made(frame, node, keywords, owner.device)
     value = args[0] if args else UNKNOWN
     if value.kind in (SCALAR, SEQUENCE) and device is not HOST:
-        made = tensor(device=device, sure=owner.sure, why=node, source=owner)
+        made = tensor(device=device, confidence=owner.confidence, why=node, source=owner)
         frame.emit("tensor_literal", node, node.args[0], made, 3 if device is DEVICE else 2)
     dtype = dtype_given(keywords)
     ndim = 0 if value.kind is SCALAR else None
-    return tensor(dtype if dtype is not ANY_DTYPE else owner.dtype, device, owner.sure, node, owner, FIXED, ndim)
+    return tensor(dtype if dtype is not ANY_DTYPE else owner.dtype, device, owner.confidence, node, owner, FIXED, ndim)
 
 
 METHODS: dict[str, Method] = {

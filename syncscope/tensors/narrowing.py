@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import heat
+from syncscope.tensors import hotness
 from syncscope.tensors.facts import (
     ARRAY,
     HOST,
@@ -33,14 +33,14 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
         if word == "isinstance" and len(test.args) == 2:
             fact = frame.env.get(dotted(test.args[0]))
             of = kinds_of(frame, test.args[1])
-            if fact is not None and fact.sure >= 2 and "?" not in of:
+            if fact is not None and fact.confidence >= 2 and "?" not in of:
                 if fact.kind is TENSOR:
                     return "tensor" in of
-                if fact.sure == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {"tensor"}:
+                if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {"tensor"}:
                     return False
         elif word in ("is_tensor", "is_torch_tensor"):
             fact = frame.env.get(dotted(test.args[0]))
-            if fact is not None and fact.kind is TENSOR and fact.sure >= 2:
+            if fact is not None and fact.kind is TENSOR and fact.confidence >= 2:
                 return True
     return None
 
@@ -52,8 +52,8 @@ def rare_arms(frame: Frame, test: ast.expr) -> tuple[bool, bool]:
     asked = empty(frame, test)
     named = frame.env.get(test.id) if isinstance(test, ast.Name) else None
     if named is not None and isinstance(named.ref, (ast.Compare, ast.BoolOp)):
-        return heat.special(named.ref), False
-    return asked is True or heat.special(test), asked is False
+        return hotness.special(named.ref), False
+    return asked is True or hotness.special(test), asked is False
 
 
 def empty(frame: Frame, test: ast.expr) -> bool | None:
@@ -175,11 +175,15 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
                 return {name: proved(frame, name, test)}, {name: _not_a(frame, name, of)}
             if "tensor" not in of and "?" not in of:
                 now = frame.env.get(name) or evaluate(frame, test.args[0])
-                rest = {name: now.but(sure=2)} if now.kind is TENSOR and now.sure == 1 and of <= _BESIDE else {}
+                rest = (
+                    {name: now.but(confidence=2)}
+                    if now.kind is TENSOR and now.confidence == 1 and of <= _BESIDE
+                    else {}
+                )
                 if of == {"number"}:
                     return {name: NUMBER}, rest
                 if now.kind is TENSOR:
-                    return {name: Fact(OTHER, sure=3, ref="other")}, rest
+                    return {name: Fact(OTHER, confidence=3, ref="other")}, rest
     if isinstance(test, ast.Name):
         asked = frame.env.get(test.id)
         if asked is not None and asked.kind is SCALAR and isinstance(asked.ref, ast.Call):
@@ -221,10 +225,14 @@ def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
     """A name that a test has shown to be a tensor."""
     now = frame.env.get(name, UNKNOWN)
     if now.kind is TENSOR:
-        return now if now.sure == 3 else Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, test, source=now)
-    return tensor(sure=3, why=test)
+        return (
+            now
+            if now.confidence == 3
+            else Fact(TENSOR, now.dtype, now.device, now.shape, now.ndim, 3, test, source=now)
+        )
+    return tensor(confidence=3, why=test)
 
 
 def _not_a(frame: Frame, name: str, of: set[str]) -> Fact:
     now = frame.env.get(name, UNKNOWN)
-    return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, sure=1, ref="other")
+    return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, confidence=1, ref="other")

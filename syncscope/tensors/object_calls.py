@@ -78,7 +78,7 @@ def loose(frame: Frame, node: ast.Call, word: str, owner: Fact, args: list[Fact]
         frame.work = True
         name = dotted(node.func.value).rpartition(".")[2]
         if name in ("scaler", "grad_scaler", "_scaler", "amp_scaler") and len(args) == 1:
-            frame.emit("grad_scaler", node, node.func.value, tensor(sure=2, why=node))
+            frame.emit("grad_scaler", node, node.func.value, tensor(confidence=2, why=node))
 
 
 def logged(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> None:
@@ -119,15 +119,15 @@ def module_method(
         own = isinstance(owner.ref, Instance) and find_method(owner.ref.cls, word) is not None
         return None if own else owner
     if word in ("parameters", "buffers"):
-        return items(tensor(FLOAT, sure=3, why=node, shape=FIXED))
+        return items(tensor(FLOAT, confidence=3, why=node, shape=FIXED))
     if word in ("named_parameters", "named_buffers"):
-        return items(sequence((STRING, tensor(FLOAT, sure=3, why=node, shape=FIXED))))
+        return items(sequence((STRING, tensor(FLOAT, confidence=3, why=node, shape=FIXED))))
     if word in ("state_dict",):
-        return items(tensor(sure=2, why=node), {})
+        return items(tensor(confidence=2, why=node), {})
     if word in ("modules", "children"):
-        return items(Fact(MODULE, sure=2))
+        return items(Fact(MODULE, confidence=2))
     if word in ("named_modules", "named_children"):
-        return items(sequence((STRING, Fact(MODULE, sure=2))))
+        return items(sequence((STRING, Fact(MODULE, confidence=2))))
     if word == "__call__":
         return forward(owner, frame, args, keywords, node)
     return None
@@ -147,7 +147,7 @@ def object_method(
                     "distribution_validate",
                     node,
                     node.args[0] if node.args else None,
-                    held or tensor(device=where, sure=2, why=node),
+                    held or tensor(device=where, confidence=2, why=node),
                     2,
                 )
             return tensor(FLOAT, where if held is None else device_of(held), 3, node)
@@ -164,16 +164,16 @@ def object_method(
     if text.startswith("torch.optim."):
         frame.work = True
         if word == "step" and text == "torch.optim.LBFGS()":  # its line search compares losses on the host
-            frame.emit("library_read", node, node.func, tensor(sure=3, why=node))
+            frame.emit("library_read", node, node.func, tensor(confidence=3, why=node))
         return UNKNOWN
     if text == "torch.cuda.Stream()":
         if word == "synchronize":
             frame.work = False
-            frame.emit("synchronize", node, None, tensor(sure=3, why=node))
+            frame.emit("synchronize", node, None, tensor(confidence=3, why=node))
         return NONE if word in ("synchronize", "wait_stream", "wait_event", "wait") else UNKNOWN
     if text == "torch.amp.GradScaler()":
         if word == "step":
-            frame.emit("grad_scaler", node, node.func, tensor(sure=3, why=node))
+            frame.emit("grad_scaler", node, node.func, tensor(confidence=3, why=node))
         if word == "scale":
             return args[0] if args else UNKNOWN
         return UNKNOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact, Shape
-from syncscope.tensors import heat
+from syncscope.tensors import hotness
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
@@ -64,7 +64,7 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
             if frame is not None and op.__class__ is ast.Mod and isinstance(node, ast.BinOp):
                 frame.emit("format", node, node.right, right)
             return STRING
-        if ok is OTHER and one.sure < 3:
+        if ok is OTHER and one.confidence < 3:
             return UNKNOWN
         operator = op.__class__
         if operator is ast.Div:
@@ -95,12 +95,14 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
                 device_of(one, other),
                 _shape(one, other),
                 ndim,
-                max(one.sure, other.sure),
+                max(one.confidence, other.confidence),
                 node,
                 source=_surer(one, other),
             )
         device = one.device if ok is not NOTHING_KNOWN or one.device is not HOST else device_of(one, other)
-        return Fact(TENSOR, dtype, device, one.shape, one.ndim if ok is SCALAR else None, one.sure, node, source=one)
+        return Fact(
+            TENSOR, dtype, device, one.shape, one.ndim if ok is SCALAR else None, one.confidence, node, source=one
+        )
     if lk is ARRAY or rk is ARRAY:
         return NP_ARRAY
     if lk is SCALAR and rk is SCALAR:
@@ -136,7 +138,7 @@ def _shape(one: Fact, other: Fact) -> Shape:
 
 
 def _surer(one: Fact, other: Fact) -> Fact:
-    return one if one.sure >= other.sure else other
+    return one if one.confidence >= other.confidence else other
 
 
 def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
@@ -146,7 +148,7 @@ def unary_operation(frame: Frame, node: ast.UnaryOp) -> Fact:
         return TRUTH
     fact = evaluate(frame, node.operand)
     if fact.kind is TENSOR:
-        return Fact(TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, fact.sure, node, source=fact)
+        return Fact(TENSOR, fact.dtype, fact.device, fact.shape, fact.ndim, fact.confidence, node, source=fact)
     return fact if fact.kind in (SCALAR, ARRAY) or (fact is COMPARED and node.op.__class__ is ast.Invert) else UNKNOWN
 
 
@@ -165,8 +167,10 @@ def comparison(frame: Frame, node: ast.Compare) -> Fact:
         elif operator is ast.In or operator is ast.NotIn:
             result = TRUTH
             if right.kind is TENSOR and left.ref != "str":
-                frame.emit("condition", node, right_node, right, 3 if right.sure == 3 or left.kind is TENSOR else 1)
-            elif left.kind is TENSOR and right.kind is SEQUENCE and left.sure > 1 and not _hashed(right):
+                frame.emit(
+                    "condition", node, right_node, right, 3 if right.confidence == 3 or left.kind is TENSOR else 1
+                )
+            elif left.kind is TENSOR and right.kind is SEQUENCE and left.confidence > 1 and not _hashed(right):
                 frame.emit("condition", node, before, left, 2)
         elif left.kind is TENSOR or right.kind is TENSOR:
             if (left.ref == "str" or right.ref == "str" or left is NONE or right is NONE) or (
@@ -214,12 +218,12 @@ def _compared(node: ast.AST, left: Fact, right: Fact) -> Fact:
             device_of(one, other),
             _shape(one, other),
             ndim,
-            max(one.sure, other.sure),
+            max(one.confidence, other.confidence),
             node,
             source=_surer(one, other),
         )
     ndim = one.ndim if other.kind is SCALAR else None
-    return Fact(TENSOR, BOOL, one.device, one.shape, ndim, one.sure, node, source=one)
+    return Fact(TENSOR, BOOL, one.device, one.shape, ndim, one.confidence, node, source=one)
 
 
 def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
@@ -246,7 +250,7 @@ def truth_of(frame: Frame, node: ast.expr) -> Fact:
         guarded = frame.guarded
         for value in node.values:
             truth_of(frame, value)
-            frame.guarded = frame.guarded or heat.special(value)
+            frame.guarded = frame.guarded or hotness.special(value)
             when, otherwise = learnt(frame, value)
             more = when if node.op.__class__ is ast.And else otherwise
             if more:

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from syncscope.model.fact import Fact
-from syncscope.tensors.evidence import Evidence
+from syncscope.tensors.usage import Usage
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -114,7 +114,6 @@ class Module:
     __slots__ = (
         "asked",
         "defined",
-        "evidence",
         "facts",
         "functions",
         "linted",
@@ -126,6 +125,7 @@ class Module:
         "text",
         "top",
         "tree",
+        "usage",
     )
 
     def __init__(
@@ -136,7 +136,7 @@ class Module:
         self.project = project
         self.tree = ast.parse(source, path) if tree is None else tree
         self.text = source.decode("utf-8", "replace")
-        self.evidence = Evidence(self.text)
+        self.usage = Usage(self.text)
         self.symbols: dict[str, ast.AST] = {}
         self.facts: dict[str, Fact] = {}
         self.asked: set[str] = set()  # names being resolved: a cycle ends here

@@ -193,7 +193,11 @@ def _slot(frame: Frame, node: ast.Call, at: ast.expr, fact: Fact, size: bool) ->
     if fact.kind is TENSOR:
         if fact.ndim is None or fact.ndim == 0 or not size:
             frame.emit(
-                "size" if size else "scalar_slot", node, at, fact, fact.sure if fact.ndim == 0 else min(fact.sure, 2)
+                "size" if size else "scalar_slot",
+                node,
+                at,
+                fact,
+                fact.confidence if fact.ndim == 0 else min(fact.confidence, 2),
             )
         return size
     if fact.kind is SEQUENCE and size:
@@ -213,44 +217,58 @@ def operand_of(node: ast.Call) -> ast.expr | None:
     )
 
 
-def subject(args: list[Fact], keywords: Keywords, sure: int, node: ast.AST) -> Fact:
+def subject(args: list[Fact], keywords: Keywords, confidence: int, node: ast.AST) -> Fact:
     """The tensor that a torch function works on: whatever it is given must be one."""
     first = args[0] if args else keywords.get("input", keywords.get("condition", UNKNOWN))
     held = holds_tensor(first)
     if held is not None:
-        return held if held.sure >= sure else held.but(sure=sure)  # torch takes nothing else here
+        return (
+            held if held.confidence >= confidence else held.but(confidence=confidence)
+        )  # torch takes nothing else here
     if first.kind is ARRAY or first.kind is SCALAR:
-        return Fact(first.kind, device=HOST, sure=3)
-    return tensor(sure=sure, why=node)
+        return Fact(first.kind, device=HOST, confidence=3)
+    return tensor(confidence=confidence, why=node)
 
 
-def nonzero_result(node: ast.Call, held: Fact, sure: int) -> Fact:
+def nonzero_result(node: ast.Call, held: Fact, confidence: int) -> Fact:
     """Positions: one tensor, or one per dimension with `as_tuple=True`."""
     if flag(node, "as_tuple"):
-        each = tensor(INT, held.device, sure, node, held, DYNAMIC, 1)
-        return Fact(SEQUENCE, sure=3, elements=(each,) * held.ndim) if held.ndim else items(each)
-    return tensor(INT, held.device, sure, node, held, DYNAMIC, 2)
+        each = tensor(INT, held.device, confidence, node, held, DYNAMIC, 1)
+        return Fact(SEQUENCE, confidence=3, elements=(each,) * held.ndim) if held.ndim else items(each)
+    return tensor(INT, held.device, confidence, node, held, DYNAMIC, 2)
 
 
-def unique_result(node: ast.Call, held: Fact, sure: int) -> Fact:
+def unique_result(node: ast.Call, held: Fact, confidence: int) -> Fact:
     """Values, with the inverse and the counts where they are asked for."""
     values = tensor(
-        held.dtype, held.device, sure, node, held, DYNAMIC, None if any(k.arg == "dim" for k in node.keywords) else 1
+        held.dtype,
+        held.device,
+        confidence,
+        node,
+        held,
+        DYNAMIC,
+        None if any(k.arg == "dim" for k in node.keywords) else 1,
     )
     found = [values]
     if flag(node, "return_inverse"):
         whole = held.ndim if values.ndim == 1 else 1  # as long as the dimension that is named
-        found.append(tensor(INT, held.device, sure, node, held, held.shape, whole))
+        found.append(tensor(INT, held.device, confidence, node, held, held.shape, whole))
     if flag(node, "return_counts"):
-        found.append(tensor(INT, held.device, sure, node, held, DYNAMIC, 1))
-    return Fact(SEQUENCE, sure=3, elements=tuple(found)) if len(found) > 1 else values
+        found.append(tensor(INT, held.device, confidence, node, held, DYNAMIC, 1))
+    return Fact(SEQUENCE, confidence=3, elements=tuple(found)) if len(found) > 1 else values
 
 
 def repeated(frame: Frame, node: ast.Call, held: Fact, repeats: Fact, keywords: Keywords) -> Fact:
     """repeat_interleave: a tensor of repeats makes the length depend on data, unless output_size is given."""
     if repeats.kind is TENSOR and keywords.get("output_size", NONE) is NONE:
         frame.emit("repeat_interleave", node, operand_of(node), repeats)
-        return tensor(held.dtype, held.device, max(held.sure, 2), node, held, DYNAMIC, held.ndim)
+        return tensor(held.dtype, held.device, max(held.confidence, 2), node, held, DYNAMIC, held.ndim)
     return tensor(
-        held.dtype, held.device, max(held.sure, 2), node, held, held.shape, held.ndim if "dim" in keywords else None
+        held.dtype,
+        held.device,
+        max(held.confidence, 2),
+        node,
+        held,
+        held.shape,
+        held.ndim if "dim" in keywords else None,
     )

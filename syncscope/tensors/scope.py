@@ -46,9 +46,9 @@ def _resolve(module: Module, name: str) -> Fact:
     if symbol is None:
         return named(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     if isinstance(symbol, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return Fact(OTHER, sure=3, ref=Function(symbol, module))
+        return Fact(OTHER, confidence=3, ref=Function(symbol, module))
     if isinstance(symbol, ast.ClassDef):
-        return Fact(OTHER, sure=3, ref=Class(symbol, module))
+        return Fact(OTHER, confidence=3, ref=Class(symbol, module))
     if isinstance(symbol, ast.Import):
         for alias in symbol.names:
             if alias.asname == name or (alias.asname is None and alias.name.partition(".")[0] == name):
@@ -76,10 +76,10 @@ def _imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
                     inner = module.project.module(
                         module, f"{source}.{alias.name}" if source else alias.name, symbol.level
                     )
-                    return Fact(OTHER, sure=3, ref=inner) if inner is not None else UNKNOWN
+                    return Fact(OTHER, confidence=3, ref=inner) if inner is not None else UNKNOWN
                 inner = module.project.module(module, f"{source}.{alias.name}" if source else alias.name, symbol.level)
                 if inner is not None:
-                    return Fact(OTHER, sure=3, ref=inner)
+                    return Fact(OTHER, confidence=3, ref=inner)
             return named(f"{'.' * symbol.level}{source}.{alias.name}")
     return UNKNOWN
 
@@ -88,7 +88,7 @@ def _project_module(module: Module, dotted: str, level: int) -> Fact | None:
     if dotted.partition(".")[0] in _EXTERNAL:
         return None
     found = module.project.module(module, dotted, level)
-    return Fact(OTHER, sure=3, ref=found) if found is not None else None
+    return Fact(OTHER, confidence=3, ref=found) if found is not None else None
 
 
 def member(of: Fact, name: str) -> Fact:
@@ -102,7 +102,7 @@ def member(of: Fact, name: str) -> Fact:
         return UNKNOWN
     if isinstance(ref, Class):
         method = find_method(ref, name)
-        return Fact(OTHER, sure=3, ref=method) if method is not None else UNKNOWN
+        return Fact(OTHER, confidence=3, ref=method) if method is not None else UNKNOWN
     return UNKNOWN
 
 
@@ -190,12 +190,12 @@ def is_tensor(cls: Class) -> bool:
 def instance(cls: Class) -> Fact:
     """An object of a class."""
     if cls.instance is None and is_tensor(cls):
-        cls.instance = tensor(sure=3, why=f"{cls.name} derives from torch.Tensor")
+        cls.instance = tensor(confidence=3, why=f"{cls.name} derives from torch.Tensor")
         cls.instance.ref = Instance(cls)
     if cls.instance is None:
-        cls.instance = Fact(OTHER, sure=3, ref=Instance(cls))
+        cls.instance = Fact(OTHER, confidence=3, ref=Instance(cls))
         if is_module(cls):
-            cls.instance = Fact(MODULE, sure=3, ref=cls.instance.ref)
+            cls.instance = Fact(MODULE, confidence=3, ref=cls.instance.ref)
     return cls.instance
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import heat
+from syncscope.tensors import hotness
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.facts import (
     BATCH,
@@ -45,11 +45,11 @@ def expression(frame: Frame, node: ast.Expr) -> None:
 
 def raised(frame: Frame, node: ast.Raise) -> None:
     """`raise`: what an error message reads costs nothing until it is raised."""
-    before, frame.heat = frame.heat, (False, "only when it raises")
+    before, frame.hotness = frame.hotness, (False, "only when it raises")
     waits, frame.waits = frame.waits, None  # what an error message reads costs nothing until it is raised
     if node.exc is not None:
         evaluate(frame, node.exc)
-    frame.heat, frame.waits = before, waits
+    frame.hotness, frame.waits = before, waits
     frame.dead = True
 
 
@@ -86,9 +86,9 @@ def branch(frame: Frame, node: ast.If) -> None:
     test = node.test
     condition(frame, test)
     if _main_guard(test):
-        before, frame.heat = frame.heat, (False, "under `if __name__ == '__main__'`: once")
+        before, frame.hotness = frame.hotness, (False, "under `if __name__ == '__main__'`: once")
         execute(frame, node.body)
-        frame.heat = before
+        frame.hotness = before
         frame.dead = False
         return
     when, otherwise = learnt(frame, test)
@@ -97,18 +97,18 @@ def branch(frame: Frame, node: ast.If) -> None:
     left = dict(start)
     left.update(when)
     frame.env = left
-    before = frame.heat
+    before = frame.hotness
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, test)
     frame.guarded = guarded or rare_body
-    rare = heat.of_test(test)
+    rare = hotness.of_test(test)
     if rare is not None:
-        frame.heat = rare
+        frame.hotness = rare
     if truth is not False:
         execute(frame, node.body)
     else:
         frame.dead = True
-    frame.heat = before
+    frame.hotness = before
     frame.guarded = guarded
     left, left_dead = frame.env, frame.dead
     frame.dead = False
@@ -131,9 +131,9 @@ def _main_guard(test: ast.expr) -> bool:
 def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
-    before = frame.heat
-    if heat.trains(node, frame.module.source):
-        frame.heat = heat.TRAINING
+    before = frame.hotness
+    if hotness.trains(node, frame.module.source):
+        frame.hotness = hotness.TRAINING
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -150,7 +150,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
         frame.dead = False
         merge(frame, frame.env, False, after, False)
     frame.env.update(otherwise)
-    frame.heat = before
+    frame.hotness = before
     if node.orelse:
         execute(frame, node.orelse)
     endless = isinstance(node.test, ast.Constant) and node.test.value
@@ -162,13 +162,13 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     over = evaluate(frame, node.iter)
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
-    before = frame.heat
-    if heat.trains(node, frame.module.source):
-        frame.heat = heat.TRAINING
+    before = frame.hotness
+    if hotness.trains(node, frame.module.source):
+        frame.hotness = hotness.TRAINING
     elif loader and (before is None or before[0]):
-        cold = heat.of_function(frame.function)
+        cold = hotness.of_function(frame.function)
         if cold[0] or frame.function is None:
-            frame.heat = (True, "in a loop over a loader")
+            frame.hotness = (True, "in a loop over a loader")
     bind(frame, node.target, each)
     execute(frame, node.body)
     frame.dead = False
@@ -180,7 +180,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         execute(frame, node.body)
         frame.dead = False
         merge(frame, frame.env, False, after, False)
-    frame.heat = before
+    frame.hotness = before
     if node.orelse:
         execute(frame, node.orelse)
     frame.dead = False
@@ -190,15 +190,15 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
     """What a loop variable gets, and whether it comes from a loader."""
     ref = over.ref
     if ref == "torch.utils.data.DataLoader()":
-        return Fact(BATCH, device=HOST, sure=2, why="a batch of a DataLoader"), True
+        return Fact(BATCH, device=HOST, confidence=2, why="a batch of a DataLoader"), True
     inner = node
     while isinstance(inner, ast.Call) and inner.args:
         inner = inner.args[0]
     word = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
     if over.kind is BATCH:
         return element(over), False
-    if over.kind is UNKNOWN.kind and heat.is_loader(word):
-        batch = Fact(BATCH, device=SOMEWHERE, sure=1, why=f"a batch of `{word}`")
+    if over.kind is UNKNOWN.kind and hotness.is_loader(word):
+        batch = Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`")
         if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "enumerate":
             return sequence((INTEGER, batch)), True
         return batch, True
@@ -209,14 +209,14 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
 
 def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     """`with`."""
-    before = frame.heat
+    before = frame.hotness
     for item in node.items:
         fact = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, fact if isinstance(fact.ref, Instance) else UNKNOWN)
-    frame.heat = heat.of_with(node) or before
+    frame.hotness = hotness.of_with(node) or before
     execute(frame, node.body)
-    frame.heat = before
+    frame.hotness = before
 
 
 def try_block(frame: Frame, node: ast.Try) -> None:
@@ -255,7 +255,7 @@ def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         function = fact.ref
     else:
         function = Function(node, frame.module, None, frame)
-        fact = Fact(OTHER, sure=3, ref=function)
+        fact = Fact(OTHER, confidence=3, ref=function)
     for decorator in node.decorator_list:
         evaluate(frame, decorator)
     frame.env[node.name] = fact
@@ -268,7 +268,7 @@ def define_class(frame: Frame, node: ast.ClassDef) -> None:
     if frame.function is None and frame.module.symbols.get(node.name) is node:
         fact = lookup(frame.module, node.name)
     else:
-        fact = Fact(OTHER, sure=3, ref=Class(node, frame.module))
+        fact = Fact(OTHER, confidence=3, ref=Class(node, frame.module))
     frame.env[node.name] = fact
     if isinstance(fact.ref, Class):
         outer, frame.env = frame.env, dict(frame.env)

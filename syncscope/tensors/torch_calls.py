@@ -126,14 +126,16 @@ def operation(
     if word in LIKE:
         device = where_made(frame, node, keywords, first.device if first.kind is TENSOR else SOMEWHERE)
     if dotted in OCL_FALLBACK and device is not HOST:
-        frame.emit("ocl_fallback", node, nodes[0] if nodes else None, held or tensor(device=device, sure=2, why=node))
+        frame.emit(
+            "ocl_fallback", node, nodes[0] if nodes else None, held or tensor(device=device, confidence=2, why=node)
+        )
     if dotted in LINALG_CHECKED:
         frame.emit(
-            "linalg_check", node, nodes[0] if nodes else None, held or tensor(device=device, sure=2, why=node), 2
+            "linalg_check", node, nodes[0] if nodes else None, held or tensor(device=device, confidence=2, why=node), 2
         )
     scalar_slots(frame, node, dotted, args, keywords, 0)
     if word in INSIDE:
-        read_inside(frame, node, dotted, held or tensor(device=device, sure=2, why=node), args, keywords, 0)
+        read_inside(frame, node, dotted, held or tensor(device=device, confidence=2, why=node), args, keywords, 0)
     dtype = dtype_given(keywords)
     if dtype is ANY_DTYPE:
         dtype = DTYPE_OF.get(word) or (held.dtype if held is not None else ANY_DTYPE)
@@ -146,13 +148,13 @@ def operation(
             dtype = each.dtype if each.kind is TENSOR else ANY_DTYPE
         elif word in ("matmul", "einsum", "bmm", "mm", "addmm", "gather") and held is not None:
             dtype = held.dtype
-    sure = 3
+    confidence = 3
     shape: Shape = held.shape if held is not None else ANY_SHAPE
     if any(f.kind is TENSOR and f.shape is DYNAMIC for f in operands):
         shape = DYNAMIC
     if ("T" in back and "TT" not in back) or (word in PAIRED and not names_dim(word, node, args, keywords, 1)):
         return Fact(
-            TENSOR, dtype, device, shape, dimensions(word, held, node, args, keywords, 1), sure, node, source=held
+            TENSOR, dtype, device, shape, dimensions(word, held, node, args, keywords, 1), confidence, node, source=held
         )
     if word in PAIRED or back[0].startswith("TT"):
         width = max(len(b) for b in back)
@@ -162,28 +164,28 @@ def operation(
             device,
             shape,
             held.ndim if held is not None and word in ("sort", "topk", "cummax") else None,
-            sure,
+            confidence,
             node,
             source=held,
         )
-        rest = Fact(TENSOR, INT if word in PAIRED else dtype, device, shape, values.ndim, sure, node, source=held)
-        return Fact(SEQUENCE, sure=3, elements=(values, *[rest] * (max(width, 2) - 1)))
+        rest = Fact(TENSOR, INT if word in PAIRED else dtype, device, shape, values.ndim, confidence, node, source=held)
+        return Fact(SEQUENCE, confidence=3, elements=(values, *[rest] * (max(width, 2) - 1)))
     if "L" in back:
         if word == "where" and len(operands) > 1:
-            return Fact(TENSOR, dtype, device, shape, None, sure, node, source=held)
+            return Fact(TENSOR, dtype, device, shape, None, confidence, node, source=held)
         each = Fact(
             TENSOR,
             dtype,
             device,
             shape,
             one_less(held) if word == "unbind" else held.ndim if held is not None else None,
-            sure,
+            confidence,
             node,
             source=held,
         )
         return items(each)
     if "T" in back:
-        return Fact(TENSOR, dtype, device, shape, None, sure, node, source=held)
+        return Fact(TENSOR, dtype, device, shape, None, confidence, node, source=held)
     return TRUTH if "B" in back else NUMBER if "N" in back else UNKNOWN
 
 
@@ -196,23 +198,23 @@ def torch_thing(
         if first.kind is TENSOR:
             # It moves to the device with its module.
             return Fact(TENSOR, first.dtype, SOMEWHERE, FIXED, first.ndim, 3, node)
-        return tensor(sure=3, why=node, shape=FIXED)
+        return tensor(confidence=3, why=node, shape=FIXED)
     if dotted.startswith("torch.nn.utils."):
         if word == "clip_grad_norm_":
             frame.work = True
             fourth = node.args[3] if len(node.args) > 3 else None
             if flag(node, "error_if_nonfinite") or (isinstance(fourth, ast.Constant) and fourth.value is True):
-                frame.emit("clip_grad_norm", node, node.args[0] if node.args else None, tensor(sure=3, why=node))
-            return tensor(FLOAT, sure=3, why=node, ndim=0, shape=FIXED)
+                frame.emit("clip_grad_norm", node, node.args[0] if node.args else None, tensor(confidence=3, why=node))
+            return tensor(FLOAT, confidence=3, why=node, ndim=0, shape=FIXED)
         if word == "pack_padded_sequence":
             lengths = args[1] if len(args) > 1 else keywords.get("lengths", UNKNOWN)
             if lengths.kind is TENSOR:
                 frame.emit("pack_padded_sequence", node, node.args[1] if len(node.args) > 1 else None, lengths)
             return THING
         if word == "pad_packed_sequence":
-            return sequence((tensor(FLOAT, sure=3, why=node), tensor(INT, HOST, 3, node)))
+            return sequence((tensor(FLOAT, confidence=3, why=node), tensor(INT, HOST, 3, node)))
         if word in ("parameters_to_vector", "pad_sequence"):
-            return tensor(sure=3, why=node)
+            return tensor(confidence=3, why=node)
         if word in ("weight_norm", "spectral_norm", "remove_weight_norm") and args:
             return args[0]
         return UNKNOWN
@@ -220,11 +222,13 @@ def torch_thing(
         return args[0] if args and word.endswith("_") else UNKNOWN
     if dotted.startswith("torch.nn."):
         if word[:1].isupper():
-            return Fact(MODULE, sure=3, ref=f"torch.nn.{word}", elements=tuple(args) if word in ("Sequential",) else ())
+            return Fact(
+                MODULE, confidence=3, ref=f"torch.nn.{word}", elements=tuple(args) if word in ("Sequential",) else ()
+            )
         return UNKNOWN
     if dotted.startswith("torch.distributions."):
         if word == "kl_divergence":
-            return tensor(FLOAT, sure=3, why=node)
+            return tensor(FLOAT, confidence=3, why=node)
         if word in table().distributions:
             held = next((f for f in (*args, *keywords.values()) if f.kind is TENSOR), None)
             off = any(
@@ -246,28 +250,28 @@ def torch_thing(
             return Fact(
                 OTHER,
                 device=device,
-                sure=3 if held is not None else 2,
+                confidence=3 if held is not None else 2,
                 ref=f"torch.distributions.{word}()",
                 dtype=BOOL if off else ANY_DTYPE,
             )
         return UNKNOWN
     if dotted.startswith("torch.optim."):
-        return Fact(OTHER, sure=3, ref=f"{dotted}()")
+        return Fact(OTHER, confidence=3, ref=f"{dotted}()")
     if dotted in ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"):
-        return Fact(OTHER, sure=3, ref="torch.utils.data.DataLoader()")
+        return Fact(OTHER, confidence=3, ref="torch.utils.data.DataLoader()")
     if word == "device" and dotted == "torch.device":
         return THING
     if word == "synchronize" and head in ACCELERATORS:
         frame.work = False
-        frame.emit("synchronize", node, None, tensor(sure=3, why=node))
+        frame.emit("synchronize", node, None, tensor(confidence=3, why=node))
         return NONE
     if word in ("current_stream", "default_stream", "Stream", "Event", "ExternalStream") and head in ACCELERATORS:
-        return Fact(OTHER, sure=3, ref="torch.cuda.Stream()")
+        return Fact(OTHER, confidence=3, ref="torch.cuda.Stream()")
     if word == "empty_cache":
-        frame.emit("empty_cache", node, None, tensor(sure=3, why=node))
+        frame.emit("empty_cache", node, None, tensor(confidence=3, why=node))
         return NONE
     if dotted == "torch.distributed.barrier":
-        frame.emit("barrier", node, None, tensor(sure=3, why=node))
+        frame.emit("barrier", node, None, tensor(confidence=3, why=node))
         return NONE
     if dotted in (
         "torch.autograd.set_detect_anomaly",
@@ -275,33 +279,33 @@ def torch_thing(
         "torch.autograd.anomaly_mode.detect_anomaly",
     ):
         if not (node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value is False):
-            frame.emit("anomaly", node, None, tensor(sure=3, why=node))
+            frame.emit("anomaly", node, None, tensor(confidence=3, why=node))
         return THING
     if word == "nms" and dotted.startswith("torch.ops."):
         held = subject(args, keywords, 2, node)
         frame.emit("nms", node, operand_of(node), held)
         return tensor(INT, held.device, 3, node, shape=DYNAMIC, ndim=1)
     if word == "GradScaler":
-        return Fact(OTHER, sure=3, ref="torch.amp.GradScaler()")
+        return Fact(OTHER, confidence=3, ref="torch.amp.GradScaler()")
     if dotted in ("torch.autograd.grad",):
         frame.work = True
-        return items(tensor(FLOAT, sure=3, why=node))
+        return items(tensor(FLOAT, confidence=3, why=node))
     if dotted == "torch.utils.checkpoint.checkpoint":
         return frame.call(frame, node, args[0], args[1:], keywords) if args else UNKNOWN
     if dotted == "torch.jit.script" and args:
         return args[0]
     if dotted.startswith("torch.hub.load") or dotted in ("torch.jit.load",):
-        return Fact(MODULE, sure=2, ref=None)
+        return Fact(MODULE, confidence=2, ref=None)
     if head == "torch.Tensor":
         if args and args[0].kind is TENSOR:
             return tensor_method(frame, node, node.func, word, args[0], args[1:], keywords, node.args[:1])
         return UNKNOWN
     if dotted.startswith("torch.autograd.functional."):
-        return tensor(sure=2, why=node)
+        return tensor(confidence=2, why=node)
     if dotted.startswith(("torch.sparse.", "torch.nested.")):
         held = next((found for found in map(holds_tensor, args) if found is not None), None)
         layout = keywords.get("layout", UNKNOWN).ref
         if word in ("nested_tensor", "as_nested_tensor") and layout == "torch.jagged" and held is not None:
             frame.emit("library_read", node, node.args[0], held)  # a list of lengths is copied to the device
-        return tensor(sure=2, why=node, source=held)
+        return tensor(confidence=2, why=node, source=held)
     return UNKNOWN

@@ -71,7 +71,7 @@ def _where(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -
     held = subject(args, keywords, 3, node)
     frame.emit("where", node, operand_of(node), held, 3)
     each = tensor(INT, held.device, 3, node, held, DYNAMIC, 1)
-    return Fact(SEQUENCE, sure=3, elements=(each,) * held.ndim) if held.ndim else items(each)
+    return Fact(SEQUENCE, confidence=3, elements=(each,) * held.ndim) if held.ndim else items(each)
 
 
 def _unique(op: str) -> Special:
@@ -115,7 +115,7 @@ def _device(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) 
     where = device_named(node.args[0], args[0]) if node.args else SOMEWHERE
     if node.args and isinstance(node.args[0], ast.IfExp):
         where = DEVICE
-    return Fact(OTHER, ANY_DTYPE, where, sure=3, ref="torch.device")
+    return Fact(OTHER, ANY_DTYPE, where, confidence=3, ref="torch.device")
 
 
 def _thing(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
@@ -175,7 +175,9 @@ def _compiled(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords
 
 
 def _broadcast(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return sequence(tuple(args)) if args and all(a.kind is TENSOR for a in args) else items(tensor(sure=3, why=node))
+    return (
+        sequence(tuple(args)) if args and all(a.kind is TENSOR for a in args) else items(tensor(confidence=3, why=node))
+    )
 
 
 def _combinations(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
@@ -191,7 +193,7 @@ def _tensor_split(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keyw
     return items(Fact(TENSOR, held.dtype, held.device, held.shape, held.ndim, 3, node, source=held))
 
 
-_A_DTYPE = Fact(OTHER, ANY_DTYPE, sure=3, ref="torch.dtype")
+_A_DTYPE = Fact(OTHER, ANY_DTYPE, confidence=3, ref="torch.dtype")
 TORCH: dict[str, Special] = {
     "nonzero": _nonzero,
     "argwhere": _dynamic("argwhere", INT, 2),
@@ -213,7 +215,7 @@ TORCH: dict[str, Special] = {
     "device": _device,
     "dtype": _thing,
     **dict.fromkeys(("promote_types", "result_type", "get_default_dtype"), lambda *_: _A_DTYPE),
-    "get_default_device": lambda *_: Fact(OTHER, ANY_DTYPE, HOST, sure=3, ref="torch.device"),
+    "get_default_device": lambda *_: Fact(OTHER, ANY_DTYPE, HOST, confidence=3, ref="torch.device"),
     "finfo": _thing,
     "iinfo": _thing,
     "load": lambda *_: UNKNOWN,

@@ -44,7 +44,7 @@ def finding(rule: str, path: str, line: int, text: str, source: str, **more) -> 
             "message": f"`{text}` waits",
             "confidence": 3,
             "hot": True,
-            "heat": "in the loss `loss`",
+            "hotness": "in the loss `loss`",
             "why": ("because",),
         }
         | more,
@@ -62,9 +62,9 @@ def report() -> Report:
     findings = (
         finding("boolean-mask-read", "train.py", 5, "logits[keep]", SOURCE, fix=fix, function="loss"),
         finding("boolean-mask-read", "train.py", 5, "target[keep]", SOURCE, confidence=2, function="loss"),
-        finding("host-read", ODD, 2, "x.item()", CELL, severity="note", hot=False, heat="set-up", confidence=1),
+        finding("host-read", ODD, 2, "x.item()", CELL, severity="note", hot=False, hotness="set-up", confidence=1),
         finding("host-read", "x.ipynb", 2, "x.item()", CELL, cell=3, message="two\nlines & <tags> \x07 100 %"),
-        finding("syntax-error", "bad.py", 1, "x", "x", severity="error", why=(), heat="", message="not linted"),
+        finding("syntax-error", "bad.py", 1, "x", "x", severity="error", why=(), hotness="", message="not linted"),
     )
     sources = {"train.py": SOURCE.encode(), ODD: CELL.encode(), "x.ipynb:cell 3": CELL.encode()}
     hazards = (

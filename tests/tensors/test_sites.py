@@ -22,7 +22,7 @@ logger = logging.getLogger()
 
 def found(body: str, confidence: int = 2) -> list[Site]:
     code = HEAD + textwrap.dedent(body)
-    return [site for site in sites(code.encode(), "example.py") if site.sure >= confidence]
+    return [site for site in sites(code.encode(), "example.py") if site.confidence >= confidence]
 
 
 def ops(statement: str, confidence: int = 2) -> set[str]:
@@ -150,10 +150,10 @@ def test_a_site_points_at_bytes_and_answers_for_its_neighbours() -> None:
         source = (f"# coding: {encoding}\n" + code).encode(encoding)
         (site,) = sites(source, "f.py")
         assert source[site.span.start : site.span.end].decode(encoding) == "größe[t]"
-        assert (site.place.line, site.op, site.fact.dtype, site.sure) == (5, "mask_read", Dtype.BOOL, 3)
+        assert (site.place.line, site.op, site.fact.dtype, site.confidence) == (5, "mask_read", Dtype.BOOL, 3)
         assert site.function is not None
         assert site.function.name == "f"
-        assert site.fact_of(site.node.value).sure == 3  # type: ignore[attr-defined]  # a Subscript
+        assert site.fact_of(site.node.value).confidence == 3  # type: ignore[attr-defined]  # a Subscript
         assert any("größe > 0" in words for words in site.fact.why)
 
 
@@ -189,7 +189,7 @@ def test_line_ends_and_bom_do_not_move_spans(ending: str, bom: bytes) -> None:
 )
 def test_hot_and_cold(body: str, hot: bool, why: str) -> None:
     last = [site for site in found(body) if site.op in ("item", "format")][-1]
-    assert (last.hot, why in last.heat) == (hot, True), last.heat
+    assert (last.hot, why in last.hotness) == (hot, True), last.hotness
 
 
 def test_data_pipelines_live_on_the_host() -> None:
@@ -241,10 +241,12 @@ def test_facts_cross_imports_of_the_same_project(tmp_path: Path) -> None:
     train = package / "train.py"
     train.write_text(TRAIN)
     project = Project()
-    (site,) = [s for s in sites(train.read_bytes(), str(train), project) if s.sure >= 2]
+    (site,) = [s for s in sites(train.read_bytes(), str(train), project) if s.confidence >= 2]
     assert (site.op, site.fact.dtype) == ("mask_read", Dtype.BOOL)
     assert {Path(p).name for p in project.read} == {"__init__.py", "masks.py"}
-    assert not [s for s in sites(train.read_bytes(), str(train)) if s.sure >= 2]  # without the project nothing is known
+    assert not [
+        s for s in sites(train.read_bytes(), str(train)) if s.confidence >= 2
+    ]  # without the project nothing is known
 
 
 def test_what_is_said_of_a_file_does_not_depend_on_the_files_before(tmp_path: Path) -> None:
@@ -255,7 +257,7 @@ def test_what_is_said_of_a_file_does_not_depend_on_the_files_before(tmp_path: Pa
 
     def said(name: str, project: Project) -> list[object]:
         path = tmp_path / name
-        return [(s.op, s.span, s.sure) for s in sites(path.read_bytes(), str(path), project)]
+        return [(s.op, s.span, s.confidence) for s in sites(path.read_bytes(), str(path), project)]
 
     alone = {name: said(name, Project()) for name in ("a.py", "b.py")}
     for order in (("a.py", "b.py", "a.py"), ("b.py", "a.py", "b.py")):

@@ -423,7 +423,7 @@ def test_waits_where_the_marks_say(name: str) -> None:
     marks = {
         (number, op.strip()) for number, line in enumerate(source.splitlines(), 1) for op in line.split("# waits: ")[1:]
     }
-    assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py") if site.sure >= 2} == marks
+    assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py") if site.confidence >= 2} == marks
 
 
 GUESSES = {

@@ -64,7 +64,7 @@ def test_hot_and_cold_are_as_marked(source: bytes) -> None:
 def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() -> None:
     path = SAMPLES / "segmentation.py"
     lines = path.read_text().splitlines()
-    hot = [site for site in sites(path.read_bytes(), str(path)) if site.hot and site.sure >= 2]
+    hot = [site for site in sites(path.read_bytes(), str(path)) if site.hot and site.confidence >= 2]
     assert [(site.op, lines[site.place.line - 1].strip()) for site in hot] == [
         ("nonzero", "background = torch.nonzero(target == BACKGROUND, as_tuple=True)"),
         ("unique", "if torch.unique(target).numel() < 2:"),

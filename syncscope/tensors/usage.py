@@ -104,7 +104,7 @@ _NO_TENSOR = frozenset(
 )
 
 
-class Evidence:
+class Usage:
     """Names (and dotted names) by the lines where they are used as only a tensor, or only an array, can be."""
 
     __slots__ = ("_others", "_rows", "_text", "alone")
