@@ -30,15 +30,11 @@ from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.reads import reads
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import SLACK, Launches, Wait, launches, waits
+from syncscope.model.ops import COUNTS, VALUES
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Lane, Trace
 
 After = Literal["work", "launch", "never"]
-VALUES = ("item", "bool", "float", "int", "tolist")  # reads that do nothing but fetch a value
-COUNTS = (  # reads that ask how many there are: what is written instead does not, and has no use for the rest of them
-    "nonzero", "nonzero_numpy", "argwhere", "where", "unique", "unique_consecutive", "masked_select", "masked_scatter",
-    "mask_read", "mask_write", "index", "index_put", "index_put_", "_index_put_impl_",
-)  # fmt: skip
 TO_HOST = re.compile(r"DtoH|D2H|D2M|Device -> (?:Host|Pageable|Pinned)")
 CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -80,9 +79,9 @@ def _collectives(trace: Trace, launched: Launches, steps: tuple[Step, ...]) -> t
     for row, at in zip(rows[order].tolist(), since[order].tolist(), strict=True):
         position = int(np.searchsorted(begins, at, side="right")) - 1
         step = steps[position].index if position >= 0 else -1
-        known = json.loads(trace.details[trace.detail[row]]) if trace.detail[row] >= 0 else {}
-        kind = known.get("collective") or trace.names[trace.name[row]].partition("(")[0]
-        base = f"{step}/{known.get('process_group', '')}/{kind}"
+        known = trace.known(row)
+        kind = known.collective or trace.names[trace.name[row]].partition("(")[0]
+        base = f"{step}/{known.process_group}/{kind}"
         keys.append(f"{base}/{counts[base]}")
         counts[base] += 1
     return rows[order].tolist(), keys

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable
@@ -13,12 +12,12 @@ import numpy as np
 from syncscope.analysis.intervals import gaps, union
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.waits import Launches, Wait
+from syncscope.model import ops
 from syncscope.model.report import Read, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Flag, Kind, Trace
 
 Times = np.ndarray[tuple[int], np.dtype[np.int64]]
-NAMES = {"_local_scalar_dense": "item", "is_nonzero": "bool", "_to_copy": "to", "_unique2": "unique"}
 OPERATOR = re.compile(r"^(?:aten|prims|torchvision|c10d)::")
 # Frames that only carry the user's wish: torch's own, the interpreter's and the standard library's.
 CARRIER = re.compile(r"(?:^|/)(?:torch|functorch)/|^<|(?:^|/)lib/python3[.\d]*/(?!site-packages|dist-packages)")
@@ -171,8 +170,7 @@ class _Around:
             return name
         if fallback:
             return name if name.startswith("fallback of ") else f"fallback of {name}"
-        short = name.removeprefix("aten::")
-        return NAMES.get(short, short)
+        return ops.of_operator(name.removeprefix("aten::"))
 
     def place(self, unit: int, call: int) -> tuple[Place | None, int, str]:
         """Line and column as recorded; else the innermost user's function around, where it begins, and its name."""
@@ -191,10 +189,8 @@ class _Around:
         """The `nn.Module` in whose forward it happened, as recorded or by the Python frames."""
         trace = self._trace
         for row in (unit, *reversed(self._chain(call))):
-            if trace.detail[row] >= 0 and '"module"' in trace.details[trace.detail[row]]:
-                known = json.loads(trace.details[trace.detail[row]])
-                if isinstance(known, dict) and known.get("module"):
-                    return str(known["module"])
+            if module := trace.known(row).module:
+                return module
         for frame in reversed(self._stack(call)):
             found = MODULE.match(trace.names[trace.name[frame]])
             if found:

@@ -15,7 +15,8 @@ import numpy as np
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import Launches, launches
-from syncscope.analysis.work import call, convolutions, detail_of, operations, parts_of_backward, traffic
+from syncscope.analysis.work import call, convolutions, operations, parts_of_backward, traffic
+from syncscope.model.detail import Detail
 from syncscope.model.trace import Kind, Trace
 
 
@@ -100,7 +101,7 @@ class _Work:
         rows = trace.rows(Kind.OP)
         pairs = np.unique(np.stack([trace.name[rows], trace.detail[rows]]), axis=1).T.tolist()
         texts = ((trace.names[name], trace.details[detail]) for name, detail in pairs if detail >= 0)
-        self._made = convolutions(call(name, detail_of(text)) for name, text in texts if "backward" in name)
+        self._made = convolutions(call(name, Detail.of(text)) for name, text in texts if "backward" in name)
 
     def detail(self, row: int) -> str:
         """An event's detail, "" without."""
@@ -120,9 +121,9 @@ class _Work:
     def of(self, name: str, detail: str) -> tuple[float, float]:
         """Operations and bytes of one call: as recorded, else by its shapes."""
         if (name, detail) not in self._known:
-            facts = detail_of(detail)
-            if "flops" in facts or "bytes" in facts:
-                found = float(facts.get("flops", 0)), float(facts.get("bytes", 0))
+            facts = Detail.of(detail)
+            if facts.flops is not None or facts.bytes is not None:
+                found = float(facts.flops or 0), float(facts.bytes or 0)
             else:
                 one = call(name, facts)
                 made = self._made.get((tuple(one.shape(0)), tuple(one.shape(1))), ())
@@ -168,7 +169,7 @@ def _row(trace: Trace, work: _Work, name: str, detail: str, members: list[int], 
     times: Counter[str] = Counter()
     for code, ns in zip(trace.name[members].tolist(), trace.duration[members].tolist(), strict=True):
         times[trace.names[code]] += ns
-    shapes = [_written(dims) for dims in detail_of(detail).get("Input Dims") or () if dims]
+    shapes = [_written(dims) for dims in Detail.of(detail).input_dims if dims]
     row = _judged(name, " ".join(shapes), calls, times.total(), flops * calls, moved * calls, ceilings)
     return replace(row, kernels=tuple(times.most_common()))
 

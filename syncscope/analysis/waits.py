@@ -8,14 +8,13 @@ used where there is one.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from syncscope.model.detail import Detail
 from syncscope.model.trace import DEVICE, Flag, Kind, Lane, Trace
 
 # Of the device or of one queue: all that was enqueued before.
@@ -88,23 +87,24 @@ def stream_waits(trace: Trace) -> list[StreamWait]:
     """The waits of queues for each other that the driver recorded (CUPTI's cuda_sync events)."""
     found = []
     records = _records(trace)
-    calls = _starts(
-        trace, {n for r in records.values() for n in (r.get("wait_on_record"),) if isinstance(n, int)} | set(records)
-    )
+    calls = _starts(trace, {r.detail.wait_on_record for r in records.values()} | set(records))
     for correlation, record in records.items():
-        recorded = calls.get(record.get("wait_on_record"))
-        if str(record.get("sync_kind")).startswith("Stream Wait") and recorded is not None and correlation in calls:
-            queues = record["stream"], calls[correlation], record.get("wait_on_stream"), recorded
-            found.append(StreamWait(record["device"], *queues))
+        told = record.detail
+        recorded = calls.get(told.wait_on_record)
+        if told.sync_kind.startswith("Stream Wait") and recorded is not None and correlation in calls:
+            found.append(
+                StreamWait(record.lane.device, record.queue, calls[correlation], told.wait_on_stream, recorded)
+            )
     return found
 
 
-def _starts(trace: Trace, correlations: set[int]) -> dict[object, int]:
+def _starts(trace: Trace, correlations: set[int | None]) -> dict[object, int]:
     """When the calls of these correlations began."""
-    if not correlations:
+    wanted = [number for number in correlations if number is not None]
+    if not wanted:
         return {}
     rows = trace.rows(Kind.CALL)
-    rows = rows[np.isin(trace.correlation[rows], list(correlations))]
+    rows = rows[np.isin(trace.correlation[rows], wanted)]
     return dict(zip(trace.correlation[rows].tolist(), trace.start[rows].tolist(), strict=True))
 
 
@@ -125,7 +125,7 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
     queues = _Queues(trace, launched)
     own = {c: i for i, c in enumerate(launched.call.tolist()) if c >= 0}
     records = _records(trace)
-    recorded = _starts(trace, {n for r in records.values() for n in (r.get("wait_on_record"),) if isinstance(n, int)})
+    recorded = _starts(trace, {r.detail.wait_on_record for r in records.values()})
     last_launch = int(trace.start[launched.call[launched.call >= 0]].max(initial=-1))
     first_launch = int(trace.start[launched.call[launched.call >= 0]].min(initial=2**62))
     found = []
@@ -183,11 +183,12 @@ def _copy(
     return Wait(row, (work,))
 
 
-def _queue(row: int, record: dict[str, object] | None, recorded: dict[object, int], queues: _Queues) -> Wait:
+def _queue(row: int, record: _Record | None, recorded: dict[object, int], queues: _Queues) -> Wait:
     """A wait for a queue or an event: for what the driver's record names, else for the work whose end is nearest."""
     if record is not None:
-        stream = record.get("wait_on_stream", record.get("stream"))
-        named = queues.before(row, stream, recorded.get(record.get("wait_on_record")), int(str(record["device"])))
+        told = record.detail
+        stream = record.queue if told.wait_on_stream is None else told.wait_on_stream
+        named = queues.before(row, stream, recorded.get(told.wait_on_record), record.lane.device)
         if named:
             return Wait(row, tuple(named[:1]))
     return Wait(row, tuple(queues.nearest(row)), guessed=queues.several)
@@ -200,14 +201,23 @@ def _working_threads(trace: Trace, launched: Launches) -> set[int]:
     return lanes
 
 
-def _records(trace: Trace) -> dict[int, dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """CUPTI's record of a wait, on the lane of the queue that it was for."""
+
+    lane: Lane
+    detail: Detail
+
+    @property
+    def queue(self) -> object:
+        """The queue's number or name."""
+        return self.lane.thread if self.detail.stream is None else self.detail.stream
+
+
+def _records(trace: Trace) -> dict[int, _Record]:
     """CUPTI's records of waits by the correlation of their call."""
-    found: dict[int, dict[str, Any]] = {}
-    for row in trace.rows(Kind.SYNC).tolist():
-        event = trace[row]
-        detail = json.loads(event.detail) if event.detail else {}
-        found[event.correlation] = {"stream": event.lane.thread} | detail | {"device": event.lane.device}
-    return found
+    rows = trace.rows(Kind.SYNC).tolist()
+    return {int(trace.correlation[row]): _Record(trace.lanes[trace.lane[row]], trace.known(row)) for row in rows}
 
 
 class _Queues:

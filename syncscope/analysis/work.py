@@ -7,7 +7,6 @@ products for two. Bytes are the least that must move: every input read once, eve
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from syncscope.model.detail import Detail
 
 Shape = list[int]
 SIZES = {  # bytes of an element, by the names that torch and C++ give
@@ -78,16 +79,14 @@ class Call:
         return found
 
 
-def call(op: str, detail: dict[str, Any]) -> Call:
-    """What an operator's detail tells, in Kineto's words; `Output Dims` and `Output type` are our recorder's."""
+def call(op: str, detail: Detail) -> Call:
+    """What an operator's detail tells."""
     outputs = None
-    if isinstance(detail.get("Output Dims"), list):
-        types = detail.get("Output type") or []
-        outputs = [(s, str(t)) for s, t in zip(detail["Output Dims"], types, strict=False) if isinstance(s, list)]
-    concrete = detail.get("Concrete Inputs") or ()
-    return Call(
-        op, detail.get("Input Dims") or [], detail.get("Input type") or [], outputs, tuple(str(c) for c in concrete)
-    )
+    if detail.output_dims is not None:
+        made = zip(detail.output_dims, detail.output_types, strict=False)
+        outputs = [(shape, str(type_)) for shape, type_ in made if isinstance(shape, list)]
+    concrete = tuple(str(c) for c in detail.concrete_inputs)
+    return Call(op, list(detail.input_dims), list(detail.input_types), outputs, concrete)
 
 
 def _plain(shape: list[Any]) -> bool:
@@ -301,9 +300,3 @@ def _broadcast(tensors: list[tuple[Shape, str]]) -> int:
         return math.prod(np.broadcast_shapes(*(tuple(s) for s, _ in tensors)))
     except ValueError:
         return max(math.prod(s) for s, _ in tensors)
-
-
-def detail_of(text: str) -> dict[str, Any]:
-    """The facts in an event's detail."""
-    found = json.loads(text) if text else {}
-    return found if isinstance(found, dict) else {}

@@ -12,7 +12,6 @@ already, and find none.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._protobuf import messages, number, numbers, text, varint, written
+from syncscope.model.detail import Detail
 from syncscope.model.trace import DEVICE, Kind, Lane, Table, Trace
 
 WAITS = "host waits (syncscope)"  # the row of named waits begins so
@@ -113,7 +113,7 @@ def host_plane(trace: Trace) -> Plane:
     )  # XProf adds the number to a step's name itself
     trace = replace(trace, names=(*trace.names, "step"), name=named)
     plane = Plane(trace, 1, "/host:CPU")
-    about = plane.refer("about", [_about(detail) for detail in trace.details], trace.detail)
+    about = plane.refer("about", [Detail.of(text).about for text in trace.details], trace.detail)
     lanes = sorted(_lanes(trace, -1), key=lambda found: not found[1].label.startswith(WAITS))  # the waits come first
     for identity, (index, lane) in enumerate(lanes, 1):
         rows = np.flatnonzero(trace.lane == index)
@@ -136,7 +136,9 @@ def device_plane(trace: Trace, device: int) -> Plane:
     operators = trace.rows(Kind.OP)
     operator_of = dict(zip(trace.external[operators].tolist(), trace.name[operators].tolist(), strict=True)) | {-1: -1}
     full_names = [f"{name}:{name.rpartition('::')[2]}" for name in trace.names]
-    launches = [*map(_launch, trace.details), _launch("{}")]  # the last is that of a kernel without details
+    launches = [
+        _launch(Detail.of(text)) for text in (*trace.details, "")
+    ]  # the last is that of a kernel without details
     taken: set[int] = set()
     for index, lane in _lanes(trace, device):
         rows = np.flatnonzero((trace.lane == index) & np.isin(trace.kind, DEVICE))
@@ -174,18 +176,12 @@ def _last_number(name: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _about(detail: str) -> str:
-    """What a named wait says of itself."""
-    return str(json.loads(detail).get("about", "")) if '"about"' in detail else ""
-
-
-def _launch(detail: str) -> str:
+def _launch(known: Detail) -> str:
     """The shape of a launch as XProf's table of kernels reads it, which leaves a kernel out that has none: 0 is not known."""
-    facts = json.loads(detail) if detail.startswith("{") else {}
-    grid, block = (",".join(map(str, facts.get(key, (0, 0, 0)))) for key in ("grid", "block"))
+    grid, block = (",".join(map(str, sizes or (0, 0, 0))) for sizes in (known.grid, known.block))
     return (
-        f"regs:{facts.get('registers per thread', 0)} static_shared:0 dynamic_shared:{facts.get('shared memory', 0)} "
-        f"grid:{grid} block:{block} occ_pct:{facts.get('est. achieved occupancy %', 0)}"
+        f"regs:{known.registers} static_shared:0 dynamic_shared:{known.shared_memory} "
+        f"grid:{grid} block:{block} occ_pct:{known.occupancy}"
     )
 
 

@@ -9,7 +9,6 @@ name only when it is whole.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -25,6 +24,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters import stem
 from syncscope.exporters._owners import with_owners
 from syncscope.exporters._xplane import WAITS, xspace
+from syncscope.model.detail import Detail
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
@@ -98,7 +98,7 @@ def waits(report: Report) -> Iterator[Event]:
     rows: dict[int | str, int] = {}
     for read in report.reads:
         lane = row(rows, process, read.thread)
-        detail = json.dumps({"about": about(read, lines.get((read.place, read.op)))})
+        detail = Detail(about=about(read, lines.get((read.place, read.op)))).text()
         yield span(read.op, read.place, read.blocked, lane, read.start, read.end - read.start, detail)
 
 
@@ -107,7 +107,7 @@ def recorded_waits(trace: Trace) -> Iterator[Event]:
     rows: dict[int | str, int] = {}
     for event in trace.take(trace.rows(Kind.READ)):
         lane = row(rows, event.lane.process, event.lane.thread)
-        detail = json.dumps({"about": str(event.place)}) if event.place else ""
+        detail = Detail(about=str(event.place) if event.place else "").text()
         yield span(event.name, event.place, event.duration, lane, event.start, event.duration, detail)
 
 

@@ -169,7 +169,7 @@ UNKNOWN = Fact()
 class Site:
     """An expression that makes the host wait if its operand lives on a device.
 
-    `op` names the way of waiting ("item", "nonzero", "index", ...); `tensors.signatures` has the list. `node` is the
+    `op` names the way of waiting, in the words of `model.ops`. `node` is the
     expression in the `ast` of the file, `operand` the part of it that is read, `function` the innermost enclosing
     function. `fact_of` answers for any other expression of that function, as seen where it stands.
     """

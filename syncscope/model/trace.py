@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, IntFlag
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.model.detail import Detail
 from syncscope.model.source import Place
 
 T = TypeVar("T")
@@ -68,12 +69,30 @@ class Event:
     place: Place | None = None
     column: int = -1
     flags: Flag = Flag.NONE
-    detail: str = ""  # further facts as a JSON object: module, wait_on_stream, collective, shapes, grid, ...
+    detail: str = ""  # further facts, as a JSON object: `Detail.of` reads it
 
     @property
     def end(self) -> int:
         """When it was over, ns."""
         return self.start + self.duration
+
+
+class Meta(TypedDict, total=False):
+    """What is known of a recording as a whole; JSON values only."""
+
+    origin_ns: int  # when its time 0 was, Unix time
+    monotonic_ns: int  # the same by CLOCK_MONOTONIC; of a recording that is not yet cut
+    notes: list[str]  # what was lost or guessed while recording or reading, in words
+    devices: list[Any]  # what is known of each, by device number: an object in Kineto's words, or what a file had there
+    clocks: dict[str, dict[str, Any]]  # how the time stamps of each source were brought to the host's clock
+    recorder: str  # "syncscope" where it is our own
+    host: str
+    rank: int
+    world_size: int
+    backend: str  # of the process group
+    record_shapes: bool
+    with_stack: bool
+    dry: bool  # the device was only pretended
 
 
 _DTYPES = {
@@ -97,8 +116,7 @@ class Trace:
     """The events of one recording as columns of equal length, ordered by start.
 
     `name`, `lane`, `place` and `detail` hold indices into `names`, `lanes`, `places` and `details`; -1 is none. Times are ns
-    since the recording's origin, `meta["origin_ns"]` (Unix time). `meta` holds JSON values only: `devices` (a list, by
-    device number), `rank`, `world_size`, `notes` (what was lost or guessed while recording or reading, in words), ...
+    since the recording's origin, `meta["origin_ns"]`.
     """
 
     kind: NDArray[np.uint8]
@@ -117,10 +135,10 @@ class Trace:
     lanes: tuple[Lane, ...] = ()
     places: tuple[Place, ...] = ()
     details: tuple[str, ...] = ()
-    meta: dict[str, Any] = field(default_factory=dict)
+    meta: Meta = field(default_factory=Meta)
 
     @classmethod
-    def of(cls, events: Iterable[Event], **meta: Any) -> Trace:
+    def of(cls, events: Iterable[Event], **meta: Unpack[Meta]) -> Trace:
         """A trace of these events, ordered by start (longer first where they start together)."""
         rows = sorted(events, key=lambda e: (e.start, -e.duration))
         names, lanes, places, details = Table[str](), Table[Lane](), Table[Place](), Table[str]()
@@ -145,7 +163,7 @@ class Trace:
             lanes=tuple(lanes),
             places=tuple(places),
             details=tuple(details),
-            meta=dict(meta),
+            meta=meta,
         )
 
     def __len__(self) -> int:
@@ -182,6 +200,11 @@ class Trace:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def known(self, row: int) -> Detail:
+        """The further facts of an event."""
+        code = self.detail[row]
+        return Detail.of(self.details[code] if code >= 0 else "")
 
     @property
     def end(self) -> NDArray[np.int64]:

@@ -31,6 +31,7 @@ from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Hazard, Safety
+from syncscope.model.ops import Family
 from syncscope.rules._function import Function, Unfit
 from syncscope.rules._view import View
 
@@ -52,18 +53,6 @@ __all__ = [
 
 
 MARK, ARROW = "  # !", "  # <-- here"  # of a line that must be flagged: in an example, and on a page
-
-
-class Family(Enum):
-    """What the host waits for."""
-
-    SHAPE = "data-dependent shape"
-    READ = "host read"
-    COPY = "copy"
-    LIBRARY = "library"
-    EXPLICIT = "explicit"
-    TIMING = "timing"
-    FALLBACK = "fallback"
 
 
 class Severity(Enum):

@@ -22,7 +22,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 FAMILY = Family.COPY
 SEVERITY = Severity.NOTE
 OPS = ("to_device",)
-SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
+SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
 EXAMPLES = (
     Example(
         """

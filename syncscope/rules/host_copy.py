@@ -28,7 +28,7 @@ from syncscope.rules import Example, Family, Function, Severity, View
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
 OPS = ("cpu",)
-SEEN_AS = ("to", "aten::_to_copy", "aten::copy_")
+SEEN_AS = ("to", "aten::_to_copy", "aten::copy_", "read_buffer", "read_image", "map", "svm_memcpy")
 EXAMPLES = (
     Example(
         """

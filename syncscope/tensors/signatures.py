@@ -1,4 +1,4 @@
-"""What torch's callables give back, which of their parameters take Python numbers, and the ways of waiting by name.
+"""What torch's callables give back and which of their parameters take Python numbers.
 
 `torch_callables.json` is generated from torch's own schemas (`python -m tests.generate_torch_table`); what no schema says
 (dtype, number of dimensions, whether a value is made on the host) stands here.
@@ -16,75 +16,6 @@ from syncscope.model.fact import Dtype
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
-
-
-OPS: dict[str, str] = {
-    # shape: the result's shape depends on data
-    "nonzero": "positions of the elements that are not zero",
-    "argwhere": "positions of the elements that are not zero, one row each",
-    "where": "torch.where with the condition alone",
-    "unique": "distinct values",
-    "unique_consecutive": "distinct runs of values",
-    "mask_read": "x[mask]",
-    "mask_write": "x[mask] = tensor",
-    "masked_select": "the selected elements, flat",
-    "bincount": "as many bins as the largest value",
-    "repeat_interleave": "tensor repeats without output_size",
-    "one_hot": "one_hot without num_classes",
-    "size": "a tensor where a size, a length or a bound is taken",
-    "nms": "boxes that survive non-maximum suppression",
-    "sparse": "conversion to or from a sparse or nested layout",
-    "combinations": "combinations of the elements (built on masked_select)",
-    # read: a value goes to the host
-    "item": ".item()",
-    "tolist": ".tolist()",
-    "float": "float(tensor)",
-    "int": "int(tensor)",
-    "bool": "bool(tensor)",
-    "complex": "complex(tensor)",
-    "index": "a tensor where Python asks for an index",
-    "condition": "a tensor in a condition",
-    "builtin": "min, max, sum, any, all, sorted, round over tensors",
-    "format": "a tensor printed, formatted or logged",
-    "cpu": ".cpu() and the like",
-    "numpy": ".numpy()",
-    "asarray": "a tensor given to numpy",
-    "math": "math.* of a tensor",
-    "equal": "torch.equal",
-    "allclose": "torch.allclose",
-    "is_nonzero": "torch.is_nonzero",
-    "scalar_index": "a 0-dimensional integer tensor as an index",
-    "scalar_slot": "a tensor where a Python number is taken",
-    # copy: bytes go to the device while the host waits
-    "to_device": "a blocking copy to the device",
-    "tensor_literal": "torch.tensor(value, device=device)",
-    "created_on_host": "made on the host, then moved",
-    "index_list": "a list or numpy index into a device tensor",
-    "index_host": "a tensor of the host as an index into a device tensor",
-    "number_write": "x[i] = number, at integer positions or at one element",
-    "where_host": "a number of the host that is a tensor, as a choice of torch.where",
-    "distribution_number": "a Python number beside a device tensor as parameters of a distribution",
-    # library: waits inside a library call
-    "distribution_validate": "a distribution that checks its arguments",
-    "grad_scaler": "GradScaler reads whether there was an overflow",
-    "clip_grad_norm": "clip_grad_norm_(error_if_nonfinite=True)",
-    "linalg_check": "a linalg call that checks its status",
-    "multinomial": "multinomial checks its weights",
-    "pack_padded_sequence": "pack_padded_sequence needs the lengths on the host",
-    "anomaly": "anomaly detection reads every gradient",
-    "transformer_mask": "TransformerEncoder looks into its mask",
-    "ctc_loss": "ctc_loss needs the lengths on the host",
-    "tensor_check": "torch._check_tensor_all",
-    "library_read": "a function that reads a value to check it or to size its result",
-    # explicit
-    "synchronize": "waits for everything",
-    "empty_cache": "gives memory back, waits for everything",
-    "barrier": "waits for the other ranks",
-    # timing
-    "timing": "a clock read around device work without a synchronise",
-    # fallback, when asked
-    "ocl_fallback": "runs on the CPU on the OpenCL backend",
-}
 
 
 class Signature(NamedTuple):

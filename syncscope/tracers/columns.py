@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.model.trace import Event, Table, Trace
+from syncscope.model.trace import Event, Meta, Table, Trace
 
 TABLES = {"name": "names", "lane": "lanes", "place": "places", "detail": "details"}
 COLUMNS = tuple(f.name for f in fields(Trace) if f.name not in {*TABLES.values(), "meta"})
@@ -47,7 +47,7 @@ class Builder:
             block[column] = numbers[block[column]]
         self._blocks.append(block)
 
-    def trace(self, **meta: Any) -> Trace:
+    def trace(self, **meta: Unpack[Meta]) -> Trace:
         """The trace of everything added, ordered by start."""
         empty = Trace.of(())
         columns: dict[str, Any] = {}

@@ -142,7 +142,7 @@ def add_trace(builder: Builder, trace: Trace, origin: int, anchors: Sequence[tup
         numbers = np.append(builder.numbers(column, values), -1)
         block[column] = numbers[block[column]]
     builder.add(len(part), **block)
-    meta = {key: part.meta[key] for key in KEPT if part.meta.get(key) is not None}
+    meta: dict[str, Any] = {key: value for key, value in part.meta.items() if key in KEPT and value is not None}
     if clock.source != "none":
         meta["clocks"] = {"torch.profiler": clock.facts()}
     return meta

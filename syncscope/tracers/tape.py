@@ -184,7 +184,7 @@ def assemble(
 
 def cut(trace: Trace, began: int, ended: int | None) -> Trace:
     """The events that the host began between two moments of CLOCK_MONOTONIC, and the device's work that they launched."""
-    meta = dict(trace.meta)
+    meta = trace.meta.copy()
     shift = began - meta.pop("monotonic_ns")
     kept = trace.start >= shift
     if ended is not None:

@@ -1,8 +1,11 @@
 """Operations and bytes of single calls, against counts made by hand and against torch's own counter."""
 
+import json
+
 import pytest
 
 from syncscope.analysis.work import call, convolutions, operations, traffic
+from syncscope.model.detail import Detail
 
 
 def told(op, shapes, types="float", concrete=(), outputs=None):
@@ -10,7 +13,7 @@ def told(op, shapes, types="float", concrete=(), outputs=None):
     detail = {"Input Dims": shapes, "Input type": kinds, "Concrete Inputs": concrete}
     if outputs is not None:
         detail |= {"Output Dims": outputs, "Output type": ["float"] * len(outputs)}
-    return call(op, detail)
+    return call(op, Detail.of(json.dumps(detail)))
 
 
 @pytest.mark.parametrize(

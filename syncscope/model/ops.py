@@ -1,0 +1,152 @@
+"""The vocabulary of waits: each way of making the host wait, its name, what it waits for, and in words what it is.
+
+The inference emits these, rules claim them, the recorder notes them, and a line of a report carries one. A `Read` may carry
+another name, too: that of an operator or of a driver's call (`cudaStreamSynchronize`) for which there is no word here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+
+
+class Family(Enum):
+    """What the host waits for."""
+
+    SHAPE = "data-dependent shape"
+    READ = "host read"
+    COPY = "copy"
+    LIBRARY = "library"
+    EXPLICIT = "explicit"
+    TIMING = "timing"
+    FALLBACK = "fallback"
+
+
+class Op(StrEnum):
+    """A way of making the host wait; as a string it is its name."""
+
+    family: Family
+    words: str
+
+    def __new__(cls, name: str, family: Family, words: str) -> Op:
+        op = str.__new__(cls, name)
+        op._value_ = name
+        op.family = family
+        op.words = words
+        return op
+
+    # the shape of a result depends on data
+    NONZERO = "nonzero", Family.SHAPE, "positions of the elements that are not zero"
+    ARGWHERE = "argwhere", Family.SHAPE, "positions of the elements that are not zero, one row each"
+    WHERE = "where", Family.SHAPE, "torch.where with the condition alone"
+    UNIQUE = "unique", Family.SHAPE, "distinct values"
+    UNIQUE_CONSECUTIVE = "unique_consecutive", Family.SHAPE, "distinct runs of values"
+    MASK_READ = "mask_read", Family.SHAPE, "x[mask]"
+    MASK_WRITE = "mask_write", Family.SHAPE, "x[mask] = tensor"
+    MASKED_SELECT = "masked_select", Family.SHAPE, "the selected elements, flat"
+    BINCOUNT = "bincount", Family.SHAPE, "as many bins as the largest value"
+    REPEAT_INTERLEAVE = "repeat_interleave", Family.SHAPE, "tensor repeats without output_size"
+    ONE_HOT = "one_hot", Family.SHAPE, "one_hot without num_classes"
+    SIZE = "size", Family.SHAPE, "a tensor where a size, a length or a bound is taken"
+    NMS = "nms", Family.SHAPE, "boxes that survive non-maximum suppression"
+    SPARSE = "sparse", Family.SHAPE, "conversion to or from a sparse or nested layout"
+    COALESCE = "coalesce", Family.SHAPE, "duplicates of a sparse tensor added up"
+    COMBINATIONS = "combinations", Family.SHAPE, "combinations of the elements (built on masked_select)"
+
+    # a value goes to the host
+    ITEM = "item", Family.READ, ".item()"
+    TOLIST = "tolist", Family.READ, ".tolist()"
+    FLOAT = "float", Family.READ, "float(tensor)"
+    INT = "int", Family.READ, "int(tensor)"
+    BOOL = "bool", Family.READ, "bool(tensor)"
+    COMPLEX = "complex", Family.READ, "complex(tensor)"
+    INDEX = "index", Family.READ, "a tensor where Python asks for an index"
+    CONDITION = "condition", Family.READ, "a tensor in a condition"
+    BUILTIN = "builtin", Family.READ, "min, max, sum, any, all, sorted, round over tensors"
+    FORMAT = "format", Family.READ, "a tensor printed, formatted or logged"
+    CPU = "cpu", Family.READ, ".cpu() and the like"
+    NUMPY = "numpy", Family.READ, ".numpy()"
+    ASARRAY = "asarray", Family.READ, "a tensor given to numpy"
+    MATH = "math", Family.READ, "math.* of a tensor"
+    EQUAL = "equal", Family.READ, "torch.equal"
+    ALLCLOSE = "allclose", Family.READ, "torch.allclose"
+    IS_NONZERO = "is_nonzero", Family.READ, "torch.is_nonzero"
+    TENSOR_CHECK = "tensor_check", Family.READ, "torch._check_tensor_all"
+    SCALAR_INDEX = "scalar_index", Family.READ, "a 0-dimensional integer tensor as an index"
+    SCALAR_SLOT = "scalar_slot", Family.READ, "a tensor where a Python number is taken"
+    READ_BUFFER = "read_buffer", Family.READ, "pyopencl copies a buffer to the host"
+    READ_IMAGE = "read_image", Family.READ, "pyopencl copies an image to the host"
+    MAP = "map", Family.READ, "pyopencl maps a buffer or an image into the host's memory"
+    SVM_MEMCPY = "svm_memcpy", Family.READ, "pyopencl copies shared virtual memory"
+
+    # bytes go to the device while the host waits
+    TO_DEVICE = "to_device", Family.COPY, "a blocking copy to the device"
+    TENSOR_LITERAL = "tensor_literal", Family.COPY, "torch.tensor(value, device=device)"
+    CREATED_ON_HOST = "created_on_host", Family.COPY, "made on the host, then moved"
+    INDEX_LIST = "index_list", Family.COPY, "a list or numpy index into a device tensor"
+    INDEX_HOST = "index_host", Family.COPY, "a tensor of the host as an index into a device tensor"
+    NUMBER_WRITE = "number_write", Family.COPY, "x[i] = number, at integer positions or at one element"
+    WHERE_HOST = "where_host", Family.COPY, "a number of the host that is a tensor, as a choice of torch.where"
+    DISTRIBUTION_NUMBER = (
+        "distribution_number",
+        Family.COPY,
+        "a Python number beside a device tensor as parameters of a distribution",
+    )
+    WRITE_BUFFER = "write_buffer", Family.COPY, "pyopencl copies the host's memory to a buffer"
+    WRITE_IMAGE = "write_image", Family.COPY, "pyopencl copies the host's memory to an image"
+    TO = "to", Family.COPY, "a copy from or to the device: a profiler does not say which"
+
+    # waits inside a library call
+    DISTRIBUTION_VALIDATE = "distribution_validate", Family.LIBRARY, "a distribution that checks its arguments"
+    GRAD_SCALER = "grad_scaler", Family.LIBRARY, "GradScaler reads whether there was an overflow"
+    CLIP_GRAD_NORM = "clip_grad_norm", Family.LIBRARY, "clip_grad_norm_(error_if_nonfinite=True)"
+    LINALG_CHECK = "linalg_check", Family.LIBRARY, "a linalg call that checks its status"
+    MULTINOMIAL = "multinomial", Family.LIBRARY, "multinomial checks its weights"
+    PACK_PADDED_SEQUENCE = (
+        "pack_padded_sequence",
+        Family.LIBRARY,
+        "pack_padded_sequence needs the lengths on the host",
+    )
+    ANOMALY = "anomaly", Family.LIBRARY, "anomaly detection reads every gradient"
+    TRANSFORMER_MASK = "transformer_mask", Family.LIBRARY, "TransformerEncoder looks into its mask"
+    CTC_LOSS = "ctc_loss", Family.LIBRARY, "ctc_loss needs the lengths on the host"
+    LIBRARY_READ = (
+        "library_read",
+        Family.LIBRARY,
+        "a function that reads a value to check it or to size its result",
+    )
+    SYNC = "sync", Family.LIBRARY, "torch told of a wait, and no operator that made it was recorded"
+
+    # the program asks for it
+    SYNCHRONIZE = "synchronize", Family.EXPLICIT, "waits for everything"
+    EMPTY_CACHE = "empty_cache", Family.EXPLICIT, "gives memory back, waits for everything"
+    BARRIER = "barrier", Family.EXPLICIT, "waits for the other ranks"
+
+    TIMING = "timing", Family.TIMING, "a clock read around device work without a synchronise"
+    OCL_FALLBACK = "ocl_fallback", Family.FALLBACK, "runs on the CPU on the OpenCL backend"
+
+
+VALUES = frozenset({Op.ITEM, Op.BOOL, Op.FLOAT, Op.INT, Op.TOLIST})
+"""They do nothing but fetch a value."""
+
+COUNTS: frozenset[str] = frozenset({
+    Op.NONZERO, Op.ARGWHERE, Op.WHERE, Op.UNIQUE, Op.UNIQUE_CONSECUTIVE, Op.MASKED_SELECT, Op.MASK_READ, Op.MASK_WRITE,
+    "nonzero_numpy", "masked_scatter", "index", "index_put", "index_put_", "_index_put_impl_",
+})  # fmt: skip
+"""They ask how many there are, by our name or by that of torch's operator; what is written instead does not ask."""
+
+_OF_OPERATOR = {
+    "_local_scalar_dense": Op.ITEM,
+    "is_nonzero": Op.BOOL,
+    "_unique": Op.UNIQUE,
+    "_unique2": Op.UNIQUE,
+    "unique_dim": Op.UNIQUE,
+    "_to_copy": Op.TO,
+}
+
+
+def of_operator(name: str) -> str:
+    """What users call the wait of torch's operator `name` (without `aten::`); the name itself where it says it already.
+
+    An `index` that waits stays one: it may be a mask, which asks how many, or positions that lie on the host.
+    """
+    return _OF_OPERATOR.get(name, name)
