@@ -1,4 +1,4 @@
-"""Write syncscope/tensors/torch_callables.json from the installed torch's own schemas, tags and namespaces.
+"""Write syncscope/tensors/torch/callables.json from the installed torch's own schemas, tags and namespaces.
 
     python -m tests.generate_torch_table            # rewrites the table
     python -m tests.generate_torch_table --check    # says whether it is up to date, exit code 1 when not
@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-TABLE = Path(__file__).parents[1] / "syncscope" / "tensors" / "torch_callables.json"
+TABLE = Path(__file__).parents[1] / "syncscope" / "tensors" / "torch" / "callables.json"
 SPACES = {
     "torch": torch,
     "torch.nn.functional": torch.nn.functional,

@@ -45,12 +45,12 @@ def folder() -> Path:
 def stamp() -> str:
     """What of syncscope itself an answer hangs on: its sources, and Python's version."""
     root = Path(__file__).parents[1]
-    told = [
-        f"{entry.name} {entry.stat().st_mtime_ns} {entry.stat().st_size}"
-        for room in ("linter", "rules", "tensors", "model")
-        for entry in sorted(os.scandir(root / room), key=lambda e: e.name)
-        if entry.is_file()
-    ]
+    told = []
+    for room in ("linter", "rules", "tensors", "model"):
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix in (".py", ".json"):
+                seen = path.stat()
+                told.append(f"{path.relative_to(root)} {seen.st_mtime_ns} {seen.st_size}")
     return digest("\n".join([sys.version, *told]).encode())
 
 

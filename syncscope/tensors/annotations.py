@@ -29,7 +29,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.facts import FLOAT as FLOAT_DTYPE
 from syncscope.tensors.project import Class, Module
 from syncscope.tensors.scope import instance, lookup, member
-from syncscope.tensors.signatures import DTYPE_NAMED
+from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 _PLAIN = {
     "builtins.int": INTEGER,

@@ -23,10 +23,10 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.frame import Frame, dotted, evaluate
-from syncscope.tensors.host_values import copied_in, number_written
-from syncscope.tensors.indexing import index
 from syncscope.tensors.operators import binary
 from syncscope.tensors.scope import Instance
+from syncscope.tensors.torch.host_values import copied_in, number_written
+from syncscope.tensors.torch.indexing import index
 
 
 def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = None) -> None:

@@ -7,7 +7,6 @@ import ast
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors import hotness
 from syncscope.tensors.attributes import attribute, set_attribute
-from syncscope.tensors.builtin_calls import BUILTINS, numpy_call
 from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
@@ -39,8 +38,12 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, dotted, last_word
 from syncscope.tensors.functions import call as call_function
 from syncscope.tensors.functions import forward, on_host
-from syncscope.tensors.methods import tensor_method
-from syncscope.tensors.object_calls import (
+from syncscope.tensors.libraries.builtins import BUILTINS, numpy_call
+from syncscope.tensors.project import Class, Function, Module
+from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
+from syncscope.tensors.torch.calls import torch_call
+from syncscope.tensors.torch.methods import tensor_method
+from syncscope.tensors.torch.objects import (
     LOGGERS,
     container_method,
     logged,
@@ -49,15 +52,12 @@ from syncscope.tensors.object_calls import (
     object_method,
     string_method,
 )
-from syncscope.tensors.project import Class, Function, Module
-from syncscope.tensors.results import flag, where_made
-from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
-from syncscope.tensors.signatures import (
+from syncscope.tensors.torch.results import flag, where_made
+from syncscope.tensors.torch.signatures import (
     ARRAY_LIKE,
     SHARED,
     TORCH_ONLY,
 )
-from syncscope.tensors.torch_calls import torch_call
 
 NOTHING_KNOWN = UNKNOWN.kind
 Keywords = dict[str | None, Fact]

@@ -40,13 +40,13 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import ASKED, EXPRESSIONS, Frame, condition, dotted, evaluate
-from syncscope.tensors.indexing import subscript
 from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt, rare_arms
 from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, truth_of, unary_operation
 from syncscope.tensors.project import Module
 from syncscope.tensors.scope import lookup, member
 from syncscope.tensors.statements import iterated
+from syncscope.tensors.torch.indexing import subscript
 
 NOTHING_KNOWN = UNKNOWN.kind
 _TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}

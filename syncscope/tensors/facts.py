@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape, Value
-from syncscope.tensors.signatures import DTYPE_NAMED
+from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 TENSOR, MODULE, BATCH, ARRAY = Value.TENSOR, Value.MODULE, Value.BATCH, Value.ARRAY
 SCALAR, SEQUENCE, OTHER = Value.SCALAR, Value.SEQUENCE, Value.OTHER

@@ -8,7 +8,7 @@ import builtins
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors.facts import MODULE, OTHER, named, tensor
 from syncscope.tensors.project import Class, Function, Module
-from syncscope.tensors.signatures import table
+from syncscope.tensors.torch.signatures import table
 
 _BUILTINS = frozenset(dir(builtins))
 _EXTERNAL = frozenset(

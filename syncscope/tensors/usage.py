@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from syncscope.tensors.signatures import ARRAY_LIKE, TOLD_BY_CALL, TORCH_ONLY
+from syncscope.tensors.torch.signatures import ARRAY_LIKE, TOLD_BY_CALL, TORCH_ONLY
 
 _ATTRIBUTE = re.compile(r"\.([A-Za-z]\w*)(\(?)")
 _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from syncscope.model.ops import Op
-from syncscope.tensors.signatures import function, method, table
+from syncscope.tensors.torch.signatures import function, method, table
 
 torch = pytest.importorskip("torch")
 from tests import generate_torch_table  # noqa: E402  # needs torch

@@ -29,8 +29,8 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor
-from syncscope.tensors.host_values import chosen_from_host
-from syncscope.tensors.results import (
+from syncscope.tensors.torch.host_values import chosen_from_host
+from syncscope.tensors.torch.results import (
     device_named,
     nonzero_result,
     operand_of,

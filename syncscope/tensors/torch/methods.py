@@ -36,9 +36,9 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor, last_word, on_host_here
-from syncscope.tensors.hidden_reads import INSIDE, read_inside
-from syncscope.tensors.host_values import chosen_from_host, copied_in
-from syncscope.tensors.results import (
+from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
+from syncscope.tensors.torch.host_values import chosen_from_host, copied_in
+from syncscope.tensors.torch.results import (
     device_named,
     dimensions,
     dtype_given,
@@ -51,7 +51,7 @@ from syncscope.tensors.results import (
     unique_result,
     where_made,
 )
-from syncscope.tensors.signatures import (
+from syncscope.tensors.torch.signatures import (
     DTYPE_OF,
     FACTORIES,
     LINALG_CHECKED_METHODS,

@@ -24,7 +24,7 @@ from syncscope.tensors.facts import (
     element,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.indexing import mask_like
+from syncscope.tensors.torch.indexing import mask_like
 
 Keywords = dict[str | None, Fact]
 

@@ -1,6 +1,6 @@
 """What torch's callables give back and which of their parameters take Python numbers.
 
-`torch_callables.json` is generated from torch's own schemas (`python -m tests.generate_torch_table`); what no schema says
+`callables.json` is generated from torch's own schemas (`python -m tests.generate_torch_table`); what no schema says
 (dtype, number of dimensions, whether a value is made on the host) stands here.
 """
 
@@ -76,7 +76,7 @@ class Table(NamedTuple):
 @cache
 def table() -> Table:
     """The generated table of torch's callables."""
-    raw = json.loads((Path(__file__).parent / "torch_callables.json").read_text())
+    raw = json.loads((Path(__file__).parent / "callables.json").read_text())
     spaces = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft")
     functions = {f"{space}.{name}": entry for space in spaces for name, entry in raw[space].items()}
     modules, distributions, optimizers = (frozenset(raw[key]) for key in ("modules", "distributions", "optimizers"))

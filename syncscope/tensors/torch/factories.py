@@ -25,12 +25,12 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor
-from syncscope.tensors.results import (
+from syncscope.tensors.torch.results import (
     dtype_given,
     scalar_slots,
     where_made,
 )
-from syncscope.tensors.signatures import (
+from syncscope.tensors.torch.signatures import (
     DTYPE_NAMED,
     DTYPE_OF,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact, Shape
-from syncscope.tensors.factories import factory
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
@@ -33,10 +32,12 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor
-from syncscope.tensors.hidden_reads import INSIDE, read_inside
-from syncscope.tensors.host_values import numbers_broadcast
-from syncscope.tensors.methods import tensor_method
-from syncscope.tensors.results import (
+from syncscope.tensors.torch.factories import factory
+from syncscope.tensors.torch.functions import TORCH
+from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
+from syncscope.tensors.torch.host_values import numbers_broadcast
+from syncscope.tensors.torch.methods import tensor_method
+from syncscope.tensors.torch.results import (
     dimensions,
     dtype_given,
     flag,
@@ -47,7 +48,7 @@ from syncscope.tensors.results import (
     subject,
     where_made,
 )
-from syncscope.tensors.signatures import (
+from syncscope.tensors.torch.signatures import (
     DTYPE_OF,
     FACTORIES,
     LIKE,
@@ -56,8 +57,7 @@ from syncscope.tensors.signatures import (
     PAIRED,
     table,
 )
-from syncscope.tensors.signatures import function as signature_of
-from syncscope.tensors.torch_functions import TORCH
+from syncscope.tensors.torch.signatures import function as signature_of
 
 NOTHING_KNOWN = UNKNOWN.kind
 ACCELERATORS = frozenset(f"torch.{name}" for name in ("cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"))

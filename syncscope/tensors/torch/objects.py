@@ -29,7 +29,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, dotted, evaluate, holds_tensor
 from syncscope.tensors.functions import forward
 from syncscope.tensors.scope import Instance, find_method
-from syncscope.tensors.signatures import (
+from syncscope.tensors.torch.signatures import (
     TORCH_ONLY,
 )
 

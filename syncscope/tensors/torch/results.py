@@ -24,14 +24,14 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, holds_tensor
-from syncscope.tensors.signatures import (
+from syncscope.tensors.torch.signatures import (
     DTYPE_NAMED,
     LOSSES,
     REDUCTIONS,
     SPREAD,
     method,
 )
-from syncscope.tensors.signatures import function as signature_of
+from syncscope.tensors.torch.signatures import function as signature_of
 
 NOTHING_KNOWN = UNKNOWN.kind
 Keywords = dict[str | None, Fact]
