@@ -76,7 +76,7 @@ def ask_file(source: Source, files: Files, always: set[str]) -> tuple[Source, bo
 def question(source: Source, finding: Finding) -> str:
     """Show a finding and its fix, and ask: y, n, a or q."""
     from syncscope.cli._console import paints
-    from syncscope.cli.lint import unified
+    from syncscope.exporters._diff import unified
     from syncscope.exporters._source_frame import frame
     from syncscope.linter.engine import presented
 
@@ -86,7 +86,7 @@ def question(source: Source, finding: Finding) -> str:
     click.echo(frame(shown, lines, color=color), color=color)
     assert finding.fix is not None
     for name, before, after in source.versions(finding.fix.edits):
-        click.echo(unified(name, before, after, color), nl=False, color=color)
+        click.echo(unified(name, before, after, color=color), nl=False, color=color)
     words = "make this fix? [y]es, [n]o, [a]ll of this rule, [q]uit"
     answer: str = click.prompt(words, type=click.Choice(["y", "n", "a", "q"]), show_choices=False, default="n")
     return answer

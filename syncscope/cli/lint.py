@@ -231,10 +231,12 @@ def complain(linted: Linted) -> int:
 
 def diffs(linted: Linted, patch: bool, color: bool) -> str:
     """Each fix with its safety and what it changes; or, as a patch, all that --fix would write."""
+    from syncscope.exporters._diff import unified
+
     pieces = []
     if patch:
         for name, before, after in linted.patches():
-            pieces.append(unified(name, before, after, color))
+            pieces.append(unified(name, before, after, color=color))
         return "".join(pieces)
     from syncscope.exporters._source_frame import offer
 
@@ -242,22 +244,11 @@ def diffs(linted: Linted, patch: bool, color: bool) -> str:
         assert finding.fix is not None
         (line, column), also = source.position(finding.span.start), f" (and {others} more)" if others else ""
         pieces.append(f"{source.label(finding.span.start)}:{line}:{column}: {finding.rule}{also}\n  {offer(finding)}\n")
-        pieces += [unified(name, before, after, color) for name, before, after in source.versions(finding.fix.edits)]
+        pieces += [
+            unified(name, before, after, color=color) for name, before, after in source.versions(finding.fix.edits)
+        ]
         pieces.append("\n")
     return "".join(pieces)
-
-
-def unified(name: str, before: bytes, after: bytes, color: bool) -> str:
-    """A unified diff."""
-    import difflib
-
-    old, new = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
-    rows = []
-    for row in difflib.unified_diff(old, new, f"a/{name.lstrip('/')}", f"b/{name.lstrip('/')}"):
-        whole = row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
-        style = {"+": "green", "-": "red", "@": "cyan"}.get(row[0]) if not row.startswith(("+++", "---")) else None
-        rows.append(click.style(whole[:-1], fg=style) + "\n" if color and style else whole)
-    return "".join(rows)
 
 
 def statistics(linted: Linted) -> str:

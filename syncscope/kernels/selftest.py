@@ -25,7 +25,7 @@ from syncscope.kernels.programs import CL
 SWITCH = "SYNCSCOPE_OCL_SELFTEST"  # "off" trusts the compiler; "child" is set for the process that looks at it
 _TOLERANCE = 1e-4  # relative to the largest value; honest float32 stays below 1e-5 here
 _PATIENCE = 600  # seconds; a cold PoCL on a busy machine takes about ten
-_CHILD = (sys.executable, "-c", "import sys; from syncscope.kernels.selftest import main; sys.exit(main())")
+_CHILD = (sys.executable, "-c", "import sys, syncscope.kernels; sys.exit(syncscope.kernels.selftest.main())")
 
 
 def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> None:
@@ -116,9 +116,7 @@ def _cases() -> Iterator[tuple[str, torch.Tensor, np.ndarray]]:
 
 
 def main() -> int:
-    """Prints what is wrong, and is 1 then."""
-    import syncscope.kernels  # noqa: F401 - registers the device
-
+    """Prints what is wrong, and is 1 then; the device is registered."""
     wrong = []
     for what, computed, expected in _cases():
         error = float(np.abs(computed.detach().cpu().double().numpy() - expected).max() / np.abs(expected).max())
