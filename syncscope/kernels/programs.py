@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 import torch
 
-from syncscope.kernels.device import context, fp64, is_gpu
+from syncscope.kernels.device import context, device, fp64, is_gpu
 
 CL = Path(__file__).parent / "cl"
 C_TYPE = {
@@ -37,6 +37,11 @@ _NUMPY = {
 # Only the hot loops of PoCL's wheel suffer from vload8 and fma(): it leaves them as calls. A GPU has no such qualms, and
 # may insist on alignment.
 _PRELUDE = f"#define ON_GPU {int(is_gpu)}\n" + (CL / "prelude.cl").read_text()
+
+
+# The shape of `cl/rows.cl`: items of a work-group, and neighbours that an item takes at a time.
+GROUP, WIDTH = (256, 1) if is_gpu else (1, 8)
+_INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
 
 @functools.cache
@@ -67,7 +72,21 @@ def kernel(file: str, name: str, **macros: str | int) -> cl.Kernel:
 def _kernel(file: str, name: str, macros: tuple[tuple[str, str | int], ...]) -> cl.Kernel:
     defines = "".join(f"#define {key} {value}\n" for key, value in macros)
     types = [(key, value) for key, value in macros if isinstance(value, str) and value in _NUMPY]
-    return build(defines + (CL / f"{file}.cl").read_text(), name, *types)
+    text = _INCLUDE.sub(lambda found: (CL / found[1]).read_text(), (CL / f"{file}.cl").read_text())
+    return build(defines + text, name, *types)
+
+
+def rows_kernel(file: str, name: str, dtype: torch.dtype, rows: int, columns: int, **macros: str | int) -> cl.Kernel:
+    """A kernel of a file that includes `rows.cl`, with teams that suit so many rows of so many neighbouring elements."""
+    return kernel(file, name, T=C_TYPE[dtype], GROUP=GROUP, V=WIDTH, LANES=lanes(rows, columns), **macros)
+
+
+def lanes(rows: int, columns: int) -> int:
+    """Items that walk one row side by side: a line of the cache at least, more where rows alone would not fill the device."""
+    count = 1
+    while count < min(GROUP, columns) and (count < 32 or rows * count < device.max_compute_units * 1024):
+        count *= 2
+    return count
 
 
 def supported(dtype: torch.dtype) -> bool:

@@ -1,30 +1,73 @@
-"""Batch and layer normalization, written in the device's own reductions and pointwise operators.
-
-Statistics of half precision are kept in float.
-"""
+"""Batch, layer and group normalization: two launches a pass at most. Half precision is computed in float."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from syncscope.kernels import programs, queue, storage
+from syncscope.kernels.device import device
+from syncscope.kernels.fold import fold
 from syncscope.kernels.operators import NotNative, op
-from syncscope.kernels.programs import supported
+from syncscope.kernels.ops.copying import dense
+from syncscope.kernels.programs import rows_kernel, supported
+
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
+_CHUNK = 4096  # neighbouring elements of an image that are one unit of work
+_LINES = 480  # partial sums of weight and bias in a layer norm's backward pass: as many as `fold` takes at one go
 
 
 def _wide(x: Tensor) -> Tensor:
+    """Row-major, and in the dtype that is computed in."""
     if x.dtype in (torch.float16, torch.bfloat16):
-        return x.float()
+        return dense(x).float()
     if not supported(x.dtype) or not x.dtype.is_floating_point:
         raise NotNative
-    return x
+    return dense(x)
 
 
-def _per_channel(x: Tensor, rank: int) -> Tensor:
-    return x.view([1, -1, *[1] * (rank - 2)])
+def _like(x: Tensor, given: Tensor | None) -> Tensor | None:
+    """A weight, bias or statistic in the dtype of `x`."""
+    return None if given is None else dense(given.to(x.dtype))
+
+
+def _at(x: Tensor) -> tuple[Any, int]:
+    return storage.buffer(x), x.storage_offset()
+
+
+def _optional(x: Tensor | None, stand_in: Tensor) -> tuple[Any, int, int]:
+    return (storage.buffer(stand_in), 0, 0) if x is None else (storage.buffer(x), x.storage_offset(), 1)
+
+
+class _Shares:
+    """How the channels of a row-major (images, channels, columns) tensor are dealt out to work-groups."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.images, self.channels = x.shape[:2]
+        self.columns = math.prod(x.shape[2:])
+        chunks = -(-self.columns // _CHUNK)
+        units = self.images * chunks
+        wanted = -(-device.max_compute_units * (8 if programs.GROUP > 1 else 4) // self.channels)
+        length = max(-(-units // wanted), 1)
+        self.shares = -(-units // length)
+        self.sizes = (self.columns, chunks, units, length)
+        self.dtype = x.dtype
+
+    def launch(self, name: str, *arguments: Any, training: bool = True) -> None:
+        program = rows_kernel(
+            "batch_norm", name, self.dtype, self.images * self.channels, min(self.columns, _CHUNK), CHUNK=_CHUNK,
+            TRAINING=int(training),
+        )  # fmt: skip
+        group = (programs.GROUP, 1)
+        queue.launch(program, (programs.GROUP * self.channels, self.shares), group, *arguments)
+
+    def parts(self, of_each: int) -> Tensor:
+        """Room for what the shares find."""
+        return storage.empty([self.channels, self.shares, of_each], self.dtype)
 
 
 @op("native_batch_norm")
@@ -40,28 +83,29 @@ def batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalizes each channel by its own, or the running, mean and variance; gives the mean and 1 / deviation it used."""
     x = _wide(input)
-    dims = [0, *range(2, x.dim())]
-    if training:
-        var, mean = torch.var_mean(x, dims, correction=0)
-        if running_mean is not None:
-            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
-        if running_var is not None:
-            count = x.numel() // max(x.shape[1], 1)
-            running_var.lerp_((var * (count / max(count - 1, 1))).to(running_var.dtype), momentum)
-        saved = mean, (var + eps).rsqrt()
-        mean, scale = saved
-    else:
-        if running_mean is None or running_var is None:
-            raise NotNative
-        mean, scale = running_mean.to(x.dtype), (running_var.to(x.dtype) + eps).rsqrt()
-        saved = x.new_empty(0), x.new_empty(0)
-    if weight is not None:
-        scale = scale * weight
-    shift = -mean * scale
-    if bias is not None:
-        shift = shift + bias
-    out = torch.addcmul(_per_channel(shift, x.dim()), x, _per_channel(scale, x.dim()))
-    return out.to(input.dtype), *saved
+    if not training and (running_mean is None or running_var is None):
+        raise NotNative
+    if (running_mean is None) != (running_var is None):
+        raise NotNative
+    weight, bias = _like(x, weight), _like(x, bias)
+    mean, var = _like(x, running_mean), _like(x, running_var)
+    made = storage.empty(x.shape, x.dtype)
+    saved = [storage.empty([x.shape[1] if training else 0], x.dtype) for _ in range(2)]
+    if x.numel():
+        shares = _Shares(x)
+        parts = shares.parts(3) if training else made
+        if training:
+            shares.launch("batch_norm_statistics", *_at(x), storage.buffer(parts), *shares.sizes)
+        shares.launch(
+            "batch_norm_forward", *_at(x), storage.buffer(parts), *_optional(weight, x), *_optional(bias, x),
+            *_optional(mean, x)[:2], *_optional(var, x), *map(storage.buffer, saved), storage.buffer(made),
+            momentum, eps, *shares.sizes, training=training,
+        )  # fmt: skip
+        if training:
+            for given, moved in ((running_mean, mean), (running_var, var)):
+                if given is not None and moved is not given:
+                    given.copy_(moved)
+    return made.to(input.dtype), saved[0], saved[1]
 
 
 @op("native_batch_norm_backward")
@@ -76,33 +120,54 @@ def batch_norm_backward(
     train: bool,
     eps: float,
     output_mask: Sequence[bool],
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+) -> Gradients:
     """Gradients of input, weight and bias."""
     x, grad = _wide(input), _wide(grad_out)
-    rank, dims = x.dim(), [0, *range(2, x.dim())]
-    if train:
-        if save_mean is None or save_invstd is None:
-            raise NotNative
-        mean, invstd = save_mean, save_invstd
+    mean, scale = (save_mean, save_invstd) if train else (running_mean, running_var)
+    if mean is None or scale is None or grad.dtype != x.dtype:
+        raise NotNative
+    mean, weight = _like(x, mean), _like(x, weight)
+    scale = _like(x, scale) if train else (scale.to(x.dtype) + eps).rsqrt()
+    to_input = storage.empty(x.shape if output_mask[0] else [0], x.dtype)
+    to_weight, to_bias = (storage.empty([x.shape[1]], x.dtype) for _ in range(2))
+    if not x.numel():
+        to_weight.zero_(), to_bias.zero_()
     else:
-        if running_mean is None or running_var is None:
-            raise NotNative
-        mean, invstd = running_mean.to(x.dtype), (running_var.to(x.dtype) + eps).rsqrt()
-    centred = x - _per_channel(mean, rank)
-    to_bias = grad.sum(dims)
-    projected = (grad * centred).sum(dims)
-    to_input = None
-    if output_mask[0]:
-        scale = invstd if weight is None else invstd * weight
-        if train:
-            count = x.numel() // max(x.shape[1], 1)
-            slope = projected * invstd * invstd / count
-            inner = grad - _per_channel(to_bias / count, rank) - centred * _per_channel(slope, rank)
-            to_input = (inner * _per_channel(scale, rank)).to(input.dtype)
-        else:
-            to_input = (grad * _per_channel(scale, rank)).to(input.dtype)
-    to_weight = projected * invstd if output_mask[1] else None
-    return to_input, to_weight, to_bias if output_mask[2] else None
+        shares = _Shares(x)
+        parts = shares.parts(2)
+        shares.launch("batch_norm_slopes", *_at(grad), *_at(x), *_at(mean), storage.buffer(parts), *shares.sizes)
+        shares.launch(
+            "batch_norm_backward", *_at(grad), *_at(x), *_at(mean), *_at(scale), storage.buffer(parts), *_optional(weight, x),
+            storage.buffer(to_input), int(output_mask[0]), storage.buffer(to_weight), storage.buffer(to_bias), *shares.sizes,
+            x.numel() // x.shape[1], training=train,
+        )  # fmt: skip
+    made = (to_input.to(input.dtype), to_weight, to_bias)
+    return tuple(x if wanted else None for x, wanted in zip(made, output_mask, strict=True))  # type: ignore[return-value]
+
+
+def _rows(name: str, x: Tensor, rows: int, columns: int, *arguments: Any, groups: int = 0, **macros: int) -> None:
+    """Launches a kernel of teams: as many as there are rows, or as `groups` work-groups hold."""
+    teams = programs.GROUP // programs.lanes(rows, columns)
+    program = rows_kernel("layer_norm", name, x.dtype, rows, columns, **{"BY_CHANNEL": 0, **macros})
+    queue.launch(program, (programs.GROUP * (groups or -(-rows // teams)),), (programs.GROUP,), *arguments)
+
+
+def _normalized(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, rows: int, eps: float, groups: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows without their mean and deviation, and these; the weights are by channel where there are groups of them."""
+    x = _wide(input)
+    made = storage.empty(x.shape, x.dtype)
+    mean, scale = (storage.empty([rows], x.dtype) for _ in range(2))
+    if x.numel():
+        columns = x.numel() // rows
+        pixels = math.prod(x.shape[2:]) if groups else 1
+        _rows(
+            "row_norm_forward", x, rows, columns, *_at(x), *_optional(_like(x, weight), x), *_optional(_like(x, bias), x),
+            storage.buffer(made), storage.buffer(mean), storage.buffer(scale), rows, columns, groups, pixels, eps,
+            BY_CHANNEL=int(bool(groups)),
+        )  # fmt: skip
+    return made.to(input.dtype), mean, scale
 
 
 @op("native_layer_norm")
@@ -110,16 +175,10 @@ def layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalizes the last dimensions by their own mean and variance; gives the mean and 1 / deviation."""
-    x = _wide(input)
-    dims = list(range(x.dim() - len(normalized_shape), x.dim()))
-    var, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
-    invstd = (var + eps).rsqrt()
-    out = (x - mean) * invstd
-    if weight is not None:
-        out = out * weight
-    if bias is not None:
-        out = out + bias
-    return out.to(input.dtype), mean, invstd
+    outer = input.shape[: input.dim() - len(normalized_shape)]
+    made, mean, scale = _normalized(input, weight, bias, math.prod(outer), eps)
+    kept = [*outer, *[1] * len(normalized_shape)]
+    return made, mean.view(kept), scale.view(kept)
 
 
 @op("native_layer_norm_backward")
@@ -132,23 +191,51 @@ def layer_norm_backward(
     weight: Tensor | None,
     bias: Tensor | None,
     output_mask: Sequence[bool],
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+) -> Gradients:
     """Gradients of input, weight and bias."""
     x, grad = _wide(input), _wide(grad_out)
-    inner = list(range(x.dim() - len(normalized_shape), x.dim()))
-    outer = list(range(x.dim() - len(normalized_shape)))
-    normal = (x - mean) * rstd
-    to_input = to_weight = to_bias = None
-    if output_mask[0]:
-        scaled = grad if weight is None else grad * weight
-        count = math.prod(normalized_shape)
-        along = (scaled * normal).sum(inner, keepdim=True) / count
-        to_input = ((scaled - scaled.sum(inner, keepdim=True) / count - normal * along) * rstd).to(input.dtype)
-    if output_mask[1] and weight is not None:
-        to_weight = (grad * normal).sum(outer).to(weight.dtype) if outer else (grad * normal).to(weight.dtype)
-    if output_mask[2] and bias is not None:
-        to_bias = grad.sum(outer).to(bias.dtype) if outer else grad.to(bias.dtype)
-    return to_input, to_weight, to_bias
+    mean, scale, wide = _like(x, mean), _like(x, rstd), _like(x, weight)
+    if grad.dtype != x.dtype or mean is None or scale is None:
+        raise NotNative
+    columns = math.prod(normalized_shape)
+    rows = mean.numel()
+    wanted = (output_mask[0], output_mask[1] and weight is not None, output_mask[2] and bias is not None)
+    to_input = storage.empty(x.shape if wanted[0] else [0], x.dtype)
+    sums = storage.empty([2, *normalized_shape], x.dtype)
+    if not x.numel():
+        sums.zero_()
+    else:
+        teams = programs.GROUP // programs.lanes(rows, columns)
+        groups = min(-(-rows // teams), max(_LINES // teams, 1), device.max_compute_units * 8)
+        parts = storage.empty([groups * teams, 2 * columns if any(wanted[1:]) else 0], x.dtype)
+        _rows(
+            "layer_norm_backward", x, rows, columns, *_at(grad), *_at(x), *_at(mean), *_at(scale), *_optional(wide, x),
+            storage.buffer(to_input), int(wanted[0]), storage.buffer(parts), int(any(wanted[1:])), rows, columns,
+            groups=groups,
+        )  # fmt: skip
+        if any(wanted[1:]):
+            fold("sum", parts, [0], sums.view(-1), x.dtype)
+    return (
+        to_input.to(input.dtype) if wanted[0] else None,
+        sums[0].to(weight.dtype) if weight is not None and wanted[1] else None,
+        sums[1].to(bias.dtype) if bias is not None and wanted[2] else None,
+    )
+
+
+@op("native_group_norm")
+def group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,  # noqa: N803 - PyTorch's names
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalizes groups of an image's channels by their own mean and variance; gives the mean and 1 / deviation."""
+    made, mean, scale = _normalized(input, weight, bias, N * group, eps, group)
+    return made, mean.view(N, group).to(input.dtype), scale.view(N, group).to(input.dtype)
 
 
 @op("native_group_norm_backward")
@@ -163,18 +250,23 @@ def group_norm_backward(
     HxW: int,  # noqa: N803
     group: int,
     output_mask: Sequence[bool],
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+) -> Gradients:
     """Gradients of input, weight and bias."""
-    x, grad = _wide(input).reshape(N, group, C // group, HxW), _wide(grad_out).reshape(N, group, C // group, HxW)
-    mean, rstd = mean.to(x.dtype).view(N, group, 1, 1), rstd.to(x.dtype).view(N, group, 1, 1)
-    normal = (x - mean) * rstd
-    to_input = None
-    if output_mask[0]:
-        scaled = grad if weight is None else grad * weight.to(x.dtype).view(1, group, C // group, 1)
-        count = C // group * HxW
-        along = (scaled * normal).sum((2, 3), keepdim=True) / count
-        to_input = (scaled - scaled.sum((2, 3), keepdim=True) / count - normal * along) * rstd
-        to_input = to_input.view(input.shape).to(input.dtype)
-    to_weight = (grad * normal).sum((0, 3)).view(C).to(input.dtype) if output_mask[1] else None
-    to_bias = grad.sum((0, 3)).view(C).to(input.dtype) if output_mask[2] else None
-    return to_input, to_weight, to_bias
+    x, grad = _wide(input), _wide(grad_out)
+    means, scale, wide = _like(x, mean), _like(x, rstd), _like(x, weight)
+    if grad.dtype != x.dtype or means is None or scale is None:
+        raise NotNative
+    to_input = storage.empty(x.shape if output_mask[0] else [0], x.dtype)
+    to_weight, to_bias = (storage.empty([C], x.dtype) for _ in range(2))
+    if not x.numel():
+        to_weight.zero_(), to_bias.zero_()
+    else:
+        parts = storage.empty([N * C, 2], x.dtype)
+        where = (*_at(grad), *_at(x), *_at(means), *_at(scale), storage.buffer(parts))
+        _rows("group_norm_slopes", x, N * C, HxW, *where, N * C, HxW, C // group)
+        _rows(
+            "group_norm_backward", x, N * group, HxW, *where, *_optional(wide, x), storage.buffer(to_input),
+            int(output_mask[0]), storage.buffer(to_weight), storage.buffer(to_bias), N * group, group, C // group, HxW,
+        )  # fmt: skip
+    made = (to_input.to(input.dtype), to_weight.to(input.dtype), to_bias.to(input.dtype))
+    return tuple(x if wanted else None for x, wanted in zip(made, output_mask, strict=True))  # type: ignore[return-value]

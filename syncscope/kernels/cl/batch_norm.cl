@@ -1,0 +1,123 @@
+// Batch normalization of a row-major (images, channels, columns) tensor, in two passes each way. A work-group takes a share of one
+// channel: `length` units, each up to CHUNK columns of one image. The first pass leaves what the shares found; the second
+// puts that together, every work-group for itself, and writes the result.
+#include "rows.cl"
+
+#define SHARE const uint c = get_group_id(0), share = get_group_id(1), shares = get_num_groups(1);
+#define OVER_SHARE(...)                                                                                              \
+    for (uint u = share * length + TEAM; u < min(share * length + length, units); u += TEAMS) {                      \
+        const uint start = u % chunks * CHUNK;                                                                       \
+        const long row = ((long)(u / chunks) * get_num_groups(0) + c) * columns;                                     \
+        EACH(row + start, row + min(start + (uint)CHUNK, columns), __VA_ARGS__)                                            \
+    }
+// The sum over the work-group: its teams' sums, in order.
+static inline T group_sum(T x, __local T *all) {
+    x = team_sum(x, all);
+    if (TEAMS == 1) return x;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (LANE == 0) all[TEAM] = x;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    T sum = 0;
+    for (int team = 0; team < TEAMS; team++) sum += all[team];
+    return sum;
+}
+
+// Of each share: how many elements, their mean, and the squares of what is left of them without it.
+__kernel void batch_norm_statistics(__global const T *in, long at, __global T *parts, uint columns, uint chunks, uint units,
+                                    uint length) {
+    __local T all[GROUP];
+    SHARE
+    in += at;
+    const T shift = in[((long)(share * length / chunks) * get_num_groups(0) + c) * columns];
+    T sums[V] = {0}, squares[V] = {0};
+    OVER_SHARE(const T d = in[i] - shift; sums[j] += d; squares[j] += d * d;)
+    const T sum = group_sum(total(sums), all), square = group_sum(total(squares), all);
+    if (get_local_id(0)) return;
+    uint count = 0;
+    for (uint u = share * length; u < min(share * length + length, units); u++) count += min((uint)CHUNK, columns - u % chunks * CHUNK);
+    const T rest = square - sum * sum / count;
+    parts += (c * shares + share) * 3;
+    parts[0] = count;
+    parts[1] = shift + sum / count;
+    parts[2] = rest < 0 ? 0 : rest;
+}
+
+// With TRAINING the mean and 1 / deviation come from the shares, are saved, and move the running ones; else the running ones serve.
+__kernel void batch_norm_forward(__global const T *in, long at, __global const T *parts, __global const T *weight, long weight_at,
+                                 int has_weight, __global const T *bias, long bias_at, int has_bias, __global T *running_mean,
+                                 long running_mean_at, __global T *running_var, long running_var_at, int has_running,
+                                 __global T *means, __global T *scales, __global T *out, T momentum, T eps, uint columns,
+                                 uint chunks, uint units, uint length) {
+    SHARE
+    running_mean += running_mean_at;
+    running_var += running_var_at;
+#if TRAINING
+    T count = 0, mean = 0, rest = 0;
+    parts += c * shares * 3;
+    for (uint s = 0; s < shares; s++) {
+        count += parts[3 * s];
+        mean += parts[3 * s] * parts[3 * s + 1];
+    }
+    mean /= count;
+    for (uint s = 0; s < shares; s++) {
+        const T step = parts[3 * s + 1] - mean;
+        rest += parts[3 * s + 2] + parts[3 * s] * step * step;
+    }
+    const T scale = 1 / sqrt(rest / count + eps);
+    if (share == 0 && get_local_id(0) == 0) {
+        means[c] = mean;
+        scales[c] = scale;
+        if (has_running) {
+            running_mean[c] += momentum * (mean - running_mean[c]);
+            running_var[c] += momentum * (rest / fmax(count - 1, (T)1) - running_var[c]);
+        }
+    }
+#else
+    const T mean = running_mean[c], scale = 1 / sqrt(running_var[c] + eps);
+#endif
+    const T slope = has_weight ? scale * weight[weight_at + c] : scale;
+    const T shift = has_bias ? bias[bias_at + c] : (T)0;
+    in += at;
+    OVER_SHARE(out[i] = (in[i] - mean) * slope + shift;)
+}
+
+// Of each share: the sum of the gradient, and of the gradient times what the input is without its mean.
+__kernel void batch_norm_slopes(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
+                                long means_at, __global T *parts, uint columns, uint chunks, uint units, uint length) {
+    __local T all[GROUP];
+    SHARE
+    grad += grad_at;
+    in += at;
+    const T mean = means[means_at + c];
+    T plain[V] = {0}, projected[V] = {0};
+    OVER_SHARE(const T g = grad[i]; plain[j] += g; projected[j] += g * (in[i] - mean);)
+    const T a = group_sum(total(plain), all), b = group_sum(total(projected), all);
+    if (get_local_id(0)) return;
+    parts[(c * shares + share) * 2] = a;
+    parts[(c * shares + share) * 2 + 1] = b;
+}
+
+__kernel void batch_norm_backward(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
+                                  long means_at, __global const T *scales, long scales_at, __global const T *parts,
+                                  __global const T *weight, long weight_at, int has_weight, __global T *to_input, int has_input,
+                                  __global T *to_weight, __global T *to_bias, uint columns, uint chunks, uint units, uint length, T count) {
+    SHARE
+    T plain = 0, projected = 0;
+    parts += c * shares * 2;
+    for (uint s = 0; s < shares; s++) {
+        plain += parts[2 * s];
+        projected += parts[2 * s + 1];
+    }
+    const T mean = means[means_at + c], scale = scales[scales_at + c];
+    if (share == 0 && get_local_id(0) == 0) {
+        to_weight[c] = projected * scale;
+        to_bias[c] = plain;
+    }
+    if (!has_input) return;
+    const T slope = has_weight ? scale * weight[weight_at + c] : scale;
+    // With TRAINING the mean and the deviation depend on the input, too.
+    const T level = TRAINING ? plain / count : 0, tilt = TRAINING ? projected * scale * scale / count : 0;
+    grad += grad_at;
+    in += at;
+    OVER_SHARE(to_input[i] = (grad[i] - level - (in[i] - mean) * tilt) * slope;)
+}

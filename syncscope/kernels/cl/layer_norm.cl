@@ -1,0 +1,118 @@
+// Layer and group normalization: rows of `columns` neighbouring elements; a team takes a row. In a group norm a row is a group of
+// channels of one image with `pixels` elements each, and weights are by channel.
+#include "rows.cl"
+
+#if BY_CHANNEL
+#define PLACE ((uint)(row % groups) * (columns / pixels) + (uint)(i - base) / pixels)
+#else
+#define PLACE (i - base)
+#endif
+
+__kernel void row_norm_forward(__global const T *in, long at, __global const T *weight, long weight_at, int has_weight,
+                               __global const T *bias, long bias_at, int has_bias, __global T *out, __global T *means,
+                               __global T *scales, uint rows, uint columns, uint groups, uint pixels, T eps) {
+    __local T all[GROUP];
+    const uint row = get_group_id(0) * TEAMS + TEAM;
+    const long base = (long)row * columns, end = row < rows ? base + columns : base;
+    in += at;
+    weight += weight_at;
+    bias += bias_at;
+    const T shift = row < rows ? in[base] : 0;
+    T sums[V] = {0}, squares[V] = {0};
+    EACH(base, end, sums[j] += in[i] - shift;)
+    const T mean = shift + team_sum(total(sums), all) / columns;
+    EACH(base, end, const T d = in[i] - mean; squares[j] += d * d;)
+    const T scale = 1 / sqrt(team_sum(total(squares), all) / columns + eps);
+    if (row >= rows) return;
+    if (LANE == 0) {
+        means[row] = mean;
+        scales[row] = scale;
+    }
+    EACH(base, end, T x = (in[i] - mean) * scale; if (has_weight) x *= weight[PLACE]; if (has_bias) x += bias[PLACE]; out[i] = x;)
+}
+
+// A team takes every so many-th row, and sums what falls to weight and bias in its own line of `parts`, [2][columns].
+__kernel void layer_norm_backward(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
+                                  long means_at, __global const T *scales, long scales_at, __global const T *weight, long weight_at,
+                                  int has_weight, __global T *to_input, int has_input, __global T *parts, int has_parts, uint rows,
+                                  uint columns) {
+    __local T all[GROUP];
+    const uint team = get_group_id(0) * TEAMS + TEAM, teams = get_num_groups(0) * TEAMS;
+    grad += grad_at;
+    in += at;
+    weight += weight_at;
+    parts += (long)team * 2 * columns;
+    if (has_parts) EACH(0, columns, parts[i] = parts[columns + i] = 0;)
+    for (uint turn = 0; turn * teams < rows; turn++) {
+        const uint row = turn * teams + team;
+        const long base = (long)row * columns, end = row < rows ? base + columns : base;
+        const T mean = row < rows ? means[means_at + row] : 0, scale = row < rows ? scales[scales_at + row] : 0;
+        T plain[V] = {0}, projected[V] = {0};
+        EACH(base, end, const T g = has_weight ? grad[i] * weight[i - base] : grad[i]; plain[j] += g;
+             projected[j] += g * (in[i] - mean);)
+        const T level = team_sum(total(plain), all) / columns;
+        const T tilt = team_sum(total(projected), all) * scale * scale / columns;
+        EACH(base, end, const T g = grad[i], centred = in[i] - mean;
+             if (has_input) to_input[i] = ((has_weight ? g * weight[i - base] : g) - level - centred * tilt) * scale;
+             if (has_parts) {
+                 parts[i - base] += g * centred * scale;
+                 parts[columns + i - base] += g;
+             })
+    }
+}
+
+// For each channel of each image: the sum of the gradient, and of the gradient times the normalized input.
+__kernel void group_norm_slopes(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
+                                long means_at, __global const T *scales, long scales_at, __global T *parts, uint rows, uint columns,
+                                uint channels) {
+    __local T all[GROUP];
+    const uint row = get_group_id(0) * TEAMS + TEAM;
+    const long base = (long)row * columns, end = row < rows ? base + columns : base;
+    grad += grad_at;
+    in += at;
+    const T mean = row < rows ? means[means_at + row / channels] : 0, scale = row < rows ? scales[scales_at + row / channels] : 0;
+    T plain[V] = {0}, projected[V] = {0};
+    EACH(base, end, const T g = grad[i]; plain[j] += g; projected[j] += g * (in[i] - mean);)
+    const T a = team_sum(total(plain), all), b = team_sum(total(projected), all);
+    if (row >= rows || LANE) return;
+    parts[2 * row] = a;
+    parts[2 * row + 1] = b * scale;
+}
+
+// A team takes one group of `channels` channels of one image; those of the first image also sum what falls to weight and bias.
+__kernel void group_norm_backward(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
+                                  long means_at, __global const T *scales, long scales_at, __global const T *parts,
+                                  __global const T *weight, long weight_at, int has_weight, __global T *to_input, int has_input,
+                                  __global T *to_weight, __global T *to_bias, uint rows, uint groups, uint channels, uint pixels) {
+    const uint row = get_group_id(0) * TEAMS + TEAM;
+    if (row >= rows) return;
+    const uint first = row % groups * channels, columns = channels * pixels;
+    if (row < groups)
+        for (uint c = first + LANE; c < first + channels; c += LANES) {
+            T a = 0, b = 0;
+            for (uint k = c; k < rows * channels; k += groups * channels) {
+                a += parts[2 * k];
+                b += parts[2 * k + 1];
+            }
+            to_bias[c] = a;
+            to_weight[c] = b;
+        }
+    if (!has_input) return;
+    grad += grad_at;
+    in += at;
+    weight += weight_at;
+    T level = 0, tilt = 0;
+    for (uint c = 0; c < channels; c++) {
+        const T w = has_weight ? weight[first + c] : (T)1;
+        level += w * parts[2 * (row * channels + c)];
+        tilt += w * parts[2 * (row * channels + c) + 1];
+    }
+    const T mean = means[means_at + row], scale = scales[scales_at + row];
+    level /= columns;
+    tilt *= scale / columns;
+    for (uint c = 0; c < channels; c++) {
+        const long base = (long)row * columns + (long)c * pixels;
+        const T w = has_weight ? weight[first + c] : (T)1;
+        EACH(base, base + pixels, to_input[i] = (grad[i] * w - level - (in[i] - mean) * tilt) * scale;)
+    }
+}

@@ -1,0 +1,42 @@
+// Work-groups of GROUP items over rows of neighbouring elements: LANES items, a team, walk a row side by side, and a work-group
+// has TEAMS of them. An item takes V neighbours at a time: one on a GPU, where neighbours are read by neighbours, eight on a
+// CPU, whose compiler makes vectors of them.
+#define TEAMS (GROUP / LANES)
+#define LANE (get_local_id(0) % LANES)
+#define TEAM (get_local_id(0) / LANES)
+
+// For every element `i` in [from, to) that falls to this item; `j` < V says into which of its sums.
+#define EACH(from, to, ...)                                                                        \
+    {                                                                                              \
+        const long from_ = (from), to_ = (to), full_ = from_ + (to_ - from_) / V * V;              \
+        for (long k_ = from_ + LANE * V; k_ < full_; k_ += LANES * V) {                            \
+            _Pragma("unroll") for (int j = 0; j < V; j++) { const long i = k_ + j; __VA_ARGS__ }   \
+        }                                                                                          \
+        for (long i = full_ + LANE; i < to_; i += LANES) { const int j = 0; __VA_ARGS__ }          \
+    }
+
+static inline T total(const T *sums) {
+    T sum = 0;
+    for (int j = 0; j < V; j++) sum += sums[j];
+    return sum;
+}
+
+// What MEET makes of the values of a team: every item has it. All items of the work-group must come here.
+#define TEAM_MEETS(name, MEET)                                              \
+    static inline T name(T x, __local T *all) {                             \
+        if (LANES == 1) return x;                                           \
+        const uint me = get_local_id(0), lane = me % LANES;                 \
+        barrier(CLK_LOCAL_MEM_FENCE);                                       \
+        all[me] = x;                                                        \
+        barrier(CLK_LOCAL_MEM_FENCE);                                       \
+        for (uint half_ = LANES / 2; half_; half_ /= 2) {                   \
+            if (lane < half_) {                                             \
+                const T a = all[me], b = all[me + half_];                   \
+                all[me] = MEET;                                             \
+            }                                                               \
+            barrier(CLK_LOCAL_MEM_FENCE);                                   \
+        }                                                                   \
+        return all[me - lane];                                              \
+    }
+TEAM_MEETS(team_sum, a + b)
+TEAM_MEETS(team_top, a != a || a > b ? a : b)
