@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from syncscope import files
 from syncscope.analysis.graph import Entry, Graph, Hold, Launch, Run
 from syncscope.analysis.rank import Collective, Rank, rank_of
 from syncscope.errors import UserError
@@ -107,10 +108,8 @@ def store(rank: Rank, folder: Path) -> None:
     for table, rows in kept.items():
         schema = _schemas(arrow)[table].with_metadata({"syncscope": json.dumps(rest)})
         path = folder / table / f"rank-{rank.number:06}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(".writing")
-        parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), temporary, compression="zstd")
-        os.replace(temporary, path)
+        with files.whole(path) as file:
+            parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), file, compression="zstd")
 
 
 def load(folder: Path) -> list[Rank]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope import files
 from syncscope.cli._console import paints, rewrites
 from syncscope.errors import UserError
 
@@ -289,12 +289,7 @@ class Output:
         """Print it, or write the file atomically."""
         text = text.encode("utf-8", "backslashreplace").decode()  # names of files may be no text
         if self.path:
-            from syncscope.linter.fixing import write
-
-            if folder := os.path.dirname(self.path):
-                with contextlib.suppress(OSError):  # then writing fails, and says why
-                    os.makedirs(folder, exist_ok=True)
-            write(self.path, text.encode())
+            files.write(self.path, text.encode())
         else:
             click.echo(text, nl=False, err=self.err, color=self.color)
 

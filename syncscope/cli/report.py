@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope import files
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def keep(report: Report, exporter: ModuleType, out: Path) -> None:
         click.echo("".join(f"wrote {file}\n" for file in written) + exporter.how_to_open(out), err=True)
         return
     text = exporter.export(report)
-    replace_file(out, text.encode() if isinstance(text, str) else text)
+    files.write(out, text.encode() if isinstance(text, str) else text)
     click.echo(f"wrote {out}", err=True)
 
 
@@ -221,23 +222,3 @@ def target(output: Path, path: str, exporter: ModuleType, taken: set[Path] | Non
     found = next(name for name in names if name not in taken)
     taken.add(found)
     return found
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file that is there only when it is whole.
-
-    Raises:
-        UserError: it cannot be written.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(content)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written: {error.strerror or error}", "choose another place with -o"
-        ) from None

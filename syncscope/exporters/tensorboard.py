@@ -9,9 +9,7 @@ name only when it is whole.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from syncscope import kineto
+from syncscope import files, kineto
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import stem
 from syncscope.exporters._owners import with_owners
@@ -87,7 +85,8 @@ def save(
     kineto.save(trace, json_file)
     xplane_file.parent.mkdir(parents=True)
     first = int(trace.start.min(initial=0))
-    write_whole(xplane_file, xspace(replace(trace, start=trace.start - first), host))
+    with files.whole(xplane_file) as file:
+        file.writelines(xspace(replace(trace, start=trace.start - first), host))
     return [json_file, xplane_file]
 
 
@@ -184,16 +183,3 @@ def fresh(folder: Path, run: str) -> str:
     taken = [folder, folder / "plugins" / "profile"]
     names = (run if n == 1 else f"{run}-{n}" for n in range(1, 1 << 30))
     return next(name for name in names if not any((place / name).exists() for place in taken))
-
-
-def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file that is there only when it is whole."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.writelines(pieces)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 import torch
 
 from syncscope.errors import UserError
+from syncscope.files import cache_folder
 from syncscope.kernels.device import ENV, device, info
 from syncscope.kernels.programs import CL
 
@@ -36,7 +36,7 @@ def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> Non
     """
     if os.environ.get(SWITCH) in ("off", "child"):
         return
-    passed = (cache or Path(platformdirs.user_cache_dir("syncscope"))) / "ocl-selftest" / _fingerprint()
+    passed = (cache or cache_folder("ocl-selftest")) / _fingerprint()
     if passed.exists():
         return
     try:

@@ -11,15 +11,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 import numpy as np
 
-from syncscope.errors import UserError
+from syncscope import files
 from syncscope.model.trace import DEVICE, Kind, Lane, Trace
 
 CATEGORY: dict[int, str] = {
@@ -51,26 +49,12 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    path = Path(path)
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # the name of a file half written must not look like a trace: TensorBoard scans the folder and loads once
-        handle, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            if path.suffix == ".gz":
-                with gzip.GzipFile("", "wb", 5, file, mtime=0) as packed:
-                    _put(trace, packed)
-            else:
-                _put(trace, file)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-        temporary = None
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror or error}", "choose another place") from None
-    finally:
-        if temporary is not None:
-            os.unlink(temporary)
+    with files.whole(path) as file:
+        if os.fspath(path).endswith(".gz"):
+            with gzip.GzipFile("", "wb", 5, file, mtime=0) as packed:
+                _put(trace, packed)
+        else:
+            _put(trace, file)
 
 
 def _put(trace: Trace, file: IO[bytes] | gzip.GzipFile) -> None:

@@ -11,8 +11,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
+from syncscope import files
 from syncscope.errors import UserError
-from syncscope.linter.fixing import write
 from syncscope.model.finding import Finding
 
 VERSION = 1
@@ -31,7 +31,7 @@ def save(path: str, findings: Iterable[tuple[Finding, str]]) -> int:
     for entries in known.values():
         entries.sort(key=lambda e: (e["rule"], e["fingerprint"]))
     told = {"version": VERSION, "findings": dict(sorted(known.items()))}
-    write(path, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
+    files.write(path, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
     return sum(map(len, known.values()))
 
 

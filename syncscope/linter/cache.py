@@ -16,12 +16,11 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-from platformdirs import user_cache_path
 
+from syncscope import files
 from syncscope.errors import UserError
 from syncscope.linter.config import Config
 from syncscope.linter.engine import Checked
-from syncscope.linter.fixing import write
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
 LARGEST = 100_000  # files in one cache
@@ -33,12 +32,6 @@ class Entry(msgspec.Struct, array_like=True):
     key: str
     relied: list[tuple[str, str]]
     answer: msgspec.Raw
-
-
-def folder() -> Path:
-    """Where the caches are: `SYNCSCOPE_CACHE_DIR`, else the user's cache folder."""
-    named = os.environ.get("SYNCSCOPE_CACHE_DIR")
-    return Path(named) if named else user_cache_path("syncscope") / "lint"
 
 
 @cache
@@ -69,7 +62,7 @@ class Cache:
     """The answers for files below one root."""
 
     def __init__(self, root: str) -> None:
-        self.path = folder() / f"{digest(f'{root} {stamp()}'.encode())}.msgpack"
+        self.path = files.cache_folder("lint") / f"{digest(f'{root} {stamp()}'.encode())}.msgpack"
         self.changed = False
         self._hashes: dict[str, str] = {}
         self._rules = cache(rules_stamp)  # rules may change between two runs of one process
@@ -116,10 +109,9 @@ class Cache:
         if not self.changed:
             return
         with contextlib.suppress(OSError, UserError, UnicodeEncodeError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             entries = dict(list(self._entries.items())[-LARGEST:])
             body = msgspec.msgpack.encode(entries)
-            write(str(self.path), digest(body).encode() + body)
+            files.write(self.path, digest(body).encode() + body)
             for stale in self._stale():
                 stale.unlink(missing_ok=True)
 

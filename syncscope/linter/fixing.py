@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import os
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from syncscope import files
 from syncscope.errors import UserError
 from syncscope.linter.engine import deep_recursion, source_of
 from syncscope.linter.notebooks import Notebook
@@ -117,47 +117,16 @@ def edited(source: Source, edits: Iterable[Edit]) -> Source | None:
     return new
 
 
-def write(path: str, raw: bytes, before: bytes | None = None) -> None:
-    """Replace a file atomically; it keeps its mode and owner, and a link stays a link.
+def write(path: str, raw: bytes, before: bytes) -> None:
+    """Replace a file by what is linted and mended of it.
 
     Raises:
         UserError: it cannot be written, or no longer holds `before`.
     """
-    real = os.path.realpath(path)
     try:
-        if before is not None:
-            with open(real, "rb") as file:
-                if file.read() != before:
-                    raise UserError(f"{path}: it changed while it was linted; not written", "run the command again")
-        told = os.stat(real) if os.path.exists(real) else None
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(real), prefix=f".{os.path.basename(real)}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(raw)
-                file.flush()
-                os.fsync(file.fileno())
-            if told:
-                os.chmod(temporary, told.st_mode & 0o7777)
-                keep_owner(temporary, told)
-            else:
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(temporary, 0o666 & ~mask)
-            os.replace(temporary, real)
-        except BaseException:  # Ctrl-C too: no stray file is left
-            os.unlink(temporary)
-            raise
+        now = Path(path).read_bytes()
     except OSError as error:
-        raise UserError(
-            f"{path}: cannot be written: {error.strerror}", "check who owns the file and its folder"
-        ) from None
-
-
-def keep_owner(path: str, told: os.stat_result) -> None:
-    """Give a new file the owner and group of the old one, as far as we may."""
-    if hasattr(os, "chown") and (told.st_uid, told.st_gid) != (os.getuid(), os.getgid()):
-        try:
-            os.chown(path, told.st_uid, told.st_gid)
-            os.chmod(path, told.st_mode & 0o7777)  # chown clears setuid
-        except PermissionError:
-            raise UserError(f"{path}: belongs to somebody else; not written") from None
+        raise UserError(f"{path} cannot be read: {error.strerror}", "run the command again") from None
+    if now != before:
+        raise UserError(f"{path}: it changed while it was linted; not written", "run the command again")
+    files.write(path, raw, durable=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 import pyopencl as cl
+
+from syncscope import files
 
 COPY_BYTES = 64 << 20
 SIDE = 1024  # of the square matrices
@@ -56,18 +55,15 @@ def ceilings(device: cl.Device, again: bool = False) -> tuple[float, float]:
 
         pocl_cpu.name_unknown(device)  # its compiler may not know a new CPU
     found = _bandwidth(device), _flops(device)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        json.dump({"device": device.name, "bandwidth": found[0], "flops": found[1]}, file)
-    os.replace(temporary, path)
+    facts = {"device": device.name, "bandwidth": found[0], "flops": found[1]}
+    files.write(path, json.dumps(facts).encode())
     return found
 
 
 def _kept(device: cl.Device) -> Path:
     what = "|".join((METHOD, device.platform.name, device.platform.version, device.name, device.driver_version))
     name = hashlib.sha256(what.encode()).hexdigest()[:16]
-    return Path(platformdirs.user_cache_dir("syncscope")) / "ceilings" / f"{name}.json"
+    return files.cache_folder("ceilings") / f"{name}.json"
 
 
 def _bandwidth(device: cl.Device) -> float:

@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import platformdirs
+from syncscope import files
+from syncscope.errors import UserError
 
 SOURCE = Path(__file__).with_name("icd.c")
 ABI = 2  # as in icd.c
@@ -42,7 +43,7 @@ def library() -> Any:
         if os.environ.get("SYNCSCOPE_HOOK") == "ctypes":
             raise OSError("SYNCSCOPE_HOOK asks for ctypes")
         return _open(_build())
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, UserError, subprocess.CalledProcessError) as error:
         detail = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
         _reasons.append(f"no native hook ({(detail or str(error)).splitlines()[0]})")
         from syncscope.tracers.ctypes_hook import Library
@@ -85,18 +86,13 @@ def why_not() -> str:
 def _build() -> Path:
     """Compiles icd.c into the user's cache, under a name that is the source's own hash."""
     digest = hashlib.sha256(SOURCE.read_bytes() + sysconfig.get_platform().encode()).hexdigest()[:16]
-    folder = Path(os.environ.get("SYNCSCOPE_CACHE", platformdirs.user_cache_dir("syncscope"))) / "native"
-    target = folder / f"icd-{digest}.so"
+    target = files.cache_folder("native") / f"icd-{digest}.so"
     if not target.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".so")
-        os.close(handle)
-        try:
-            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", str(SOURCE), "-o", temporary]
+        with tempfile.TemporaryDirectory() as folder:
+            built = Path(folder, target.name)
+            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", str(SOURCE), "-o", str(built)]
             subprocess.run(command, check=True, capture_output=True, text=True)
-            os.replace(temporary, target)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+            files.write(target, built.read_bytes())
     return target
 
 

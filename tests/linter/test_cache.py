@@ -75,7 +75,7 @@ def test_no_cache_reads_and_writes_none(door, analysed):
 def test_a_damaged_cache_does_no_harm(door, analysed, damage):
     door.write("train.py", READS)
     before = door("lint")
-    folder = os.environ["SYNCSCOPE_CACHE_DIR"]
+    folder = os.path.join(os.environ["SYNCSCOPE_CACHE_DIR"], "lint")
     (name,) = os.listdir(folder)
     path = os.path.join(folder, name)
     with open(path, "rb") as file:

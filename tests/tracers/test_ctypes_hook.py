@@ -90,7 +90,7 @@ def test_ctrl_c_arrives_although_the_driver_is_in_between(pocl: Any, tmp_path: P
 
 
 def test_no_compiler_is_said(python: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SYNCSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CC", str(tmp_path / "no-compiler"))
     done = python("""
 import shutil
