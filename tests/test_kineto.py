@@ -51,7 +51,7 @@ JSON = st.recursive(
 def test_what_is_written_is_read_back(events, meta):
     trace = Trace.of(events, **{"origin_ns": 7, "notes": ["a clock was guessed"], **meta})
     text = kineto.write(trace)
-    assert kineto.read(text) == trace
+    assert kineto.read(text) == trace.visible()
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no strict JSON"))
 
 

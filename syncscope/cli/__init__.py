@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from syncscope import discover
-from syncscope.cli._console import complain, plain
+from syncscope.cli._console import complain, echo, plain
 from syncscope.errors import UserError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # why what is printed may not arrive
@@ -109,7 +109,7 @@ def ended() -> int:
     except click.ClickException as error:
         error.show()
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         return 130
     except OutputClosedError:
         abandon()
@@ -123,8 +123,8 @@ def ended() -> int:
         else:
             import traceback
 
-            traceback.print_exc()
-            click.echo("this is a bug of syncscope: please report it with the lines above", err=True)
+            echo(traceback.format_exc(), err=True, nl=False)
+            echo("this is a bug of syncscope: please report it with the lines above", err=True)
     return 2
 
 

@@ -1,12 +1,15 @@
-"""Where a command prints for people."""
+"""Where a command prints: the only door, and nothing that steers a terminal or a CI runner goes through it."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from syncscope.model.words import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +18,13 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # columns where the output is no terminal
 WIDEST = 140  # wider lines are hard to follow
+
+COLOR = r"\x1b\[[0-9;]*m"
+STEERS = re.compile(
+    rf"({COLOR})|[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]|\r(?!\n)|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+COMMAND = re.compile(rf"^((?:[^\S\n]|{COLOR})*):(?=:[^\n]*::)|(?<=#)#(?=(?:vso|teamcity)?\[)", re.MULTILINE)
+"""What runners obey: GitHub's where a line begins so (`::error ::`), those of Azure and TeamCity anywhere (`##[`, `##vso[`)."""
 
 
 def console(stderr: bool = False) -> Console:
@@ -25,9 +35,42 @@ def console(stderr: bool = False) -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with 1
 
-    made = Ours(stderr=stderr, highlight=False)
+    stream: Any = Harmless(sys.stderr if stderr else sys.stdout)
+    made = Ours(file=stream, highlight=False, markup=False, emoji=False)
     made.width = min(made.width, WIDEST) if made.is_terminal or "COLUMNS" in os.environ else WIDTH
     return made
+
+
+def echo(text: str | bytes = "", *, nl: bool = True, err: bool = False, commands: bool = False) -> None:
+    """Print it. Colours of our own are for terminals; with `commands`, it is a CI runner that is spoken to.
+
+    Names are `visible` long before; this is for what is not a name (a line of source, a diff), and for what was forgotten.
+    """
+    color = paints(sys.stderr if err else sys.stdout)
+    click.echo(harmless(text, color, commands) if isinstance(text, str) else text, nl=nl, err=err, color=color)
+
+
+def harmless(text: str, color: bool = False, commands: bool = False) -> str:
+    """The lines with what would steer a terminal made visible, and so is the sign by which a CI runner would obey."""
+    text = STEERS.sub(lambda m: m[0] if m[1] and color else visible(m[0]), text)
+    return (
+        text if commands else COMMAND.sub(lambda m: rf"{m[1] or ''}\u{ord(m[0][-1]):04x}", text)
+    )  # as JSON has it too
+
+
+class Harmless:
+    """A stream through which only what is `harmless` goes."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write whole lines."""
+        written: int = self.stream.write(harmless(text, color=True))
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def plain() -> bool:
@@ -47,7 +90,6 @@ def paints(stream: Any) -> bool:
 
 def complain(error: UserError) -> None:
     """An error in two lines: what happened, and what to do."""
-    color = paints(sys.stderr)
-    click.echo(f"{click.style('error', fg='red', bold=True)}: {error.message}", err=True, color=color)
+    echo(f"{click.style('error', fg='red', bold=True)}: {visible(error.message)}", err=True)
     if error.hint:
-        click.echo(f"{click.style(' hint', fg='cyan')}: {error.hint}", err=True, color=color)
+        echo(f"{click.style(' hint', fg='cyan')}: {visible(error.hint)}", err=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscope.cli._console import echo
+
 if TYPE_CHECKING:
     from syncscope.linter.run import Files
     from syncscope.linter.session import Linted
@@ -69,7 +71,7 @@ def ask_file(source: Source, files: Files, always: set[str]) -> tuple[Source, bo
             source = new
             continue
         if answer in "ya":
-            click.echo("not made: it would leave code that does not parse", err=True)
+            echo("not made: it would leave code that does not parse", err=True)
         declined[finding.rule, key(finding.fix)] += 1
 
 
@@ -79,14 +81,15 @@ def question(source: Source, finding: Finding) -> str:
     from syncscope.exporters._diff import unified
     from syncscope.exporters._source_frame import frame
     from syncscope.linter.engine import presented
+    from syncscope.model.words import all_visible
 
     color = paints(sys.stdout)
     shown = presented(source, finding)
     lines = source.texts()[shown.source_name].decode("utf-8", "replace").split("\n")
-    click.echo(frame(shown, lines, color=color), color=color)
+    echo(frame(all_visible(shown), lines, color=color))
     assert finding.fix is not None
     for name, before, after in source.versions(finding.fix.edits):
-        click.echo(unified(name, before, after, color=color), nl=False, color=color)
+        echo(unified(name, before, after, color=color), nl=False)
     words = "make this fix? [y]es, [n]o, [a]ll of this rule, [q]uit"
     answer: str = click.prompt(words, type=click.Choice(["y", "n", "a", "q"]), show_choices=False, default="n")
     return answer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from syncscope.cli._console import complain
+from syncscope.cli._console import complain, echo
 from syncscope.errors import UserError
 
 PAUSE = 0.5  # seconds between two looks
@@ -28,10 +28,10 @@ def watch(paths: Sequence[str], lint: Callable[[], int]) -> int:
                 except UserError as error:
                     complain(error)
                     code = 2
-                click.echo("watching; Ctrl-C ends", err=True)
+                echo("watching; Ctrl-C ends", err=True)
             time.sleep(PAUSE)
     except KeyboardInterrupt:
-        click.echo("", err=True)
+        echo("", err=True)
     return code
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli._console import echo
+
 if TYPE_CHECKING:
     from syncscope.analysis.compare import Comparison
     from syncscope.model.report import Line, Report
@@ -32,7 +34,7 @@ def command(before: str, after: str, format_: str) -> int:
 
     found = compare(kineto.read(before), kineto.read(after))
     if format_ == "json":
-        click.echo(json.dumps(as_object(found), indent=2))
+        echo(json.dumps(as_object(found), indent=2))
     else:
         show(found, before, after)
     return 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from syncscope.cli._console import echo
+
 SIGNS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
 
 
@@ -18,15 +20,13 @@ def command() -> int:
     traceable = False
     for item in survey.survey():
         sign, colour = SIGNS[item.state]
-        click.echo(f"{click.style(sign, fg=colour)} {click.style(item.what, bold=True)}  {item.said}")
+        echo(f"{click.style(sign, fg=colour)} {click.style(item.what, bold=True)}  {item.said}")
         if item.hint:
-            click.echo(f"    {item.hint}")
+            echo(f"    {item.hint}")
         traceable |= item.state == "good" and item.what.startswith(("OpenCL device", "CUDA", "ROCm"))
-    click.echo("\nwould be missed:")
+    echo("\nwould be missed:")
     for line in survey.missed():
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     if not traceable:
-        click.echo(
-            "\nno device can be traced here; `syncscope run --device cpu` still finds the lines that read (dry mode)"
-        )
+        echo("\nno device can be traced here; `syncscope run --device cpu` still finds the lines that read (dry mode)")
     return 0 if traceable else 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ def command(name: str | None, everything: bool) -> int:
     rules = ruleset(Configs().of("x.py").rules)
     families = {family.replace(" ", "-"): members for family, members in by_family(rules).items()}
     if everything:
-        click.echo(reference(rules), nl=False)
+        echo(reference(rules), nl=False)
     elif name is None:
-        click.echo(listing(rules), nl=False)
+        echo(listing(rules), nl=False)
     elif name in families and name not in rules:  # one of them is called as its family is
-        click.echo(listing({rule: rules[rule] for rule in families[name]}).partition("\n\n")[0])
+        echo(listing({rule: rules[rule] for rule in families[name]}).partition("\n\n")[0])
     elif name in BUILT_IN:
-        click.echo(BUILT_IN[name])
+        echo(BUILT_IN[name])
     elif name in rules:
         text = page(name, rules[name], level=1)
         if sys.stdout.isatty():
@@ -64,7 +65,7 @@ def command(name: str | None, everything: bool) -> int:
 
             console().print(Markdown(text))
         else:
-            click.echo(text, nl=False)
+            echo(text, nl=False)
     else:
         raise UserError(
             f"no rule is called {name!r}",

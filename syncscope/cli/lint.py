@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope import files
-from syncscope.cli._console import paints, rewrites
+from syncscope.cli._console import echo, harmless, paints, rewrites
 from syncscope.errors import UserError
+from syncscope.model.words import visible
 
 if TYPE_CHECKING:
     from syncscope.linter.run import Files
@@ -115,7 +116,7 @@ def lint(said: dict[str, Any]) -> int:
         if said["trace"]:
             from syncscope.cli._priced import by_price
 
-            click.echo(by_price(linted, said["trace"]), err=True)
+            echo(by_price(linted, said["trace"]), err=True)
     if said["interactive"]:
         from syncscope.cli._interactive import ask
 
@@ -125,7 +126,7 @@ def lint(said: dict[str, Any]) -> int:
     if said["write_baseline"]:
         count = linted.write_baseline(said["write_baseline"])
         written = f"{plural(count, 'finding')} written to {said['write_baseline']}"
-        click.echo(f"{written}; pass it as --baseline", err=True)
+        echo(f"{written}; pass it as --baseline", err=True)
         return complain(linted)
     if said["fix"] and not said["diff"] and not linted.is_stdin:
         linted.write()
@@ -197,27 +198,26 @@ def processes(jobs: int | None) -> int:
 def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
     """Print what was asked for; the exit code."""
     if said["diff"]:
-        output.write(diffs(linted, said["fix"], output.color))
+        output.write(diffs(linted, said["fix"], output.color), exact=True)
     elif said["statistics"]:
         output.write(statistics(linted))
     elif said["form"] == "text":
         from syncscope.exporters import _source_frame
 
-        findings = [finding for _, finding in linted.presented]
-        output.write(
-            _source_frame.text(findings, linted.sources, color=output.color, provenance=said["explain_finding"])
-        )
+        shown, provenance = linted.shown, said["explain_finding"]
+        output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance))
     elif said["form"] == "json":
         from syncscope.exporters._findings import as_json
 
-        output.write(as_json([finding for _, finding in linted.presented]))
+        output.write(as_json(linted.shown))
     else:
         from syncscope import discover, exporters
 
-        output.write(discover.load(exporters, said["form"]).export(linted.report()))
+        exporter = discover.load(exporters, said["form"])
+        output.write(exporter.export(linted.report()), commands=getattr(exporter, "COMMANDS", False))
     if (said["form"] == "text" or said["diff"] or said["statistics"]) and not said["quiet"]:
         for line in linted.summary(fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
-            click.echo(line, err=True)
+            echo(line, err=True)
     worst = complain(linted)
     return worst or int(bool(linted.presented) and not said["exit_zero"])
 
@@ -225,7 +225,7 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
 def complain(linted: Linted) -> int:
     """Say what could not be read or written; 2 if there was anything."""
     for problem in linted.problems:
-        click.echo(f"{click.style('error', fg='red', bold=True)}: {problem}", err=True, color=paints(sys.stderr))
+        echo(f"{click.style('error', fg='red', bold=True)}: {visible(problem)}", err=True)
     return 2 if linted.problems else 0
 
 
@@ -243,7 +243,8 @@ def diffs(linted: Linted, patch: bool, color: bool) -> str:
     for source, finding, others in linted.fixes():
         assert finding.fix is not None
         (line, column), also = source.position(finding.span.start), f" (and {others} more)" if others else ""
-        pieces.append(f"{source.label(finding.span.start)}:{line}:{column}: {finding.rule}{also}\n  {offer(finding)}\n")
+        where = f"{visible(source.label(finding.span.start))}:{line}:{column}"
+        pieces.append(f"{where}: {finding.rule}{also}\n  {visible(offer(finding))}\n")
         pieces += [
             unified(name, before, after, color=color) for name, before, after in source.versions(finding.fix.edits)
         ]
@@ -273,7 +274,7 @@ def allow(linted: Linted, reason: str) -> int:
     from syncscope.linter.session import plural
 
     count = linted.add_allow(reason)
-    click.echo(f"{plural(count, 'finding')} allowed", err=True)
+    echo(f"{plural(count, 'finding')} allowed", err=True)
     return complain(linted)
 
 
@@ -285,13 +286,13 @@ class Output:
         self.err = err
         self.color = not path and paints(sys.stderr if err else sys.stdout)
 
-    def write(self, text: str) -> None:
-        """Print it, or write the file atomically."""
+    def write(self, text: str, *, commands: bool = False, exact: bool = False) -> None:
+        """Print it, or write the file atomically. `commands` are for a CI runner; a file that is `exact` may be a patch."""
         text = text.encode("utf-8", "backslashreplace").decode()  # names of files may be no text
         if self.path:
-            files.write(self.path, text.encode())
+            files.write(self.path, (text if exact else harmless(text, commands=commands)).encode())
         else:
-            click.echo(text, nl=False, err=self.err, color=self.color)
+            echo(text, nl=False, err=self.err, commands=commands)
 
 
 class Progress:

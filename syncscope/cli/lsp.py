@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
 
@@ -21,5 +22,5 @@ def command() -> None:
     from syncscope.linter.lsp import server
 
     if sys.stdin is not None and sys.stdin.isatty():
-        click.echo("waiting for an editor to speak on standard input; docs/lint.md says how to set one up", err=True)
+        echo("waiting for an editor to speak on standard input; docs/lint.md says how to set one up", err=True)
     server().start_io()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _told(found: Job, problems: Sequence[UserError], format_: str) -> int:
     from syncscope.cli._console import complain
 
     if format_ == "json":
-        click.echo(json.dumps(asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
+        echo(json.dumps(asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
     else:
         show(found)
     for error in problems:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope import files
+from syncscope.cli._console import echo
 from syncscope.errors import UserError
+from syncscope.model.words import visible
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -107,11 +109,11 @@ def command(
         if len(files) == 1 and not each:
             from syncscope.cli.ranks import show_job
 
-            click.echo(f"{job} ranks of one job; of one alone: syncscope report {paths[0]}\n")
+            echo(f"{job} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n")
             return show_job(paths)
         folders = {os.path.dirname(path) or "." for path in paths}
         where = folders.pop() if len(folders) == 1 else "with all of them"
-        click.echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
+        echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
     as_list = name == "json" and output is None and (len(files) > 1 or os.path.isdir(files[0]))
     if output is None and name not in ("terminal", "json") and (len(paths) > 1 or not hasattr(exporter, "export")):
         raise UserError(f"--format {name} needs a place to write to", "add -o and the name of a folder")
@@ -133,9 +135,9 @@ def command(
             failed = True
             complain(error if path in error.message else UserError(f"{path}: {error.message}", error.hint))
     if as_list:
-        click.echo(json.dumps(objects, indent=2))
+        echo(json.dumps(objects, indent=2))
     for line in over:
-        click.echo(line, err=True)
+        echo(line, err=True)
     return 2 if failed else 1 if over else 0
 
 
@@ -175,7 +177,7 @@ def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | 
     from syncscope import kineto
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        with progress.open(path, "rb", description=os.path.basename(path)) as file:
+        with progress.open(path, "rb", description=visible(os.path.basename(path)).replace("[", r"\[")) as file:
             trace = kineto.read(file)
         progress.add_task("what it costs" if prices else "where it waits", total=None)
         return api.report(trace, name=path, code=source, steps=steps, prices=prices)
@@ -185,7 +187,8 @@ def show(report: Report, exporter: ModuleType, name: str) -> None:
     """Print it: for people as wide as the terminal is, for others as the file would be."""
     if name != "terminal":
         text = exporter.export(report)
-        click.echo(text, nl=bool(text) and not text.endswith("\n" if isinstance(text, str) else b"\n"))
+        ends = text.endswith("\n" if isinstance(text, str) else b"\n")
+        echo(text, nl=bool(text) and not ends, commands=getattr(exporter, "COMMANDS", False))
         return
     from syncscope.cli._console import console
 
@@ -201,11 +204,11 @@ def keep(report: Report, exporter: ModuleType, out: Path) -> None:
         except OSError as error:
             said = f"{out} cannot be written: {error.strerror or error}"
             raise UserError(said, "choose another place with -o") from None
-        click.echo("".join(f"wrote {file}\n" for file in written) + exporter.how_to_open(out), err=True)
+        echo("".join(f"wrote {file}\n" for file in written) + exporter.how_to_open(out), err=True)
         return
     text = exporter.export(report)
     files.write(out, text.encode() if isinstance(text, str) else text)
-    click.echo(f"wrote {out}", err=True)
+    echo(f"wrote {out}", err=True)
 
 
 def target(output: Path, path: str, exporter: ModuleType, taken: set[Path] | None) -> Path:

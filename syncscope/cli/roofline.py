@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def command(file: str, bandwidth: float | None, flops: float | None, format_: st
     ceilings, source = limits(trace.meta.get("devices") or [], bandwidth, flops)
     found = roofline(trace, ceilings)
     if format_ == "json":
-        click.echo(json.dumps({"ceilings": asdict(ceilings), "ceilings_from": source} | asdict(found), indent=2))
+        echo(json.dumps({"ceilings": asdict(ceilings), "ceilings_from": source} | asdict(found), indent=2))
         return 0
     show(found, ceilings, source)
     return 0

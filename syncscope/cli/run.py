@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncscope.cli._console import rewrites
+from syncscope.cli._console import echo, rewrites
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _record(
         if os.getpid() != me:  # a child of the program that came back this way
             return code
     if not session.traces:
-        click.echo("syncscope: the program ended before the first recorded step", err=True)
+        echo("syncscope: the program ended before the first recorded step", err=True)
     return code
 
 
@@ -176,7 +176,7 @@ def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
         return False
     if trace is None or _kept(trace, "recovered", output, quiet):
         return True
-    click.echo(f"syncscope: what was recorded lies in {folder}", err=True)
+    echo(f"syncscope: what was recorded lies in {folder}", err=True)
     return False
 
 
@@ -188,7 +188,7 @@ def _say(what: str, error: BaseException, where: Path | None = None) -> None:
         why = f"{type(error).__name__}: {error}".removesuffix(": ")
     lies = f"; the recording lies in {where}" if where else ""
     with contextlib.suppress(OSError):  # nobody reads our standard error any more
-        click.echo(f"syncscope: {what}: {' '.join(why.split())}{lies}", err=True)
+        echo(f"syncscope: {what}: {' '.join(why.split())}{lies}", err=True)
 
 
 def _would_wait(trace: Trace) -> None:
@@ -201,10 +201,10 @@ def _would_wait(trace: Trace) -> None:
     steps = int((trace.kind == Kind.STEP).sum())
     number = sum(found.values())
     said = f"{number or 'no'} {'read' if number == 1 else 'reads'}{f' in {steps} steps' if steps > 1 else ''}"
-    click.echo(f"dry recording on the CPU: {said} would make the host wait for a device", err=True)
+    echo(f"dry recording on the CPU: {said} would make the host wait for a device", err=True)
     for (place, column, op), count in found.most_common():
         often = f"{count / steps:.3g} per step" if steps else f"{count} {'time' if count == 1 else 'times'}"
-        click.echo(f"  {place}:{column}  {op}  {often}", err=True)
+        echo(f"  {place}:{column}  {op}  {often}", err=True)
 
 
 def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
@@ -215,7 +215,7 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
     from syncscope.exporters import tensorboard
 
     if not len(trace):
-        click.echo("syncscope: nothing to record: no step, no read of a tensor, no work of a device", err=True)
+        echo("syncscope: nothing to record: no step, no read of a tensor, no work of a device", err=True)
         return True
     try:
         files = tensorboard.save(trace, output, run=Path(target).name.partition(".")[0])
@@ -226,7 +226,7 @@ def _kept(trace: Trace, target: str, output: Path, quiet: bool) -> bool:
         if not quiet:
             _show(trace)
         for file in files:
-            click.echo(f"wrote {file}", err=True)
+            echo(f"wrote {file}", err=True)
     except (Exception, SystemExit) as error:  # rich leaves by SystemExit where a pipe is closed
         _say("the report could not be made", error, files[0])
     return True
@@ -243,8 +243,8 @@ def _show(trace: Trace) -> None:
     if trace.meta.get("dry"):
         _would_wait(trace)
     elif not np.isin(trace.kind, DEVICE).any():
-        click.echo("syncscope: no device worked, so nothing waited for one", err=True)
-        click.echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
+        echo("syncscope: no device worked, so nothing waited for one", err=True)
+        echo(" hint: `syncscope run --device cpu` finds the lines that would wait for one", err=True)
     else:
         out = console(stderr=True)
         out.print(terminal.render(syncscope.report(trace), out.width))

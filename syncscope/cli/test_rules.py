@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from syncscope.cli._console import echo
 from syncscope.errors import UserError
 
 
@@ -38,7 +39,7 @@ def command(folders: tuple[str, ...], config: str | None) -> int:
     for name, rule in sorted(own.items()):
         found = list(failures(name, rule, settings))
         bad += bool(found)
-        click.echo(f"{name}: {'FAILED' if found else f'{len(rule.EXAMPLES)} examples hold'}")
+        echo(f"{name}: {'FAILED' if found else f'{len(rule.EXAMPLES)} examples hold'}")
         for why in found:
-            click.echo("  " + why.replace("\n", "\n  "))
+            echo("  " + why.replace("\n", "\n  "))
     return int(bad > 0)

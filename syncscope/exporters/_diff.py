@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import difflib
 
+from syncscope.model.words import visible
+
 CODES = {"+": 32, "-": 31, "@": 36}  # green, red, cyan
 
 
 def unified(name: str, before: bytes, after: bytes, *, context: int = 3, color: bool = False) -> str:
     """What changes in the file of that name, with so many lines around each change; "" where nothing does."""
     old, new = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
-    path = name.lstrip("/")
+    path = visible(name.lstrip("/"))
     rows = []
     for row in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=context):
         whole = row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"

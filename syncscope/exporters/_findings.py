@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from syncscope.exporters._source_frame import CONFIDENCE
 from syncscope.model.finding import Finding
 
 
-def as_json(findings: list[Finding]) -> str:
+def as_json(findings: Iterable[Finding]) -> str:
     """A JSON list, one object for each finding; lines and columns begin at 1, edits are UTF-8 byte offsets."""
     return json.dumps([as_object(f) for f in findings], indent=2) + "\n"
 

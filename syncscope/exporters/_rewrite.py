@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from syncscope.model.finding import Fix
+from syncscope.model.words import visible
 
 
 def rewritten(fix: Fix, source: bytes) -> bytes:
@@ -24,6 +25,6 @@ def diff(fix: Fix, path: str, source: bytes) -> str:
 
 
 def line_of(source: bytes | None, number: int) -> str:
-    """The text of a line (the first is 1), stripped; empty where there is none."""
+    """The text of a line (the first is 1), stripped and visible; empty where there is none."""
     lines = (source or b"").splitlines()
-    return lines[number - 1].decode(errors="replace").strip() if 0 < number <= len(lines) else ""
+    return visible(lines[number - 1].decode(errors="replace").strip()) if 0 < number <= len(lines) else ""

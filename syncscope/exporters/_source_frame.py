@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 from syncscope.model.finding import Finding, Safety
+from syncscope.model.words import visible
 
 CONFIDENCE = ("low", "low", "medium", "high")
 """The word for each `Finding.confidence`."""
@@ -32,7 +33,7 @@ def frame(finding: Finding, lines: list[str], *, color: bool = False, provenance
         return f"\x1b[{STYLES[style]}m{words}\x1b[0m" if color and words else words
 
     where = f"{finding.source_name}:{finding.place.line}:{finding.column}"
-    head = f"{paint('place', where)}: {paint(finding.severity, finding.severity)}: {printable(finding.message)}"
+    head = f"{paint('place', where)}: {paint(finding.severity, finding.severity)}: {finding.message}"
     shown = [f"{head} [{paint('rule', finding.rule)}]"]
     gutter = " " * len(str(finding.place.line))
     if 0 < finding.place.line <= len(lines):
@@ -76,16 +77,20 @@ def excerpt(line: str, finding: Finding) -> tuple[str, str]:
     ahead = "..." if left else ""
     behind = "..." if left + WIDEST < len(line) else ""
     pad = "".join("\t" if c == "\t" else " " * width(c) for c in before)
-    return ahead + printable(cut) + behind, " " * len(ahead) + pad + "^" * max(1, sum(map(width, under)))
+    return ahead + shown(cut) + behind, " " * len(ahead) + pad + "^" * max(1, sum(map(width, under)))
 
 
-def printable(words: str) -> str:
-    """Without what would steer a terminal."""
-    return "".join(c if c == "\t" or unicodedata.category(c)[0] != "C" else "·" for c in words)
+def shown(code: str) -> str:
+    """Text of a source file, visible; tabs stay."""
+    return "\t".join(map(visible, code.split("\t")))
 
 
 def width(c: str) -> int:
     """Columns that a terminal gives a character."""
+    if c == "\t":
+        return 1
+    if not c.isprintable() and len(visible(c)) > 1:
+        return len(visible(c))
     if c.isascii():
         return 1
     if unicodedata.combining(c):

@@ -5,7 +5,6 @@ Format: https://github.com/testmoapp/junitxml (there is no official schema; this
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 
@@ -15,7 +14,6 @@ from syncscope.model.report import Report
 
 SUFFIX = ".junit.xml"
 FINDINGS = True
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
 
 
 def export(report: Report) -> str:
@@ -41,7 +39,7 @@ def case(finding: Finding, sources: Mapping[str, bytes]) -> ET.Element:
     name = f"{finding.rule} at {finding.source_name}:{finding.place.line}:{finding.column}"
     element = ET.Element("testcase", name=name, classname=finding.source_name, file=finding.place.path)
     element.set("line", str(finding.place.line))
-    failure = ET.SubElement(element, "failure", type=finding.rule, message=FORBIDDEN.sub("·", finding.message))
+    failure = ET.SubElement(element, "failure", type=finding.rule, message=finding.message)
     lines = sources.get(finding.source_name, b"").decode("utf-8", "replace").split("\n")
-    failure.text = FORBIDDEN.sub("·", frame(finding, lines))
+    failure.text = frame(finding, lines)
     return element

@@ -7,6 +7,7 @@ hold whatever the encoding of the file, as byte regions would not.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
@@ -20,6 +21,7 @@ from syncscope.model.source import Span
 SUFFIX = ".sarif"
 FINDINGS = True
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LINK = re.compile(r"\[([^\[\]]*)\]\(")  # `x[i](y)` is code, and must not become a link of the viewer's
 RANK = {"low": 20.0, "medium": 60.0, "high": 95.0}
 
 
@@ -59,7 +61,7 @@ def result(finding: Finding, index: int, sources: Mapping[str, bytes]) -> dict[s
         "ruleIndex": index,
         "level": finding.severity,
         "rank": RANK[confidence],
-        "message": {"text": cell + finding.message},
+        "message": {"text": LINK.sub(r"\\[\1\\](", cell + finding.message)},
         "locations": [{"physicalLocation": location(finding)}],
         "partialFingerprints": {"statement/v1": finding.fingerprint},
         "properties": {"confidence": confidence, "hot": finding.hot, "heat": finding.hotness, "why": list(finding.why)},

@@ -30,8 +30,9 @@ def _uncollected() -> Iterator[None]:
 def read(source: str | os.PathLike[str] | bytes | BinaryIO) -> Trace:
     """The trace in a file: a path, an fsspec URL, its bytes or an open binary file; plain or gzip.
 
-    A file that is truncated or damaged is used as far as it is whole; `meta["notes"]` says what was lost. Memory stays at
-    about 60 bytes an event, whatever the size of the file.
+    A file that is truncated or damaged is used as far as it is whole; `meta["notes"]` says what was lost. Names are `visible`:
+    control characters are written as Python escapes them. Memory stays at about 60 bytes an event, whatever the size of the
+    file.
 
     Raises:
         UserError: it cannot be opened, or there is no list of events in it.
@@ -48,4 +49,4 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO) -> Trace:
     trace = columns.trace(scan.notes)
     if not len(trace) and lost:
         raise UserError(f"{name} holds no whole event ({scan.notes[-1]})", "record or copy the trace again")
-    return trace
+    return trace.visible()

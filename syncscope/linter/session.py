@@ -15,7 +15,8 @@ from syncscope.linter.engine import Checked, Hidden, presented, source_of
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.run import Done, Files, Job, mended, run
 from syncscope.linter.source import Source
-from syncscope.model.finding import Finding, Safety
+from syncscope.model.finding import Edit, Finding, Safety
+from syncscope.model.words import all_visible, visible
 
 if TYPE_CHECKING:
     from syncscope.model.report import Report
@@ -43,11 +44,15 @@ class Linted:
         return one.mended.raw if one.mended else one.before
 
     @property
+    def shown(self) -> tuple[Finding, ...]:
+        """The findings with every word of them `visible`; for text and JSON, as a `Report` does it for the other formats."""
+        return all_visible(tuple(finding for _, finding in self.presented), (Edit,))
+
+    @property
     def sources(self) -> dict[str, bytes]:
-        """The text of every file (or cell) that has findings, by `Finding.source_name`."""
-        return {
-            name: text for source in dict.fromkeys(s for s, _ in self.found) for name, text in source.texts().items()
-        }
+        """The text of every file (or cell) that has findings, by `Finding.source_name` as it is shown."""
+        by_name = [source.texts() for source in dict.fromkeys(s for s, _ in self.found)]
+        return {visible(name): text for texts in by_name for name, text in texts.items()}
 
     def report(self) -> Report:
         """All that an exporter gets."""
@@ -57,8 +62,7 @@ class Linted:
         named = dict.fromkeys(f.rule for _, f in self.found)
         rules = engine.ruleset(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
-        findings = tuple(finding for _, finding in self.presented)
-        return Report(findings=findings, sources=self.sources, notes=tuple(self.problems), hazards=hazards)
+        return Report(findings=self.shown, sources=self.sources, notes=tuple(self.problems), hazards=hazards)
 
     def fixes(self) -> Iterator[tuple[Source, Finding, int]]:
         """Each fix once: where it belongs, its first finding, how many further findings it mends."""

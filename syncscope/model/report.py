@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from syncscope.model.finding import Finding, Hazard
+from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
+from syncscope.model.words import all_visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,10 @@ class Report:
     place and by what may have been the reason of the lateness. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
+
+    Its words are those of strangers (names in a recording, in source, of files), so it makes them `visible`: whatever an
+    exporter writes of them stays on its line. The text of edits and sources is exact, and an exporter that shows a line of
+    it takes it from `_rewrite` or `_source_frame`.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -134,3 +139,8 @@ class Report:
     sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     name: str = ""
     hazards: tuple[Hazard, ...] = ()
+
+    def __post_init__(self) -> None:
+        known: dict[int, object] = {}  # a finding of a line stays the very finding of the report
+        for name in ("findings", "lines", "groups", "verdict", "notes", "unseen", "sources", "name"):
+            object.__setattr__(self, name, all_visible(getattr(self, name), (Edit,), known))

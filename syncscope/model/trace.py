@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum, IntFlag
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from syncscope.model.detail import Detail
 from syncscope.model.source import Place
+from syncscope.model.words import all_visible, visible
 
 T = TypeVar("T")
 
@@ -211,6 +213,13 @@ class Trace:
         """When each event was over, ns."""
         return self.start + self.duration
 
+    def visible(self) -> Trace:
+        """The trace with every name in it `visible`: for one that a stranger made."""
+        tables = {name: getattr(self, name) for name in ("names", "lanes", "places", "meta")}
+        shown = {name: new for name, old in tables.items() if (new := all_visible(old)) is not old}
+        details = tuple(map(_visible_detail, self.details))
+        return replace(self, **shown, details=details) if shown or details != self.details else self
+
     def rows(self, *kinds: Kind) -> NDArray[np.intp]:
         """Row numbers of the events of these kinds, by start."""
         return np.flatnonzero(np.isin(self.kind, kinds))
@@ -220,6 +229,18 @@ class Trace:
         kept: dict[str, Any] = {column: getattr(self, column)[rows] for column in _DTYPES}
         tables = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _DTYPES}
         return Trace(**kept, **tables)
+
+
+def _visible_detail(text: str) -> str:
+    """A detail whose texts are visible: in its JSON, a control character may be hidden behind a backslash."""
+    if "\\" in text:
+        try:
+            told = json.loads(text)
+            shown = all_visible(told)
+        except (ValueError, RecursionError):
+            return visible(text)
+        return text if shown is told else json.dumps(shown)
+    return visible(text)
 
 
 DEVICE = (Kind.KERNEL, Kind.COPY, Kind.FILL)

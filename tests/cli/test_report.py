@@ -1,9 +1,11 @@
 """`syncscope report`, as it is typed."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -302,3 +304,12 @@ def test_how_busy_the_device_is_is_said_of_the_steps_that_count(tmp_path):
         commands, ["report", "--format", "json", str(tmp_path / "run.pt.trace.json")], standalone_mode=False
     )
     assert json.loads(result.output)["device_busy"] == pytest.approx(0.6, abs=0.02)  # 6 of 10 ms, not 1 of 30
+
+
+def test_nobody_can_lay_a_link_where_the_report_will_be_written(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path("mine").write_text("precious")
+    Path(f".out.json.{os.getpid()}").symlink_to("mine")
+    assert CliRunner().invoke(commands, ["report", "run.pt.trace.json.gz", "-o", "out.json"]).exit_code == 0
+    assert Path("mine").read_text() == "precious"
+    assert json.loads(Path("out.json").read_text())["schema"] == 1
