@@ -223,9 +223,7 @@ def _write(recorded: Any, path: Path) -> list[Path]:
 
 
 def _report(recorded: Any, show: bool) -> Any:
-    import syncscope
-
-    result = syncscope.report(recorded)
+    result = report(recorded)
     if show:
         from rich.console import Console
 

@@ -50,7 +50,9 @@ def imports(path: Path) -> Iterator[str]:
 
 def file_of(name: str) -> str | None:
     """The file that holds a name, if it is ours."""
-    return next((known for known in (name, name.rpartition(".")[0]) if known in FILES and known), None)
+    if name == "syncscope":
+        return "__init__"
+    return next((known for known in (name, name.rpartition(".")[0]) if known in FILES), None)
 
 
 def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:

@@ -1,0 +1,66 @@
+"""The public door: the same names for a program and for its type checker."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import syncscope
+
+PROGRAM = """
+import syncscope
+
+reveal_type(syncscope.lint("train.py"))
+reveal_type(syncscope.report("run.json"))
+with syncscope.trace("runs") as recording:
+    recording.step()
+    recording.stop_it()
+syncscope.lint(12)
+syncscope.nonsense
+"""
+
+
+def test_a_type_checker_knows_the_names_and_refuses_others(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    root = Path(syncscope.__file__).parents[1]
+    command = (
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        str(root / "pyproject.toml"),
+        str(tmp_path / "program.py"),
+    )
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    said = [line.partition("program.py:")[2] for line in done.stdout.splitlines() if "program.py:" in line]
+    said = [re.sub(r'"\w+" has no attribute "stop_it"', "no stop_it", line) for line in said]
+    assert said == [
+        '4: note: Revealed type is "list[syncscope.model.finding.Finding]"',
+        '5: note: Revealed type is "syncscope.model.report.Report"',
+        "8: error: no stop_it  [attr-defined]",
+        '9: error: Argument 1 to "lint" has incompatible type "int"; expected "str | Path"  [arg-type]',
+        '10: error: Module has no attribute "nonsense"  [attr-defined]',
+    ], done.stdout + done.stderr
+
+
+def test_what_the_checker_sees_is_what_there_is() -> None:
+    pytest.importorskip("torch")  # the guard's errors live beside what it installs
+    tree = ast.parse(Path(syncscope.__file__).read_bytes())
+    seen = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("syncscope.")
+        for alias in node.names
+    }
+    assert sorted(seen) == syncscope.__all__
+    for name, home in seen.items():
+        assert getattr(syncscope, name) is getattr(importlib.import_module(str(home)), name)
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        getattr(syncscope, "nonsense")  # noqa: B009  a type checker refuses it
