@@ -8,7 +8,7 @@ from syncscope.model.ops import Op
 from syncscope.tensors.torch.signatures import function, method, table
 
 torch = pytest.importorskip("torch")
-from tests import generate_torch_table  # noqa: E402  # needs torch
+from tools import generate_torch_table  # noqa: E402  # needs torch
 
 # operator -> the op under which a site of it is reported, or why it needs none
 COVERED = {
@@ -44,7 +44,7 @@ def test_every_operator_that_torch_tags_as_waiting_is_covered() -> None:
 def test_the_table_is_the_installed_torchs() -> None:
     stored = json.loads(generate_torch_table.TABLE.read_text())
     if stored["version"] != torch.__version__.partition("+")[0]:
-        pytest.skip(f"the table is of torch {stored['version']}: python -m tests.generate_torch_table")
+        pytest.skip(f"the table is of torch {stored['version']}: python -m tools.generate_torch_table")
     assert stored == json.loads(generate_torch_table.text())
 
 

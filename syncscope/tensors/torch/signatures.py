@@ -1,6 +1,6 @@
 """What torch's callables give back and which of their parameters take Python numbers.
 
-`callables.json` is generated from torch's own schemas (`python -m tests.generate_torch_table`); what no schema says
+`callables.json` is generated from torch's own schemas (`python -m tools.generate_torch_table`); what no schema says
 (dtype, number of dimensions, whether a value is made on the host) stands here.
 """
 

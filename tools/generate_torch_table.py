@@ -1,7 +1,7 @@
 """Write syncscope/tensors/torch/callables.json from the installed torch's own schemas, tags and namespaces.
 
-    python -m tests.generate_torch_table            # rewrites the table
-    python -m tests.generate_torch_table --check    # says whether it is up to date, exit code 1 when not
+    python -m tools.generate_torch_table            # rewrites the table
+    python -m tools.generate_torch_table --check    # says whether it is up to date, exit code 1 when not
 
 An entry reads `"narrow": "T 1dim 3length"`: what comes back (T tensor, L list of tensors, N Python number, B bool, ? other;
 TT is a pair of tensors, alternatives are joined by |), then the parameters that take a Python number in every overload that
@@ -33,6 +33,8 @@ NUMBER_LISTS = {"int[]", "SymInt[]", "List[int]", "List[SymInt]"}
 
 
 def returned(schema: Any) -> str:
+    """What an operator gives back, in the table's letters."""
+
     def one(kind: str) -> str:
         if kind == "Tensor":
             return "T"
@@ -88,6 +90,7 @@ def slots(schemas: list[Any]) -> str:
 
 
 def table() -> dict[str, Any]:
+    """The whole table."""
     schemas = tensor_schemas()
 
     def entry(name: str) -> str | None:
@@ -139,10 +142,12 @@ def tagged() -> dict[str, list[str]]:
 
 
 def text() -> str:
+    """The table as its file holds it."""
     return json.dumps(table(), indent=0, sort_keys=True) + "\n"
 
 
 def main() -> int:
+    """Write the table, or with --check compare it; the exit code."""
     new = text()
     if "--check" in sys.argv:
         same = TABLE.read_text() == new
