@@ -41,8 +41,9 @@ FIXES = frozenset({Safety.SAFE, Safety.UNSAFE})
 
 def seeds() -> list[str]:
     """Code that the rules speak of."""
-    found = [inspect.cleandoc(e.code) for rule in rules.builtin().values() for e in rule.EXAMPLES]
-    found += [inspect.cleandoc(e.fixed) for rule in rules.builtin().values() for e in rule.EXAMPLES if e.fixed]
+    every = [e for name, rule in rules.builtin().items() for e in rules.examples(name, rule)]
+    found = [inspect.cleandoc(e.code) for e in every]
+    found += [inspect.cleandoc(e.fixed) for e in every if e.fixed]
     return [*found, *(path.read_text() for path in sorted((ROOT / "samples").glob("*.py")))]
 
 

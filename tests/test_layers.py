@@ -16,7 +16,6 @@ PAGE = Path(__file__).parent.parent / "docs" / "development.md"
 TOP = {"cli", "api", "__init__", "__main__"}  # they may import all
 KNOWN_CIRCLES: set[frozenset[str]] = {  # to be taken apart: none is ever added
     frozenset({"tracers.ctypes_hook", "tracers.native"}),
-    frozenset({"rules._draft", "rules._enclosure", "rules._function", "rules._view"}),
     frozenset({"tensors.attributes", "tensors.functions"}),
 }
 

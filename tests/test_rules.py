@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from rules.driver import findings, fixed
 
-from syncscope import rules
+from syncscope import rewrites, rules
 from syncscope.analysis.join import Join
+from syncscope.discover import names
 from syncscope.errors import UserError
 from syncscope.model.finding import Safety
 from syncscope.model.ops import Op
@@ -21,7 +22,7 @@ RULES = rules.builtin()
 EXAMPLES = [
     pytest.param(name, rule, example, id=f"{name}-{number}")
     for name, rule in RULES.items()
-    for number, example in enumerate(rule.EXAMPLES)
+    for number, example in enumerate(rules.examples(name, rule))
 ]
 FIXABLE = [p for p in EXAMPLES if p.values[2].fixed is not None]
 RUNNABLE = [p for p in FIXABLE if p.values[2].inputs]
@@ -94,19 +95,19 @@ def test_what_is_not_safe_says_what_changes(name: str, rule: Rule, example: Exam
 
 @pytest.mark.parametrize(("name", "rule"), RULES.items())
 def test_a_rule_explains_itself(name: str, rule: Rule) -> None:
-    page = rules.sections(rule)
+    page = rules.sections(name, rule)
     assert page[""]
     assert page[""].endswith(".")
     assert page["Why it waits"]
     assert "Example" in page
     assert "# !" not in page["Example"]
     assert "# <-- here" in page["Example"]
-    assert ("Fix safety" in page) == any(e.fixed for e in rule.EXAMPLES)
+    assert ("Fix safety" in page) == any(e.fixed for e in rules.examples(name, rule))
     assert "Use instead" in page, "a page says what to do"
-    assert any(marked(e.code) for e in rule.EXAMPLES)
+    assert any(marked(e.code) for e in rules.examples(name, rule))
 
 
-def test_each_op_belongs_to_one_rule() -> None:
+def test_each_op_has_one_rule_that_comes_with_syncscope() -> None:
     claimed = [Op(op) for rule in RULES.values() for op in rule.OPS]
     assert len(claimed) == len(set(claimed))
 
@@ -118,6 +119,20 @@ def test_a_rule_is_of_the_family_of_its_ops() -> None:
 def test_every_wait_has_a_rule() -> None:
     known = {op for name, rule in RULES.items() for op in rules.hazard(name, rule).seen_as}
     assert set(Op) - known == {Op.SYNC}  # of that one nothing is known
+
+
+def test_each_rewrite_is_listed_and_each_of_its_examples_is_of_a_rule_that_lists_it() -> None:
+    listed = {name: [*getattr(rule, "REWRITES", ())] for name, rule in RULES.items()}
+    assert {each for names in listed.values() for each in names} == {n.replace("-", "_") for n in names(rewrites)}
+    for each in names(rewrites):
+        of = [name for name, found in listed.items() if each.replace("-", "_") in found]
+        said = {e.rule for e in rewrites.named(each).EXAMPLES}
+        assert said <= set(of) if len(of) > 1 else said <= {""}, each
+
+
+def test_each_rewrite_is_shown() -> None:
+    for each in names(rewrites):
+        assert rewrites.named(each).EXAMPLES, f"{each} has no example"
 
 
 @pytest.mark.parametrize(
@@ -173,9 +188,9 @@ def test_a_folder_of_own_rules(tmp_path: Path) -> None:
     (tmp_path / "_helper.py").write_text("raise RuntimeError")
     found = rules.from_folder(tmp_path)
     assert list(found) == ["slow-call"]
-    assert rules.claims(RULES | found)["our_slow"] == "slow-call"
+    assert rules.claims(RULES | found)["our_slow"] == ("slow-call",)
     assert rules.hazard("slow-call", found["slow-call"]).summary == "A call of `slow`."
-    page = rules.sections(found["slow-call"])
+    page = rules.sections("slow-call", found["slow-call"])
     assert page["Why it waits"] == "It is slow."
     assert page["Example"] == "```python\nslow()  # <-- here\n```"
     assert "Use instead" not in page
@@ -202,7 +217,6 @@ def test_a_folder_that_is_not_there() -> None:
         rules.from_folder(Path("nowhere"))
 
 
-def test_two_rules_may_not_claim_one_op(tmp_path: Path) -> None:
+def test_an_own_rule_on_a_known_op_comes_after_ours(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN.replace("our_slow", "nonzero"))
-    with pytest.raises(UserError, match="both claim 'nonzero'"):
-        rules.claims(RULES | rules.from_folder(tmp_path))
+    assert rules.claims(RULES | rules.from_folder(tmp_path))["nonzero"] == ("nonzero", "mine")

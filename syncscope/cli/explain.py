@@ -89,7 +89,7 @@ def reference(rules: dict[str, Rule]) -> str:
     for family, members in by_family(rules).items():
         pieces.append(f"\n## {family.capitalize()} (`{family.replace(' ', '-')}`)\n\n")
         pieces.append("| rule | what | fix |\n| --- | --- | --- |\n")
-        pieces += [f"| [{name}](#{name}) | {summary(rules[name])} | {tiers(rules[name])} |\n" for name in members]
+        pieces += [f"| [{name}](#{name}) | {summary(rules[name])} | {tiers(name, rules[name])} |\n" for name in members]
         pieces += ["\n" + page(name, rules[name], level=3) for name in members]
     rows = "".join(f"| {name} | {said} |\n" for name, said in BUILT_IN.items())
     return "".join([*pieces, f"\n## Of the engine\n\n| name | what |\n| --- | --- |\n{rows}"])
@@ -108,20 +108,24 @@ def summary(rule: Rule) -> str:
     return inspect.cleandoc(rule.__doc__ or "").partition("\n")[0]
 
 
-def tiers(rule: Rule) -> str:
+def tiers(name: str, rule: Rule) -> str:
     """The safeties of the fixes that a rule's examples show; "by hand" where they only say what to write."""
-    by_hand = "by hand" if any(e.instead for e in rule.EXAMPLES) else "none"
-    return ", ".join(sorted({e.safety.value for e in rule.EXAMPLES if e.safety})) or by_hand
+    from syncscope.rules import examples
+
+    shown = examples(name, rule)
+    by_hand = "by hand" if any(e.instead for e in shown) else "none"
+    return ", ".join(sorted({e.safety.value for e in shown if e.safety})) or by_hand
 
 
 def page(name: str, rule: Rule, level: int) -> str:
     """A rule's page as Markdown."""
-    from syncscope.rules import sections
+    from syncscope.rules import examples, sections
 
     hashes = "#" * level
     pieces = [f"{hashes} {name}\n"]
-    shown = next((e for e in rule.EXAMPLES if e.fixed), None) or next((e for e in rule.EXAMPLES if e.instead), None)
-    for heading, text in sections(rule).items():
+    every = examples(name, rule)
+    shown = next((e for e in every if e.fixed), None) or next((e for e in every if e.instead), None)
+    for heading, text in sections(name, rule).items():
         if heading == "Use instead":
             continue
         pieces.append(f"\n{hashes}# {heading}\n\n{text}\n" if heading else f"\n{text}\n")
@@ -144,9 +148,10 @@ def first_change(shown: Example) -> str:
 def further(name: str, rule: Rule, shown: list[Example]) -> str:
     """One example of each other rewrite: what the linter says of it, and the lines that change."""
     from syncscope.linter.examples import fixes_of
+    from syncscope.rules import examples
 
     pieces: dict[str, str] = {}
-    for example in rule.EXAMPLES:
+    for example in examples(name, rule):
         if example.fixed is not None:
             fix = next(iter(fixes_of(name, example)), None)
             if fix is None:  # a rule of the user's own, whose examples do not hold

@@ -39,7 +39,7 @@ def command(folders: tuple[str, ...], config: str | None) -> int:
     for name, rule in sorted(own.items()):
         found = list(failures(name, rule, settings))
         bad += bool(found)
-        echo(f"{name}: {'FAILED' if found else f'{len(rule.EXAMPLES)} examples hold'}")
+        echo(f"{name}: {'FAILED' if found else f'{len(rules.examples(name, rule))} examples hold'}")
         for why in found:
             echo("  " + why.replace("\n", "\n  "))
     return int(bad > 0)

@@ -23,6 +23,7 @@ from syncscope.linter.config import Config
 from syncscope.linter.engine import Checked
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
+ROOMS = ("linter", "rules", "rewrites", "codemod", "tensors", "model")  # what an answer hangs on
 LARGEST = 100_000  # files in one cache
 
 
@@ -38,12 +39,8 @@ class Entry(msgspec.Struct, array_like=True):
 def stamp() -> str:
     """What of syncscope itself an answer hangs on: its sources, and Python's version."""
     root = Path(__file__).parents[1]
-    told = []
-    for room in ("linter", "rules", "tensors", "model"):
-        for path in sorted((root / room).rglob("*")):
-            if path.suffix in (".py", ".json"):
-                seen = path.stat()
-                told.append(f"{path.relative_to(root)} {seen.st_mtime_ns} {seen.st_size}")
+    files = [p for room in ROOMS for p in sorted((root / room).rglob("*")) if p.suffix in (".py", ".json")]
+    told = [f"{path.relative_to(root)} {path.stat().st_mtime_ns} {path.stat().st_size}" for path in files]
     return digest("\n".join([sys.version, *told]).encode())
 
 

@@ -19,9 +19,9 @@ from syncscope.linter.config import CONFIDENCE, Config
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import Source, disjoint, with_newlines
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Finding, Fix
+from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
-from syncscope.rules import Family, Rule, Unfit, View, builtin, claims, from_folder, installed
+from syncscope.rules import CannotRewrite, Family, Rule, View, builtin, claims, from_folder, installed, mended
 from syncscope.tensors.interpret import sites
 from syncscope.tensors.project import Module, Project
 from syncscope.tensors.syntax import held
@@ -100,8 +100,8 @@ def ruleset(folders: tuple[str, ...]) -> dict[str, Rule]:
 
 
 @cache
-def owners(folders: tuple[str, ...]) -> dict[str, str]:
-    """Which rule claims which op."""
+def claimants(folders: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Which rules claim which op."""
     return claims(ruleset(folders))
 
 
@@ -204,13 +204,12 @@ def asked(source: Source, found: Sequence[Site], view: View, config: Config) -> 
     """Each site of a rule that is on, and what the rule says of it."""
     if not found:  # then the rules need not even be imported
         return
-    rules, owner = ruleset(config.rules), owners(config.rules)
+    rules, claimed = ruleset(config.rules), claimants(config.rules)
     off = config.ignored_in(source.path)
     seen: set[tuple[str, Span]] = set()
     names = dotted(view.tree)
-    for site in found:
-        name = owner.get(site.op)
-        if name is None or (name, site.span) in seen or name in off:
+    for site, name in ((s, each) for s in found for each in claimed.get(s.op, ())):
+        if (name, site.span) in seen or name in off:
             continue
         rule = rules[name]
         if rule.FAMILY is Family.FALLBACK and config.backend != "ocl":
@@ -270,15 +269,12 @@ def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tup
 
 def with_fix(source: Source, finding: Finding, site: Site, view: View, config: Config) -> Finding:
     """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
-    rewrite = getattr(ruleset(config.rules)[finding.rule], "rewrite", None)
-    if rewrite is None:
-        return finding
     function = view.function(site)
     if function.depth > DEEPEST:
         return finding
     try:
-        fix: Fix | None = rewrite(site, function)
-    except Unfit:
+        fix = mended(ruleset(config.rules)[finding.rule], site, function)
+    except CannotRewrite:
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return finding

@@ -14,7 +14,7 @@ from syncscope.linter.engine import check
 from syncscope.linter.fixing import mend
 from syncscope.linter.source import Source
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.rules import Example, Rule
+from syncscope.rules import Example, Rule, examples
 
 MARK = re.compile(r"[ \t]*# !$", re.MULTILINE)
 NAME = "example.py"
@@ -23,9 +23,10 @@ NAME = "example.py"
 def failures(name: str, rule: Rule, config: Config) -> Iterator[str]:
     """What is wrong with the examples of a rule, in words; nothing where they all hold."""
     only = replace(config, select=(name,), ignore=(), all=True, min_confidence="low", per_file_ignores=())
-    if not any(marked(example.code) for example in rule.EXAMPLES):
+    shown = examples(name, rule)
+    if not any(marked(example.code) for example in shown):
         yield f"{name}: no example has a line marked with `# !`"
-    for number, example in enumerate(rule.EXAMPLES, 1):
+    for number, example in enumerate(shown, 1):
         yield from (f"{name}, example {number}: {why}" for why in failures_of(example, only))
 
 

@@ -259,7 +259,7 @@ def told(finding: Finding, ls: Server) -> str:
     rules = engine.ruleset(ls.configs.of(finding.place.path).rules)
     pieces = [f"**{finding.rule}**: {finding.message}"]
     if finding.rule in rules:
-        page = sections(rules[finding.rule])
+        page = sections(finding.rule, rules[finding.rule])
         pieces += [
             page[""],
             *(f"### {head}\n{page[head]}" for head in ("Why it waits", "Fix safety") if page.get(head)),

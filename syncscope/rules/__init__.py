@@ -1,16 +1,16 @@
-"""One hazard, one file: prose, which sites it claims, examples, and the rewrite.
+"""One hazard, one file: prose, which sites it claims, examples, and the names of the rewrites that may mend it.
 
 A rule is a module. Its name is its file's name (`boolean_mask_read.py` is `boolean-mask-read`), its docstring its page:
 a summary line, then the sections "Why it waits", "What to do" where that needs words, and "Fix safety"; the sections
-"Example" and "Use instead" are made of `EXAMPLES`. The rest is in `Rule`. A user's own rules are the same kind of module in
+"Example" and "Use instead" are made of its examples. The rest is in `Rule`. A user's own rules are the same kind of module in
 a folder of theirs (`from_folder`) or behind an entry point of the group `syncscope.rules` (`installed`).
 
-A linter asks like this, and needs libcst only in the last line, and only where a fix is built:
+A linter asks like this; libcst and the rewrites are imported in the last line only, where a fix is built:
 
     view = View(code, sites)                      # once a file
-    rule = claims(rules)[site.op]
-    said = rule.message(site, view)               # None: not a hazard after all
-    fix = rule.rewrite(site, view.function(site)) if hasattr(rule, "rewrite") else None
+    for name in claims(rules)[site.op]:
+        said = rules[name].message(site, view)    # None: not a hazard after all
+        fix = mended(rules[name], site, view.function(site))
 """
 
 from __future__ import annotations
@@ -20,39 +20,46 @@ import inspect
 import sys
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
-from syncscope import discover
+from syncscope import discover, rewrites
+from syncscope.codemod.function import Function
+from syncscope.codemod.text import CannotRewrite
+from syncscope.codemod.view import View
 from syncscope.errors import UserError
+from syncscope.model.example import MARK, Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Hazard, Safety
+from syncscope.model.finding import Fix, Hazard
 from syncscope.model.ops import Family
-from syncscope.rules._function import Function, Unfit
-from syncscope.rules._view import View
+
+if TYPE_CHECKING:
+    from syncscope.codemod.draft import Draft
 
 __all__ = [
+    "CannotRewrite",
     "Example",
     "Family",
     "Function",
     "Rule",
     "Severity",
-    "Unfit",
     "View",
     "builtin",
     "claims",
+    "examples",
     "from_folder",
     "hazard",
     "installed",
+    "mended",
+    "new_draft",
     "sections",
 ]
 
 
-MARK, ARROW = "  # !", "  # <-- here"  # of a line that must be flagged: in an example, and on a page
+ARROW = "  # <-- here"  # of a line that must be flagged, on a page
 
 
 class Severity(Enum):
@@ -62,47 +69,35 @@ class Severity(Enum):
     NOTE = "note"  # by design, or rarely dear: said once, with the switch that avoids it
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
-    """Code with `# !` on each line that must be flagged; no mark: it must stay silent.
-
-    `fixed` is the code after the fix, without marks, and `safety` the fix's tier; both None where there is no fix. `inputs`
-    describes the arguments with which the last function is run as written and as fixed, for instance
-    `"x: float[n, c]; keep: bool[n]"` (the words are those of tests/rules/equivalence.py); "" where it cannot be run alone.
-    `instead` is what to write where no fix can be made: shown on the rule's page, and run as a fix is.
-    """
-
-    code: str
-    fixed: str | None = None
-    safety: Safety | None = None
-    inputs: str = ""
-    instead: str | None = None
-
-
 @runtime_checkable
 class Rule(Protocol):
-    """What a rule's module must hold. It may also hold `rewrite(site, function) -> Fix | None`, see `Rewriting`."""
+    """What a rule's module must hold. It may also hold what `Mendable` has."""
 
     __name__: str
     __doc__: str | None
     FAMILY: Family
     SEVERITY: Severity
-    OPS: tuple[str, ...]  # the `Site.op`s it claims; each belongs to one rule
+    OPS: tuple[str, ...]  # the `Site.op`s it claims; others may claim them too
     SEEN_AS: tuple[str, ...]  # the names under which a trace shows it
-    EXAMPLES: tuple[Example, ...]
+    EXAMPLES: tuple[Example, ...]  # those of its rewrites come on top, see `examples`
 
     def message(self, site: Site, view: View) -> str | None:
         """What is wrong, in the names of the user's own code; None where it is no hazard after all."""
 
 
-class Rewriting(Rule, Protocol):
-    """A rule that offers fixes."""
+class Mendable(Rule, Protocol):
+    """What a rule that offers fixes holds of these three."""
+
+    REWRITES: tuple[str, ...]  # files of syncscope/rewrites, in the order in which they are tried
+
+    def certain(self, site: Site, function: Function) -> bool:
+        """Whether a site is known well enough to change code; without it, all that are found are."""
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
-        """The fix for this site; sites that one fix mends together return equal fixes.
+        """A rewrite of a user's own rule, as in syncscope/rewrites but beside the rule: tried last.
 
         Raises:
-            Unfit: the code around it cannot be rewritten.
+            CannotRewrite: the code around it cannot be rewritten.
         """
 
 
@@ -162,19 +157,39 @@ def checked(name: str, module: ModuleType) -> Rule:
     return cast(Rule, module)
 
 
-def claims(rules: Mapping[str, Rule]) -> dict[str, str]:
-    """The name of the rule that claims each op.
-
-    Raises:
-        UserError: two rules claim the same op.
-    """
-    owner: dict[str, str] = {}
+def claims(rules: Mapping[str, Rule]) -> dict[str, tuple[str, ...]]:
+    """The names of the rules that claim each op, in the order of `rules`: each says what it has to say."""
+    found: dict[str, tuple[str, ...]] = {}
     for name, rule in rules.items():
         for op in rule.OPS:
-            if op in owner:
-                raise UserError(f"the rules {owner[op]!r} and {name!r} both claim {op!r}", "an op belongs to one rule")
-            owner[op] = name
-    return owner
+            found[op] = (*found.get(op, ()), name)
+    return found
+
+
+def mended(rule: Rule, site: Site, function: Function) -> Fix | None:
+    """The fix that a rule offers for a site.
+
+    Raises:
+        CannotRewrite: the code around it cannot be rewritten.
+    """
+    certain, own = getattr(rule, "certain", None), getattr(rule, "rewrite", None)
+    if certain is not None and not certain(site, function):
+        return None
+    fix = rewrites.first(getattr(rule, "REWRITES", ()), site, function)
+    return own(site, function) if fix is None and own is not None else fix
+
+
+def new_draft(function: Function) -> Draft:
+    """A set of edits of a function, for the `rewrite` of a user's own rule: libcst is imported here, not with the rule."""
+    from syncscope.codemod.draft import Draft
+
+    return Draft(function)
+
+
+def examples(name: str, rule: Rule) -> tuple[Example, ...]:
+    """What shows, specifies and tests a rule: its own examples, and those of its rewrites that are of this rule."""
+    listed = (rewrites.named(each) for each in getattr(rule, "REWRITES", ()))
+    return (*rule.EXAMPLES, *(e for each in listed for e in each.EXAMPLES if e.rule in ("", name)))
 
 
 def hazard(name: str, rule: Rule) -> Hazard:
@@ -187,7 +202,7 @@ def hazard(name: str, rule: Rule) -> Hazard:
     return Hazard(name, summary, prose.strip(), tuple(dict.fromkeys((*rule.OPS, *short, *rule.SEEN_AS))))
 
 
-def sections(rule: Rule) -> dict[str, str]:
+def sections(name: str, rule: Rule) -> dict[str, str]:
     """A rule's page: heading to Markdown, in order, beginning with the summary under "".
 
     A marked line of the example points to itself with an arrow.
@@ -204,7 +219,7 @@ def sections(rule: Rule) -> dict[str, str]:
     page["Why it waits"] = "\n\n".join(filter(None, (texts.get(""), texts.get("Why it waits"))))
     if "What to do" in texts:
         page["What to do"] = texts["What to do"]
-    found = [e for e in rule.EXAMPLES if MARK in e.code]
+    found = [e for e in examples(name, rule) if MARK in e.code]
     shown = next((e for e in found if e.fixed), None) or next((e for e in found if e.instead), next(iter(found), None))
     if shown is not None:
         page["Example"] = f"```python\n{pointed(shown.code)}\n```"

@@ -14,8 +14,9 @@ wait, not the host, on NCCL; on Gloo it is the host that waits, so call it where
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Example, Family, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.EXPLICIT
 SEVERITY = Severity.WARNING

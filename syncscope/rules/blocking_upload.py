@@ -13,72 +13,16 @@ the loader is made in the same function, it gets `pin_memory=True`, without whic
 
 from __future__ import annotations
 
-import ast
-
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.COPY
 SEVERITY = Severity.NOTE
 OPS = ("to_device",)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
+REWRITES = ("copy_without_waiting",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-        from torch.utils.data import DataLoader
-
-        def train(model, data, device):
-            loader = DataLoader(data, batch_size=64)
-            for x, y in loader:
-                x = x.to(device)  # !
-                model(x).mean().backward()
-        """,
-        """
-        import torch
-        from torch.utils.data import DataLoader
-
-        def train(model, data, device):
-            loader = DataLoader(data, batch_size=64, pin_memory=True)
-            for x, y in loader:
-                x = x.to(device, non_blocking=True)
-                model(x).mean().backward()
-        """,
-        Safety.UNSAFE,
-    ),
-    Example(
-        """
-        import torch
-        from torch.utils.data import DataLoader
-        from tqdm import tqdm
-
-        def train(model, data):
-            loader = DataLoader(
-                data,
-                batch_size=64,
-            )
-            bar = tqdm(loader)
-            for step, (x, y) in enumerate(bar):
-                model(x.cuda()).mean().backward()  # !
-        """,
-        """
-        import torch
-        from torch.utils.data import DataLoader
-        from tqdm import tqdm
-
-        def train(model, data):
-            loader = DataLoader(
-                data,
-                batch_size=64,
-                pin_memory=True,
-            )
-            bar = tqdm(loader)
-            for step, (x, y) in enumerate(bar):
-                model(x.cuda(non_blocking=True)).mean().backward()
-        """,
-        Safety.UNSAFE,
-    ),
     Example(
         """
         import torch
@@ -96,48 +40,3 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.node)} copies from the host and waits for it: pin the memory and say non_blocking=True"
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    call = site.node
-    if (
-        not isinstance(call, ast.Call)
-        or not isinstance(call.func, ast.Attribute)
-        or call.func.attr not in ("to", "cuda", "copy_")
-    ):
-        return None
-    if any(k.arg in ("non_blocking", "copy", None) for k in call.keywords) or len(call.args) > 1:
-        return None
-    draft = function.draft()
-    draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-    loader = loader_around(call, function)
-    if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
-        draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
-    return draft.fix(
-        "copy while the host goes on",
-        Safety.UNSAFE,
-        "the tensor on the host must not be written before the copy is done; without pinned memory the host copies it itself",
-    )
-
-
-def loader_around(node: ast.AST, function: Function) -> ast.Call | None:
-    """The call that made the loader over which a loop around this node runs, if it stands in this function."""
-    loop = function.loop(node)
-    while loop is not None:
-        made = made_of(loop.iter, function) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
-        if isinstance(made, ast.Call) and (function.dotted(made.func) or "").endswith(".DataLoader"):
-            return made
-        loop = function.loop(loop)
-    return None
-
-
-def made_of(source: ast.expr, function: Function) -> ast.expr:
-    """What a loop runs over, without the names, counters and progress bars around it."""
-    for _ in range(8):
-        source = function.value(source)
-        if not isinstance(source, ast.Call) or not source.args:
-            break
-        if (function.dotted(source.func) or "").rpartition(".")[2] not in ("enumerate", "tqdm", "track"):
-            break
-        source = source.args[0]
-    return source

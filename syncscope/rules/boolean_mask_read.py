@@ -26,37 +26,27 @@ of all rows: if a mask keeps very few and the work is heavy, one wait may be che
 
 from __future__ import annotations
 
-import ast
-
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import (
-    Example,
-    Family,
-    Function,
-    Severity,
-    View,
-    _cross_entropy,
-    _fixed_rows,
-    _hardest,
-    _index_once,
-    _loss_per_element,
-    _masked_reduction,
-    _masked_write,
-)
-from syncscope.rules._class_columns import all_columns
-from syncscope.rules._cross_entropy import cross_entropy
-from syncscope.rules._fixed_rows import selected
-from syncscope.rules._hardest import hardest
-from syncscope.rules._index_once import indexed_once
-from syncscope.rules._loss_per_element import per_element
-from syncscope.rules._masked_reduction import reduced, supposed
-from syncscope.rules._masked_write import chosen, one_column
+from syncscope.model.finding import Safety
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
 OPS = ("mask_read",)
 SEEN_AS = ("aten::index", "aten::nonzero")
+REWRITES = (
+    "ignore_in_cross_entropy",
+    "sum_losses_by_mask",
+    "reduce_with_mask",
+    "choose_with_where",
+    "fill_own_column",
+    "compute_all_columns",
+    "sum_first_of_sorted",
+    "select_known_number",
+    "index_once",
+    "reduce_if_mask_fits",
+)
 EXAMPLES = (
     Example(
         """
@@ -81,13 +71,6 @@ EXAMPLES = (
         Safety.UNSAFE,
         "logits: finite[n, 4]; target: label[n] < 4",
     ),
-    *_cross_entropy.OF_MASKS,
-    *_loss_per_element.EXAMPLES,
-    *_masked_reduction.EXAMPLES,
-    *_index_once.EXAMPLES,
-    *_masked_write.OF_READS,
-    *_hardest.OF_MASKS,
-    *_fixed_rows.OF_MASKS,
 )
 
 
@@ -96,44 +79,5 @@ def message(site: Site, view: View) -> str | None:
     return f"{mask} is a bool tensor on the device: {taken} waits to learn how many rows it keeps"
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.confidence < 2:  # a guess is no ground to change code on
-        return None
-    return (
-        alone(site, function)
-        or selected(site, function)
-        or indexed_once(site, function, with_own_fix(function))
-        or supposed(site, function)
-    )
-
-
-def alone(site: Site, function: Function) -> Fix | None:
-    """The fix that needs no other site."""
-    taken = site.node
-    if not isinstance(taken, ast.Subscript) or not isinstance(taken.ctx, ast.Load):
-        return None
-    return (
-        cross_entropy(site, function)
-        or per_element(site, function)
-        or reduced(site, function, taken.value, taken.slice)
-        or chosen(site, function)
-        or one_column(site, function)
-        or all_columns(site, function)
-        or hardest(site, function)
-    )
-
-
-def with_own_fix(function: Function) -> frozenset[int]:
-    """The selections of a function that become something better than an index."""
-    if function.mended is None:
-        function.mended = frozenset(own_fixes(function))
-    return function.mended
-
-
-def own_fixes(function: Function) -> set[int]:
-    """As `with_own_fix`, worked out."""
-    found = {id(s.node) for s in function.sites if s.op == "mask_read" and alone(s, function) is not None}
-    writes = (s for s in function.sites if s.op == "mask_write")
-    return found | {
-        id(s.node) for s in writes if chosen(s, function) or one_column(s, function) or all_columns(s, function)
-    }
+def certain(site: Site, function: Function) -> bool:
+    return site.confidence >= 2  # a guess is no ground to change code on

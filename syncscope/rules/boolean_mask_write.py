@@ -17,19 +17,22 @@ Where one mask serves several times it is enough to look for its true elements o
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View, _device_number, _masked_write
-from syncscope.rules._class_columns import all_columns
-from syncscope.rules._device_number import filled
-from syncscope.rules._index_once import indexed_once
-from syncscope.rules._masked_write import chosen, one_column
-from syncscope.rules.boolean_mask_read import with_own_fix
+from syncscope.model.finding import Safety
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
 OPS = ("mask_write",)
 SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::nonzero")
+REWRITES = (
+    "choose_with_where",
+    "fill_with_device_number",
+    "fill_own_column",
+    "compute_all_columns",
+    "index_once",
+)
 EXAMPLES = (
     Example(
         """
@@ -57,37 +60,23 @@ EXAMPLES = (
         """
         import torch
 
-        def targets(scores: torch.Tensor, label: torch.LongTensor, overlap: torch.Tensor):
-            goal = torch.zeros_like(scores)
-            found = label >= 0
-            goal[found, label[found]] = overlap[found].clamp(min=0)  # !
-            return goal
-        """,
-        """
-        import torch
-
-        def targets(scores: torch.Tensor, label: torch.LongTensor, overlap: torch.Tensor):
-            goal = torch.zeros_like(scores)
-            found = label >= 0
-            hit = found[:, None] & (label[:, None] == torch.arange(goal.shape[1], device=goal.device))
-            goal = torch.where(hit, overlap[:, None].clamp(min=0), goal)
-            return goal
-        """,
-        Safety.UNSAFE,
-        "scores: finite[n, 4]; label: label[n] < 4; overlap: finite[n]",
-    ),
-    Example(
-        """
-        import torch
-
         def forward(x: torch.Tensor):
             x = x.clone()
             x[x < 0] = 0
             return x
         """
     ),
-    *_masked_write.OF_WRITES,
-    *_device_number.OF_WRITES,
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            rows = x.sum(dim=1) > 0
+            x = x.clone()
+            x[rows] += 1  # !
+            return x
+        """
+    ),
 )
 
 
@@ -98,13 +87,5 @@ def message(site: Site, view: View) -> str | None:
     )
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.confidence < 2:  # a guess is no ground to change code on
-        return None
-    return (
-        chosen(site, function)
-        or filled(site, function)
-        or one_column(site, function)
-        or all_columns(site, function)
-        or indexed_once(site, function, with_own_fix(function))
-    )
+def certain(site: Site, function: Function) -> bool:
+    return site.confidence >= 2  # a guess is no ground to change code on

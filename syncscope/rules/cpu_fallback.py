@@ -13,8 +13,9 @@ or give it host tensors on purpose, once for many: `torch.stack(parts).cpu()` co
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Example, Family, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.FALLBACK
 SEVERITY = Severity.NOTE

@@ -13,9 +13,10 @@ out on the host as well, from the numbers that the loader counted: `(lengths - k
 
 from __future__ import annotations
 
+from syncscope.codemod.patterns.loaders import as_loaded
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Example, Family, Severity, View
-from syncscope.rules._loaded import as_loaded
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE

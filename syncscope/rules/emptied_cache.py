@@ -12,50 +12,16 @@ Unsafe without it, because memory that PyTorch holds is then not free for other 
 
 from __future__ import annotations
 
-import ast
-
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.EXPLICIT
 SEVERITY = Severity.WARNING
 OPS = ("empty_cache",)
 SEEN_AS = ("cudaFree", "hipFree", "clReleaseMemObject")
-EXAMPLES = (
-    Example(
-        """
-        import torch
-
-        def train(model, loader, optimizer):
-            for x in loader:
-                model(x).mean().backward()
-                optimizer.step()
-                torch.cuda.empty_cache()  # !
-        """,
-        """
-        import torch
-
-        def train(model, loader, optimizer):
-            for x in loader:
-                model(x).mean().backward()
-                optimizer.step()
-        """,
-        Safety.UNSAFE,
-    ),
-)
+REWRITES = ("take_out_empty_cache",)
+EXAMPLES = ()
 
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.node)} waits until the device has done everything, and makes the next allocations slow"
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    statement = function.parent(site.node)
-    if not isinstance(statement, ast.Expr):
-        return None
-    if not function.alone(statement):
-        return None
-    draft = function.draft()
-    draft.remove(statement)
-    return draft.fix("take it out", Safety.UNSAFE, "memory that PyTorch holds is not given back to the driver")

@@ -20,16 +20,18 @@ are written. Otherwise there is no fix: keep the tensors, and read them together
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._logging import logged_rarely
-from syncscope.rules._read_where_used import only_where_logged
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
 OPS = ("format",)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense", "aten::_to_copy", "aten::copy_")
+REWRITES = (
+    "read_where_used",
+    "log_rarely",
+)
 EXAMPLES = (
     Example(
         """
@@ -48,50 +50,6 @@ EXAMPLES = (
         """
         import torch
 
-        def train(model, loader):
-            for step, x in enumerate(loader):
-                loss = model(x.cuda()).mean()
-                print("loss", loss)  # !
-        """,
-        """
-        import torch
-
-        def train(model, loader):
-            for step, x in enumerate(loader):
-                loss = model(x.cuda()).mean()
-                if step % 50 == 0:
-                    print("loss", loss)
-        """,
-        Safety.SUGGEST,
-    ),
-    Example(
-        """
-        import torch
-
-        def report(x: torch.Tensor, step: int):
-            loss = x.sigmoid().mean()
-            line = f"{step}: {loss:.3f}"  # !
-            if step % 2 == 0:
-                return line
-            return ""
-        """,
-        """
-        import torch
-
-        def report(x: torch.Tensor, step: int):
-            loss = x.sigmoid().mean()
-            if step % 2 == 0:
-                line = f"{step}: {loss:.3f}"
-                return line
-            return ""
-        """,
-        Safety.SAFE,
-        "x: float[...]; step: count",
-    ),
-    Example(
-        """
-        import torch
-
         def report(x: torch.Tensor):
             print(f"{x.shape[0]} rows of {x.dtype}")
         """
@@ -101,7 +59,3 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.operand)} is written down: the host waits to read it"
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    return only_where_logged(site, function) or logged_rarely(site, function)

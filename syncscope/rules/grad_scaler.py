@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
@@ -26,35 +26,8 @@ SEEN_AS = (
     "aten::_amp_foreach_non_finite_check_and_unscale_",
     "aten::item",
 )
-FUSED = {"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD", "torch.optim.Adagrad"}
+REWRITES = ("fuse_optimizer",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-
-        def train(model, loader):
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-            scaler = torch.amp.GradScaler("cuda")
-            for x, y in loader:
-                loss = torch.nn.functional.mse_loss(model(x), y)
-                scaler.scale(loss).backward()
-                scaler.step(optimizer)  # !
-                scaler.update()
-        """,
-        """
-        import torch
-
-        def train(model, loader):
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-            scaler = torch.amp.GradScaler("cuda")
-            for x, y in loader:
-                loss = torch.nn.functional.mse_loss(model(x), y)
-                scaler.scale(loss).backward()
-                scaler.step(optimizer)
-                scaler.update()
-        """,
-        Safety.SUGGEST,
-    ),
     Example(
         """
         import torch
@@ -78,19 +51,3 @@ def message(site: Site, view: View) -> str | None:
     if isinstance(flag, ast.Constant) and flag.value is True:
         return None
     return f"{view.quote(site.node)} reads whether a gradient overflowed: by design; bfloat16 or a fused optimizer avoids it"
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    call = site.node
-    made = function.maker(call.args[0]) if isinstance(call, ast.Call) and call.args else None
-    if made is None or function.dotted(made.func) not in FUSED:
-        return None
-    if any(k.arg in ("fused", "foreach", "differentiable", None) for k in made.keywords):
-        return None
-    draft = function.draft()
-    draft.replace(made, "{call}", call=draft.call(made, {}, fused="True"))
-    return draft.fix(
-        "let a fused optimizer take the verdict on the device",
-        Safety.SUGGEST,
-        "all parameters must be floats on the device when it is made, and steps differ in their last bits",
-    )

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Example, Family, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE

@@ -19,35 +19,16 @@ either.
 
 from __future__ import annotations
 
-import ast
-
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules.number_at_positions import written_out
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
 OPS = ("where_host",)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "aten::where")
+REWRITES = ("give_number_to_where",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-
-        def forward(x: torch.Tensor, mask: torch.BoolTensor):
-            x = x.cuda()
-            return torch.where(mask, x, torch.tensor(0.5)) + torch.tensor(0.5)  # !
-        """,
-        """
-        import torch
-
-        def forward(x: torch.Tensor, mask: torch.BoolTensor):
-            x = x.cuda()
-            return torch.where(mask, x, 0.5) + torch.tensor(0.5)
-        """,
-        Safety.UNSAFE,
-    ),
     Example(
         """
         import torch
@@ -64,18 +45,5 @@ def message(site: Site, view: View) -> str | None:
     return f"{host} is on the host: {taken} copies it to the device and waits; a Python number is not copied"
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    made = site.operand
-    if site.confidence < 2 or not isinstance(made, ast.Call) or len(made.args) != 1:
-        return None
-    if function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor"):
-        return None
-    if any(k.arg != "dtype" for k in made.keywords) or not written_out(made.args[0], function):
-        return None
-    draft = function.draft()
-    draft.replace(made, "{value}", value=made.args[0])
-    return draft.fix(
-        "give the number",
-        Safety.UNSAFE,
-        "where the other choice has no dimensions, the result has its dtype and not that of the number's tensor",
-    )
+def certain(site: Site, function: Function) -> bool:
+    return site.confidence >= 2  # a guess is no ground to change code on

@@ -28,38 +28,33 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.patterns.reads import known
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import (
-    Example,
-    Family,
-    Function,
-    Severity,
-    View,
-    _collected,
-    _hardest,
-    _logging,
-    _read_where_used,
-    _reads,
-    _reads_in_block,
-    _reads_in_statement,
-    _reads_together,
-    _running_total,
-)
-from syncscope.rules._collected import collected
-from syncscope.rules._hardest import hardest
-from syncscope.rules._logging import logged_rarely, metered
-from syncscope.rules._read_where_used import only_where_logged
-from syncscope.rules._reads import checked_later, clamped, kept, known
-from syncscope.rules._reads_in_block import noted_together
-from syncscope.rules._reads_in_statement import merged_in_statement
-from syncscope.rules._reads_together import merged, stacked, stacked_entries, stacked_values
-from syncscope.rules._running_total import accumulated
+from syncscope.model.finding import Safety
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
 OPS = ("item", "tolist", "float", "int", "bool", "complex", "index")
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
+REWRITES = (
+    "sum_first_of_sorted",
+    "add_up_on_device",
+    "read_where_used",
+    "collect_on_device",
+    "read_list_at_once",
+    "read_dict_at_once",
+    "read_entries_at_once",
+    "merge_reads",
+    "merge_noted_reads",
+    "merge_reads_of_statement",
+    "clamp_on_device",
+    "keep_on_device",
+    "check_number_on_device",
+    "log_rarely",
+    "give_meter_the_tensor",
+)
 EXAMPLES = (
     Example(
         """
@@ -94,15 +89,6 @@ EXAMPLES = (
         Safety.UNSAFE,
         "model: model; loader: loader; optimizer: optimizer; device: cpu",
     ),
-    *_running_total.EXAMPLES,
-    *_logging.OF_READS,
-    *_collected.EXAMPLES,
-    *_reads_together.EXAMPLES,
-    *_reads_in_block.EXAMPLES,
-    *_reads_in_statement.EXAMPLES,
-    *_reads.EXAMPLES,
-    *_hardest.OF_READS,
-    *_read_where_used.OF_READS,
 )
 
 
@@ -119,23 +105,5 @@ def in_loop(site: Site, view: View) -> bool:
     return any(n.lineno < site.place.line <= (n.end_lineno or 0) for n in loops)
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if not known(site, function):  # a guess is no ground to change code on
-        return None
-    return (
-        hardest(site, function)
-        or accumulated(site, function)
-        or only_where_logged(site, function)
-        or collected(site, function)
-        or stacked(site, function)
-        or stacked_values(site, function)
-        or stacked_entries(site, function)
-        or merged(site, function)
-        or noted_together(site, function)
-        or merged_in_statement(site, function)
-        or clamped(site, function)
-        or kept(site, function)
-        or checked_later(site, function)
-        or logged_rarely(site, function)
-        or metered(site, function)
-    )
+def certain(site: Site, function: Function) -> bool:
+    return known(site, function)

@@ -20,37 +20,16 @@ Unsafe, because an index in pinned memory that is written again before the copy 
 
 from __future__ import annotations
 
-import ast
-
-from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules.number_at_positions import named
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
 OPS = ("index_host",)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "aten::index", "aten::index_put_")
+REWRITES = ("copy_index_without_waiting",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-
-        def forward(x: torch.Tensor):
-            x = x.cuda()
-            order = torch.randperm(len(x))
-            return x[order]  # !
-        """,
-        """
-        import torch
-
-        def forward(x: torch.Tensor):
-            x = x.cuda()
-            order = torch.randperm(len(x))
-            return x[order.to(x.device, non_blocking=True)]
-        """,
-        Safety.UNSAFE,
-    ),
     Example(
         """
         import torch
@@ -69,16 +48,5 @@ def message(site: Site, view: View) -> str | None:
     return f"{index} is on the host: {taken} copies it to the device first, and the host waits for the copy"
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    taken, index = site.node, site.operand
-    if site.confidence < 2 or index is None or site.fact_of(index).dtype is not Dtype.INT:
-        return None  # of a mask the true elements would be looked for on the device
-    if not isinstance(taken, ast.Subscript) or not named(taken.value):
-        return None
-    draft = function.draft()
-    draft.replace(index, "{i}.to({x}.device, non_blocking=True)", i=index, x=taken.value)
-    return draft.fix(
-        "copy the index while the host goes on",
-        Safety.UNSAFE,
-        "an index in pinned memory must not be written again before the copy is made",
-    )
+def certain(site: Site, function: Function) -> bool:
+    return site.confidence >= 2  # a guess is no ground to change code on

@@ -18,34 +18,16 @@ where the mask is false. What differs is said with each fix: sums differ in thei
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._masked_reduction import reduced
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
 OPS = ("masked_select", "combinations")
 SEEN_AS = ("aten::masked_select", "aten::combinations")
+REWRITES = ("reduce_with_mask",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-
-        def loss(x: torch.Tensor):
-            good = x > 0
-            return x.masked_select(good).sum()  # !
-        """,
-        """
-        import torch
-
-        def loss(x: torch.Tensor):
-            good = x > 0
-            return torch.where(good, x, 0).sum()
-        """,
-        Safety.UNSAFE,
-        "x: finite[n, m]",
-    ),
     Example(
         """
         import torch
@@ -61,9 +43,5 @@ def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.node)} waits to learn how many elements are selected"
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.confidence < 2:  # a guess is no ground to change code on
-        return None
-    op = function.op(site.node)
-    mask = op.argument(0, "mask") if op is not None and op.name == "masked_select" else None
-    return reduced(site, function, op.base, mask) if op is not None and mask is not None else None
+def certain(site: Site, function: Function) -> bool:
+    return site.confidence >= 2  # a guess is no ground to change code on

@@ -26,38 +26,27 @@ few rows are kept.
 
 from __future__ import annotations
 
-import ast
-
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import (
-    Example,
-    Family,
-    Function,
-    Severity,
-    View,
-    _class_columns,
-    _cross_entropy,
-    _first_true,
-    _fixed_rows,
-    _hardest,
-    _index_write,
-    _rows,
-)
-from syncscope.rules._class_columns import all_columns
-from syncscope.rules._cross_entropy import of_rows
-from syncscope.rules._first_true import first_true
-from syncscope.rules._fixed_rows import first, known_number, padded
-from syncscope.rules._function import Op
-from syncscope.rules._hardest import hardest
-from syncscope.rules._index_write import filled
-from syncscope.rules._lengths import COUNTED, length, number_of_elements
-from syncscope.rules._rows import unrowed
+from syncscope.model.finding import Safety
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
 OPS = ("nonzero", "argwhere", "where")
 SEEN_AS = ("aten::nonzero", "aten::argwhere", "aten::nonzero_numpy")
+REWRITES = (
+    "sum_first_of_sorted",
+    "fill_by_mask",
+    "count_on_device",
+    "first_by_argmax",
+    "take_fixed_number",
+    "pad_statically",
+    "compute_all_columns",
+    "ignore_in_cross_entropy",
+    "say_known_number",
+    "use_mask_not_positions",
+)
 EXAMPLES = (
     Example(
         """
@@ -85,106 +74,29 @@ EXAMPLES = (
         import torch
 
         def forward(scores: torch.Tensor):
-            found = len(torch.nonzero(scores > 0))  # !
-            return scores.sum() / found
-        """,
-        """
-        import torch
-
-        def forward(scores: torch.Tensor):
-            found = (scores > 0).count_nonzero()
-            return scores.sum() / found
-        """,
-        Safety.UNSAFE,
-        "scores: float[n, m]",
-    ),
-    Example(
-        """
-        import torch
-
-        def forward(scores: torch.Tensor):
             return torch.where(scores > 0, scores, 0.0)
         """
     ),
-    *_hardest.OF_ROWS,
-    *_cross_entropy.OF_ROWS,
-    *_rows.EXAMPLES,
     Example(
         """
         import torch
 
-        def right(best: torch.Tensor, label: torch.Tensor):
-            return (best == label).nonzero().numel() / len(label)  # !
-        """,
+        def forward(x: torch.Tensor, label: torch.LongTensor):
+            rows = torch.nonzero(label > 0).squeeze(1)  # !
+            return x[rows].sum(), x[rows].cos()
+        """
+    ),
+    Example(
         """
         import torch
 
-        def right(best: torch.Tensor, label: torch.Tensor):
-            return (best == label).count_nonzero() / len(label)
-        """,
-        Safety.SUGGEST,
-        "best: label[n + 1] < 3; label: label[n + 1] < 3",
+        def forward(x: torch.Tensor, label: torch.LongTensor):
+            rows = torch.nonzero(label > 0).squeeze(1)  # !
+            return x[rows].sum() if len(rows) > 3 else x
+        """
     ),
-    *_index_write.EXAMPLES,
-    *_first_true.EXAMPLES,
-    *_fixed_rows.OF_NONZERO,
-    *_class_columns.OF_ROWS,
 )
 
 
 def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.node)} waits to learn how many elements are nonzero"
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.confidence < 2:  # a guess is no ground to change code on, but what is done with it may be
-        return hardest(site, function) or of_rows(site, function) or all_columns(site, function)
-    op = function.op(site.node)
-    if op is None or not isinstance(site.node, ast.Call):
-        return None
-    return (
-        hardest(site, function)
-        or filled(site, function, site.node, op, as_tuple(site, op))
-        or counted(site, function, site.node, op)
-        or first_true(site, function, site.node, op, as_tuple(site, op))
-        or first(site, function, site.node, op, as_tuple(site, op))
-        or padded(function, site.node, op, as_tuple(site, op))
-        or all_columns(site, function)
-        or of_rows(site, function)
-        or known_number(site, function, site.node, op, as_tuple(site, op))
-        or unrowed(site, function)
-    )
-
-
-def as_tuple(site: Site, op: Op) -> bool:
-    """Whether the result is a tuple of index tensors, one for each dimension."""
-    flag = op.keywords.get("as_tuple")
-    return site.op == "where" or (isinstance(flag, ast.Constant) and flag.value is True)
-
-
-def counted(site: Site, function: Function, call: ast.Call, op: Op) -> Fix | None:
-    """Only the number of rows is used: `len(nonzero(m))`, `nonzero(m).shape[0]`, `nonzero(m).numel()`."""
-    rows: ast.expr = call
-    if as_tuple(site, op):
-        parent = function.parent(call)
-        if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Load):
-            return None
-        rows = parent
-    rows, definition = function.carried(rows)
-    ndim = site.fact_of(op.base).ndim
-    factor = 1 if as_tuple(site, op) else ndim
-    count = length(function, rows) or number_of_elements(function, rows)
-    if count is None or ndim == 0 or (as_tuple(site, op) and ndim is None):
-        return None
-    draft = function.draft()
-    if definition is not None:
-        draft.remove(definition)
-    elements = number_of_elements(function, rows) is count
-    if elements and factor not in (1, None):
-        draft.replace(count, f"{{m}}.count_nonzero() * {factor}", m=op.base)
-    else:
-        draft.replace(count, "{m}.count_nonzero()", m=op.base)
-    if elements and factor is None:
-        one = f"{function.view.text(op.base)} must have one dimension"
-        return draft.fix("count on the device", Safety.SUGGEST, f"{one}; {COUNTED}")
-    return draft.fix("count on the device", Safety.UNSAFE, COUNTED)

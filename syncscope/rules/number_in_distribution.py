@@ -20,55 +20,16 @@ Safe for a number that is written out: the same value, dtype and shape.
 
 from __future__ import annotations
 
-import ast
-
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
 OPS = ("distribution_number",)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
+REWRITES = ("make_parameter_on_device",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-        from torch.distributions import Normal
-
-        def loss(mean: torch.Tensor, x: torch.Tensor):
-            return -Normal(mean, 1.0, validate_args=False).log_prob(x).mean()  # !
-        """,
-        """
-        import torch
-        from torch.distributions import Normal
-
-        def loss(mean: torch.Tensor, x: torch.Tensor):
-            return -Normal(mean, mean.new_full((), 1.0), validate_args=False).log_prob(x).mean()
-        """,
-        Safety.SAFE,
-        "mean: float[n]; x: finite[n]",
-    ),
-    Example(
-        """
-        import torch
-        from torch import distributions
-
-        def loss(spread: torch.Tensor, x: torch.Tensor):
-            spread = spread.exp()
-            return -distributions.Laplace(loc=0, scale=spread).log_prob(x).mean()  # !
-        """,
-        """
-        import torch
-        from torch import distributions
-
-        def loss(spread: torch.Tensor, x: torch.Tensor):
-            spread = spread.exp()
-            return -distributions.Laplace(loc=spread.new_full((), 0), scale=spread).log_prob(x).mean()
-        """,
-        Safety.SAFE,
-        "spread: float[n]; x: finite[n]",
-    ),
     Example(
         """
         import torch
@@ -87,19 +48,3 @@ def message(site: Site, view: View) -> str | None:
     if site.operand is None:
         return f"{view.quote(site.node)} copies a number of its own to the device, and waits for the copy"
     return f"{view.quote(site.operand)} is copied to the device for {view.quote(site.node)}, and the host waits for the copy"
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    call, number = site.node, site.operand
-    if site.fact.confidence < 2 or number is None or not isinstance(call, ast.Call):
-        return None
-    given = [*call.args, *(k.value for k in call.keywords if k.arg != "validate_args")]
-    beside = [value for value in given if site.fact_of(value).is_tensor]
-    written = function.constant(number)
-    if len(beside) != 1 or len(given) != 2 or not isinstance(beside[0], ast.Name):
-        return None
-    if written is None or abs(written) >= 128:  # what overflows a dtype is reported in other words
-        return None
-    draft = function.draft()
-    draft.replace(number, "{t}.new_full((), {value})", t=beside[0], value=number)
-    return draft.fix("make the number on the device", Safety.SAFE)

@@ -19,12 +19,10 @@ Unsafe, because lengths that the loader gives are then taken as they are: they m
 
 from __future__ import annotations
 
-import ast
-
+from syncscope.codemod.patterns.loaders import as_loaded
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._loaded import as_loaded
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
@@ -34,31 +32,8 @@ SEEN_AS = (
     "aten::_to_copy",
     "aten::copy_",
 )
+REWRITES = ("leave_lengths_on_host",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-        from torch.nn.utils.rnn import pack_padded_sequence
-
-        def train(model, loader, device):
-            for x, lengths in loader:
-                x = x.to(device)
-                lengths = lengths.cuda()
-                packed = pack_padded_sequence(x, lengths, batch_first=True)  # !
-                model(packed).sum().backward()
-        """,
-        """
-        import torch
-        from torch.nn.utils.rnn import pack_padded_sequence
-
-        def train(model, loader, device):
-            for x, lengths in loader:
-                x = x.to(device)
-                packed = pack_padded_sequence(x, lengths, batch_first=True)
-                model(packed).sum().backward()
-        """,
-        Safety.UNSAFE,
-    ),
     Example(
         """
         import torch
@@ -86,21 +61,3 @@ def message(site: Site, view: View) -> str | None:
         f"pack_padded_sequence takes {view.quote(site.operand)} on the host only, and .cpu() waits: "
         "keep the loader's lengths there"
     )
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if not isinstance(site.operand, ast.Name):
-        return None
-    moved = function.definition(site.operand)
-    move = function.op(moved.value) if moved is not None else None
-    if moved is None or move is None or move.name not in ("to", "cuda") or not isinstance(move.base, ast.Name):
-        return None
-    if function.seen_by(moved) != [site.operand] or not function.alone(moved):
-        return None
-    if move.base.id != site.operand.id and function.disturbed(move.base.id, moved, site.operand):
-        return None
-    draft = function.draft()
-    draft.remove(moved)
-    if move.base.id != site.operand.id:
-        draft.replace(site.operand, move.base.id)
-    return draft.fix("leave the lengths on the host", Safety.UNSAFE, f"{move.base.id} must be on the host")

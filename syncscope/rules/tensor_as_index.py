@@ -20,34 +20,17 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
-from syncscope.rules._proofs import is_mask
+from syncscope.codemod.proofs import is_mask
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
 OPS = ("scalar_index",)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
+REWRITES = ("gather_row",)
 EXAMPLES = (
-    Example(
-        """
-        import torch
-
-        def forward(x: torch.Tensor, scores: torch.Tensor):
-            best = scores.argmax()
-            return x[best]  # !
-        """,
-        """
-        import torch
-
-        def forward(x: torch.Tensor, scores: torch.Tensor):
-            best = scores.argmax()
-            return x[best.unsqueeze(0)].squeeze(0)
-        """,
-        Safety.UNSAFE,
-        "x: float[n, m]; scores: finite[n]",
-    ),
     Example(
         """
         import torch
@@ -71,28 +54,5 @@ def rows_of(site: Site, index: ast.expr) -> bool:
     return any(isinstance(part, ast.Slice) or is_mask(site.fact_of(part)) for part in parts)
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.confidence < 2:  # a guess is no ground to change code on
-        return None
-    taken = site.node
-    if (
-        not isinstance(taken, ast.Subscript)
-        or not isinstance(taken.ctx, ast.Load)
-        or isinstance(taken.slice, ast.Tuple)
-    ):
-        return None
-    index = site.fact_of(taken.slice)
-    if (
-        not index.is_tensor
-        or index.ndim != 0
-        or index.dtype is not Dtype.INT
-        or not site.fact_of(taken.value).is_tensor
-    ):
-        return None
-    draft = function.draft()
-    draft.replace(taken, "{x}[{i}.unsqueeze(0)].squeeze(0)", x=taken.value, i=taken.slice)
-    return draft.fix(
-        "gather the row on the device",
-        Safety.UNSAFE,
-        "it is a copy, no view, and an index out of range is found later, by the device",
-    )
+def certain(site: Site, function: Function) -> bool:
+    return site.confidence >= 2  # a guess is no ground to change code on

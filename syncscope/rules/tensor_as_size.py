@@ -14,8 +14,9 @@ What to do
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Example, Family, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING

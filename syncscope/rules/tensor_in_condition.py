@@ -24,22 +24,23 @@ one, and of a maximum the device chooses: unsafe, because the result is then alw
 
 from __future__ import annotations
 
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View, _guards
-from syncscope.rules._conditions import (
-    checked_later,
-    chosen,
-    chosen_at_return,
-    chosen_in_expression,
-    unguarded,
-    unless_empty,
-)
+from syncscope.model.finding import Safety
+from syncscope.rules import Family, Function, Severity, View
 
 FAMILY = Family.READ
 SEVERITY = Severity.WARNING
 OPS = ("condition",)
 SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
+REWRITES = (
+    "reduce_without_asking",
+    "choose_assignment",
+    "choose_return",
+    "choose_expression",
+    "write_without_asking",
+    "check_on_device",
+)
 EXAMPLES = (
     Example(
         """
@@ -66,133 +67,6 @@ EXAMPLES = (
         """
         import torch
 
-        def loss(x: torch.FloatTensor, y: torch.FloatTensor):
-            if (y > 0).sum() < 2:  # !
-                return x.sum() * 0.0
-            keep = y - x  # the common case
-            return keep.mean()
-        """,
-        """
-        import torch
-
-        def loss(x: torch.FloatTensor, y: torch.FloatTensor):
-            early = (y > 0).sum() < 2
-            keep = y - x  # the common case
-            return torch.where(early, x.sum() * 0.0, keep.mean())
-        """,
-        Safety.UNSAFE,
-        "x: finite[n + 1]; y: finite[n + 1]",
-    ),
-    Example(
-        """
-        import torch
-
-        def add_up(total: torch.Tensor, x: torch.Tensor):
-            step = x.sum()
-            if torch.isnan(step) or torch.isinf(step):  # !
-                total = total - total / 10
-            else:
-                total = total + step
-            return total
-        """,
-        """
-        import torch
-
-        def add_up(total: torch.Tensor, x: torch.Tensor):
-            step = x.sum()
-            total = torch.where(torch.isnan(step) | torch.isinf(step), total - total / 10, total + step)
-            return total
-        """,
-        Safety.SUGGEST,
-        "total: finite[]; x: finite[n + 1]",
-    ),
-    Example(
-        """
-        import torch
-
-        def add_up(x: torch.Tensor):
-            total, step = x.mean(), x.square().mean()
-            if torch.isnan(step) or torch.isinf(step):  # !
-                total += total / 10
-            else:
-                total += step
-            return total
-        """,
-        """
-        import torch
-
-        def add_up(x: torch.Tensor):
-            total, step = x.mean(), x.square().mean()
-            total += torch.where(torch.isnan(step) | torch.isinf(step), total / 10, step)
-            return total
-        """,
-        Safety.UNSAFE,
-        "x: finite[n + 1]",
-    ),
-    Example(
-        """
-        import torch
-
-        def forward(x: torch.Tensor):
-            x = x.clone()
-            low = x < 0
-            if low.any():  # !
-                x[low] = 0  # no debts
-            return x
-        """,
-        """
-        import torch
-
-        def forward(x: torch.Tensor):
-            x = x.clone()
-            low = x < 0
-            x[low] = 0  # no debts
-            return x
-        """,
-        Safety.UNSAFE,
-        "x: finite[n, m]",
-    ),
-    Example(
-        """
-        import torch
-
-        def forward(x: torch.Tensor):
-            scale = x.norm()
-            return x / scale if scale > 1 else x  # !
-        """,
-        """
-        import torch
-
-        def forward(x: torch.Tensor):
-            scale = x.norm()
-            return torch.where(scale > 1, x / scale, x)
-        """,
-        Safety.UNSAFE,
-        "x: normal[n + 1]",
-    ),
-    Example(
-        """
-        import torch
-
-        def forward(x: torch.FloatTensor):
-            if torch.isnan(x).any():  # !
-                raise ValueError("x has a hole")
-            return x * 2
-        """,
-        """
-        import torch
-
-        def forward(x: torch.FloatTensor):
-            torch._assert_async(~torch.isnan(x).any(), "x has a hole")
-            return x * 2
-        """,
-        Safety.SUGGEST,
-        "x: finite[n]",
-    ),
-    Example(
-        """
-        import torch
-
         def forward(x: torch.Tensor):
             if x is not None and x.shape[0] > 1:
                 return x
@@ -210,7 +84,15 @@ EXAMPLES = (
             return total
         """
     ),
-    *_guards.EXAMPLES,
+    Example(
+        """
+        import torch
+
+        def worst(x: torch.LongTensor):
+            good = x < 1
+            return x[good].max() if good.any() else x.new_zeros(())  # !
+        """
+    ),
 )
 
 
@@ -218,14 +100,5 @@ def message(site: Site, view: View) -> str | None:
     return f"{view.quote(site.operand or site.node)} is computed on the device: Python waits for it to know which way to go"
 
 
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if site.confidence < 2:  # a guess is no ground to change code on
-        return None
-    return (
-        unless_empty(site, function)
-        or chosen(site, function)
-        or chosen_at_return(site, function)
-        or chosen_in_expression(site, function)
-        or unguarded(site, function)
-        or checked_later(site, function)
-    )
+def certain(site: Site, function: Function) -> bool:
+    return site.confidence >= 2  # a guess is no ground to change code on

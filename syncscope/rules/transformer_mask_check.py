@@ -16,8 +16,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
-from syncscope.rules import Example, Family, Function, Severity, View
+from syncscope.rules import Family, Severity, View
 
 FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
@@ -26,37 +25,8 @@ SEEN_AS = (
     "aten::_nested_tensor_from_mask_left_aligned",
     "aten::item",
 )
-EXAMPLES = (
-    Example(
-        """
-        import torch
-        from torch import nn
-
-        class Reader(nn.Module):
-            def __init__(self):
-                super().__init__()
-                layer = nn.TransformerEncoderLayer(64, 4, batch_first=True)
-                self.encoder = nn.TransformerEncoder(layer, 2)
-
-            def forward(self, x, padding):
-                return self.encoder(x, src_key_padding_mask=padding)  # !
-        """,
-        """
-        import torch
-        from torch import nn
-
-        class Reader(nn.Module):
-            def __init__(self):
-                super().__init__()
-                layer = nn.TransformerEncoderLayer(64, 4, batch_first=True)
-                self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-
-            def forward(self, x, padding):
-                return self.encoder(x, src_key_padding_mask=padding)
-        """,
-        Safety.UNSAFE,
-    ),
-)
+REWRITES = ("drop_mask_check",)
+EXAMPLES = ()
 
 
 def message(site: Site, view: View) -> str | None:
@@ -65,19 +35,3 @@ def message(site: Site, view: View) -> str | None:
     if isinstance(flag, ast.Constant) and flag.value is False:
         return None
     return f"{view.quote(site.node)} looks into its padding mask; enable_nested_tensor=False avoids it"
-
-
-def rewrite(site: Site, function: Function) -> Fix | None:
-    if not isinstance(site.node, ast.Call) or (made := function.maker(site.node.func)) is None:
-        return None
-    if not (function.dotted(made.func) or "").endswith(".TransformerEncoder") or len(made.args) > 3:
-        return None
-    if any(k.arg in ("enable_nested_tensor", None) for k in made.keywords):
-        return None
-    draft = function.draft()
-    draft.replace(made, "{call}", call=draft.call(made, {}, enable_nested_tensor="False"))
-    return draft.fix(
-        "do not look for a fast path",
-        Safety.UNSAFE,
-        "in evaluation, results at padded places are computed and not zero, and padding costs as much as the rest",
-    )

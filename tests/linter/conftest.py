@@ -38,7 +38,7 @@ class Door:
     folder: Path
 
     def __call__(self, *args: str, stdin: str | bytes | None = None) -> Ran:
-        for forget in (config.read, engine.project, engine.ruleset, engine.owners):
+        for forget in (config.read, engine.project, engine.ruleset, engine.claimants):
             forget.cache_clear()
         result = CliRunner().invoke(commands, list(args), input=stdin, standalone_mode=False)
         match result.exception:  # as main() does

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rules.equivalence import arguments, last_function
 
-from syncscope.rules import builtin
+from syncscope.rules import builtin, examples
 
 FILE = "<example>"
 DRAWS = 12
@@ -77,7 +77,7 @@ def main() -> None:
     torch.set_warn_always(True)
     warnings.showwarning = show
     found = []
-    for number, example in enumerate(builtin()[sys.argv[1]].EXAMPLES):
+    for number, example in enumerate(examples(sys.argv[1], builtin()[sys.argv[1]])):
         for code in (example.code, example.fixed):
             if code and example.inputs and "_assert_async" not in code:  # an assertion that fails ends CUDA's context
                 code = inspect.cleandoc(code)

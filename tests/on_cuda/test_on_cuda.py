@@ -9,7 +9,7 @@ from rules.driver import findings
 
 from syncscope import kineto
 from syncscope.model.trace import DEVICE, Kind
-from syncscope.rules import builtin
+from syncscope.rules import builtin, examples
 
 HERE = Path(__file__).parent
 UNTOLD = {"coalesce"}  # waits inside of a library that torch calls (thrust), of which torch does not warn
@@ -38,7 +38,7 @@ def test_the_sample_says_where_it_waits(on_cuda: Program, tmp_path: Path) -> Non
     assert "samples/segmentation.py:42" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(n for n, rule in builtin().items() if any(e.inputs for e in rule.EXAMPLES)))
+@pytest.mark.parametrize("name", sorted(n for n, rule in builtin().items() if any(e.inputs for e in examples(n, rule))))
 def test_the_examples_of_a_rule_wait_where_they_are_marked(name: str, on_cuda: Program) -> None:
     """Every mark waits; every other line that waits is a finding of some rule."""
     done = on_cuda(HERE / "examples.py", name)

@@ -2,8 +2,8 @@
 
 import ast
 
+from syncscope.codemod.draft import HEADED, parse
 from syncscope.rules import Function, View
-from syncscope.rules._draft import HEADED, parse
 
 HEADS = '''
 class Model:
@@ -34,7 +34,7 @@ class Model:
 def test_a_head_reads_as_in_its_function():
     view = View(HEADS.encode())
     (scope,) = (n for n in ast.walk(view.tree) if isinstance(n, ast.FunctionDef))
-    function = Function(view, scope)
+    function = Function(view, scope, ())
     whole = parse(function, None)
     heads = function.every(*HEADED)
     assert len(heads) == 7

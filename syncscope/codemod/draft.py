@@ -1,0 +1,329 @@
+"""Edits of one function, built with libcst: imported only when a fix is built."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import itertools
+import re
+import tokenize
+from functools import lru_cache
+from typing import cast
+
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
+
+from syncscope.codemod.function import Function
+from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
+from syncscope.codemod.text import CannotRewrite
+from syncscope.model.finding import Edit, Fix, Safety
+from syncscope.model.source import Span
+
+HOLE = re.compile(r"\{(\w+)\}")
+MODULES = {"torch": "torch", "F": "torch.nn.functional", "nn": "torch.nn", "math": "math"}  # as templates call them
+IMPORTS = {
+    "torch": "import torch",
+    "F": "import torch.nn.functional as F",
+    "nn": "from torch import nn",
+    "math": "import math",
+}
+HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
+Part = ast.expr | cst.BaseExpression | str
+Nodes = dict[tuple[int, int], cst.BaseExpression]
+PREAMBLE = re.compile(
+    rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
+)  # the linter writes c0ding for what it has decoded
+
+
+def parse(function: Function, statement: ast.stmt | None) -> Nodes:
+    """The expressions of a statement by their spans, of a compound one those of its head; of all the function where it is none.
+
+    What is indented is put under `if True:` as it stands, not dedented, so that its strings keep their text.
+
+    Raises:
+        CannotRewrite: libcst cannot read it.
+    """
+    file, scope = function.file, function.scope
+    code, shift = file.code.decode(), 0
+    if statement is not None:
+        span, indent = file.span(statement), function.indent(statement)
+        head = f"if True:\n{indent}" if indent else ""
+        start, end = span.start, span.end
+        if isinstance(statement, HEADED):
+            end = file.span(statement.body[0]).start
+            start += 2 if file.code.startswith(b"elif", start) else 0
+        code, shift = head + file.code[start:end].decode(), start - len(head)
+        code += "pass" if isinstance(statement, HEADED) else ""
+    elif isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        start, head = file.starts[scope.lineno - 1], "if True:\n" if scope.col_offset else ""
+        code = head + file.code[start : file.span(scope).end].decode()
+        shift = start - len(head)
+    try:
+        wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
+    except (cst.ParserSyntaxError, cst.CSTValidationError) as error:  # newer than libcst's grammar, or `for* x in y`
+        raise CannotRewrite(f"libcst cannot read the code around: {error}") from error
+    return {
+        (span.start + shift, span.start + span.length + shift): node
+        for node, span in wrapper.resolve(ByteSpanPositionProvider).items()
+        if isinstance(node, cst.BaseExpression)
+    }
+
+
+@lru_cache(maxsize=512)
+def written(template: str) -> cst.BaseExpression | cst.Module:
+    """A template as a tree: an expression, or statements."""
+    try:
+        return cst.parse_expression(template)
+    except cst.ParserSyntaxError:
+        return cst.parse_module(template)
+
+
+class Draft:
+    """Edits that will make one fix.
+
+    Code is written as templates: `draft.replace(node, "torch.where({mask}, {value}, {base})", mask=..., ...)`. A hole takes
+    an expression of the function, moved there with its comments and line breaks, or a string that is Python. Parentheses
+    are put where they are needed. The names torch, F, nn and math are turned into what the file calls these modules;
+    an import is added where it has none.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.file = function.file
+        self.edits: list[Edit] = []
+        self.needed: dict[str, None] = {}  # imports to add, as templates call them
+
+    def node(self, expr: ast.expr) -> cst.BaseExpression:
+        """The libcst node of an expression of the function, to be put anywhere."""
+        return self._movable(self._node(expr), expr)
+
+    def _movable(self, node: cst.BaseExpression, origin: ast.expr) -> cst.BaseExpression:
+        """The node with the indentation of its lines written out: elsewhere libcst would not know it."""
+        statement = self.function.statement(origin)
+        if origin.lineno == origin.end_lineno or statement is None:
+            return node
+        return cast(cst.BaseExpression, node.visit(WriteOut(self.function.indent(statement))))
+
+    def indented(self, expr: ast.expr, indent: str) -> cst.BaseExpression:
+        """The libcst node of an expression that moves to a block of another indentation."""
+        return cast(cst.BaseExpression, self._node(expr).visit(WriteOut(indent)))
+
+    def _node(self, expr: ast.expr) -> cst.BaseExpression:
+        span, statement = self.file.span(expr), self.function.statement(expr)
+        if statement is not None and not self._stands_alone(statement):
+            statement = None
+        parsed = self.function.once("parsed", statement or self.function.scope, lambda: parse(self.function, statement))
+        if (found := parsed.get((span.start, span.end))) is not None:
+            return found
+        try:
+            return cst.parse_expression(f"({self.file.text(expr)})")
+        except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+            raise CannotRewrite(f"libcst cannot read {self.file.quote(expr)}") from error
+
+    def _stands_alone(self, statement: ast.stmt) -> bool:
+        """Whether it, or its head, can be read without the code around: nothing before it on its line, nothing needed after."""
+        if isinstance(statement, HEADED):
+            readable = not getattr(statement.body[0], "decorator_list", None)  # which stands before it
+        else:
+            readable = not hasattr(statement, "body") and not hasattr(statement, "cases")
+        return readable and not self.function.indent(statement).strip()
+
+    def code(self, template: str, **parts: Part) -> str:
+        """Python made of a template: an expression, or statements."""
+        filled = HOLE.sub(lambda m: f"_hole_{m[1]}_", template)
+        nodes = {f"_hole_{name}_": self._part(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
+        fill = Fill(nodes, MODULES, self.called)
+        changed = written(filled).visit(fill)
+        assert isinstance(changed, cst.CSTNode)
+        if id(changed) in fill.wrapped:
+            changed = fill.bare(fill.wrapped[id(changed)][0])
+        return changed.code if isinstance(changed, cst.Module) else PLAIN.code_for_node(changed)
+
+    def part(self, template: str, **parts: Part) -> cst.BaseExpression:
+        """An expression made of a template, to be put into a hole."""
+        return cst.parse_expression(self.code(template, **parts))
+
+    def _part(self, part: Part) -> cst.BaseExpression:
+        if isinstance(part, ast.expr):
+            return self.node(part)
+        return cst.parse_expression(part) if isinstance(part, str) else part
+
+    def swapped(self, expr: ast.expr, instead: dict[ast.expr, Part]) -> cst.BaseExpression:
+        """An expression of the function with some of its own parts replaced."""
+        swap = Swap({self._node(old): self._in_brackets(old, self._part(new)) for old, new in instead.items()})
+        return self._movable(cast(cst.BaseExpression, self._node(expr).visit(swap)), expr)
+
+    def _in_brackets(self, old: ast.expr, new: cst.BaseExpression) -> cst.BaseExpression:
+        """What takes the place of an expression, in parentheses unless it is an argument or needs none."""
+        parent = self.function.parent(old)
+        argument = isinstance(parent, ast.Call) and parent.func is not old
+        if argument or isinstance(new, ATOMS) or new.lpar:
+            return new
+        return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+    def call(self, call: ast.Call, instead: dict[ast.expr, Part], **keywords: Part) -> cst.BaseExpression:
+        """A call of the function with some of its parts replaced and keyword arguments added."""
+        node = self.swapped(call, instead)
+        assert isinstance(node, cst.Call)
+        tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        given = {a.keyword.value for a in node.args if a.keyword is not None}
+        kept = [
+            a.with_changes(value=self._part(keywords[a.keyword.value]))
+            if a.keyword and a.keyword.value in keywords
+            else a
+            for a in node.args
+        ]
+        more = [cst.Arg(self._part(v), keyword=cst.Name(k), equal=tight) for k, v in keywords.items() if k not in given]
+        if kept and more:
+            kept[-1], more[0] = spaced(kept, more[0], node.whitespace_before_args)
+        return node.with_changes(args=[*kept, *more])
+
+    def drop_unused(self, gone: list[ast.AST], new: str) -> None:
+        """Take out assignments of pure values to names that were read in `gone` only and are not in the new code."""
+        function, gone = self.function, list(gone)
+        kept = {n.id for n in ast.walk(ast.parse(new)) if isinstance(n, ast.Name)}
+        for name in sorted({n.id for g in gone for n in ast.walk(g) if isinstance(n, ast.Name)} - kept):
+            self._drop(name, gone, kept, function)
+
+    def _drop(self, name: str, gone: list[ast.AST], kept: set[str], function: Function) -> None:
+        binds = function.binds(name)
+        inside = {id(n) for g in gone for n in ast.walk(g)}
+        if name in kept or len(binds) != 1 or any(id(n) not in inside for n in function.reads(name)):
+            return
+        statement = function.parent(binds[0])
+        if (
+            isinstance(function.scope, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and isinstance(statement, ast.Assign)
+            and statement.targets == [binds[0]]
+            and statement not in gone
+            and function.pure(statement.value)
+            and self.function.alone(statement)
+        ):
+            self.remove(statement)
+            gone.append(statement)
+            for inner in sorted({n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}):
+                self._drop(inner, gone, kept, function)
+
+    def replace(self, node: ast.expr | ast.stmt, template: str, **parts: Part) -> None:
+        """Put other code in the place of an expression or a statement."""
+        text = self.code(template, **parts)
+        if isinstance(node, ast.expr):
+            text = self._in_place_of(node, text)
+        else:
+            kept = [c for c in self.comments(node) if c not in text]
+            text = f"\n{self.function.indent(node)}".join([*kept, text.rstrip("\n")])
+        self.edits.append(Edit(self.file.span(node), text))
+
+    def _in_place_of(self, node: ast.expr, text: str) -> str:
+        """The new code, in parentheses where what is around the old node demands them."""
+        new, old, parent = cst.parse_expression(f"({text})"), self.node(node), self.function.parent(node)
+        if isinstance(new, (*ATOMS, cst.Tuple)) or old.lpar:
+            return text
+        tight = isinstance(parent, (ast.Attribute, ast.Subscript, ast.Await, ast.UnaryOp, ast.BinOp, ast.Starred)) or (
+            isinstance(parent, ast.Call) and parent.func is node
+        )
+        if isinstance(parent, ast.Subscript) and parent.slice is node:
+            tight = False
+        loose = isinstance(new, (cst.BinaryOperation, cst.UnaryOperation)) and not isinstance(new, cst.Not)
+        if isinstance(parent, (ast.Compare, ast.BoolOp)) and not loose:
+            tight = True
+        bracketed = isinstance(parent, ast.Call) and parent.func is not node
+        if "\n" in text and not bracketed:
+            tight = True
+        return f"({text})" if tight else text
+
+    def insert_before(self, statement: ast.stmt, template: str, **parts: Part) -> None:
+        """Put a statement before another."""
+        start = self.file.starts[statement.lineno - 1]
+        if self.file.code[:start].rstrip(b"\r\n").endswith(b"\\"):
+            raise CannotRewrite("the line before goes on here: nothing can be put between")
+        code = self.code(template, **parts).rstrip("\n")
+        self.edits.append(Edit(Span(start, start), f"{self.function.indent(statement)}{code}\n"))
+
+    def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
+        """Put a statement after another."""
+        end = self._line_end(statement)
+        newline = "" if self.file.code[:end].endswith(b"\n") else "\n"
+        code = self.code(template, **parts).rstrip("\n")
+        self.edits.append(Edit(Span(end, end), f"{newline}{self.function.indent(statement)}{code}\n"))
+
+    def remove(self, statement: ast.stmt) -> None:
+        """Take a statement out, with its lines; comments in them stay, on lines of their own."""
+        if len(self.function.block(statement)) == 1:
+            self.edits.append(Edit(self.file.span(statement), "pass"))
+        else:
+            start, end = self.file.starts[statement.lineno - 1], self._line_end(statement)
+            indent = self.function.indent(statement)
+            kept = "".join(f"{indent}{c}\n" for c in self.comments(statement, end))
+            self.edits.append(Edit(Span(start, end), kept))
+
+    def comments(self, statement: ast.stmt, end: int = -1) -> list[str]:
+        """The comments in a statement, and on to `end`."""
+        span = self.file.span(statement)
+        lines = io.BytesIO(self.file.code[span.start : max(end, span.end)]).readline
+        found = []
+        with contextlib.suppress(
+            tokenize.TokenError, IndentationError
+        ):  # a piece of a file may end in the middle of a block
+            for token in tokenize.tokenize(lines):
+                if token.type == tokenize.COMMENT:
+                    found.append(token.string)  # noqa: PERF401  (what was found before an error counts)
+        return found
+
+    def head_to_assignment(self, statement: ast.If, name: str, template: str, **parts: Part) -> bool:
+        """Turn `if test: one statement` into `name = test`; False where it is not laid out on lines of its own."""
+        body = statement.body[0]
+        if body.lineno <= (statement.test.end_lineno or 0) or not self.function.alone(body):
+            return False
+        span, line = self.file.span(statement), self.file.starts[body.lineno - 1]
+        tested = self.file.span(statement.test).end
+        colon = self.file.code.index(b":", tested, line)
+        self.edits.append(Edit(Span(span.start, colon + 1), f"{name} = {self.code(template, **parts)}"))
+        self.edits.append(Edit(Span(line, self._line_end(body)), ""))
+        return True
+
+    def _line_end(self, statement: ast.stmt) -> int:
+        end = self.file.span(statement).end
+        newline = self.file.code.find(b"\n", end)
+        return len(self.file.code) if newline < 0 else newline + 1
+
+    def fix(self, title: str, safety: Safety, changes: str = "") -> Fix:
+        """What was drafted, as one fix."""
+        edits = [*self.edits, *(self._import(name) for name in self.needed)]
+        return Fix(title, tuple(sorted(edits, key=lambda e: e.span)), safety, changes)
+
+    def _import(self, name: str) -> Edit:
+        """An import after those at the head of the file, else after its docstring."""
+        body = self.file.tree.body
+        head = list(
+            itertools.takewhile(
+                lambda s: not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)), body
+            )
+        )
+        last = next((s for s in reversed(head) if isinstance(s, (ast.Import, ast.ImportFrom))), None)
+        docstring = body[0] if body and ast.get_docstring(self.file.tree, clean=False) is not None else None
+        after = last or docstring
+        at = self._line_end(after) if after is not None else self._preamble()
+        newline = "\n" if at and not self.file.code[:at].endswith(b"\n") else ""
+        return Edit(Span(at, at), f"{newline}{IMPORTS[name]}\n")
+
+    def _preamble(self) -> int:
+        """The end of `#!` and the encoding, which must stay on the first two lines."""
+        found = PREAMBLE.match(self.file.code)
+        return found.end() if found else 0
+
+    def called(self, name: str) -> str:
+        """What the file calls a module that templates call `name`.
+
+        Raises:
+            CannotRewrite: the function uses that name for something else.
+        """
+        words = self.file.at_hand
+        found = next((word for word, meaning in words.items() if meaning == MODULES[name]), None)
+        if found is None:
+            self.needed[name] = None
+            found = name
+        if self.function.binds(found) or found in self.function.parameters:
+            raise CannotRewrite(f"{found} is something else here")
+        return found

@@ -1,0 +1,125 @@
+"""A function's nodes by place: who encloses whom, which statements stand side by side, which loop repeats what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from syncscope.codemod.text import Text
+from syncscope.tensors.syntax import parents
+
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+CONDITIONAL = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
+
+
+class Enclosure:
+    """The nodes of a function, or of a module where code stands in none; they are those of the file's `ast`."""
+
+    def __init__(self, file: Text, scope: ast.AST) -> None:
+        self.file = file
+        self.scope = scope
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return parents(self.scope)
+
+    @cached_property
+    def depth(self) -> int:
+        """How many levels of nodes there are."""
+        level = {self.scope: 1}
+        for child, parent in self._parents.items():
+            level[child] = level[parent] + 1
+        return max(level.values())
+
+    @cached_property
+    def _by_kind(self) -> dict[type, list[Any]]:
+        found: dict[type, list[Any]] = {}
+        for node in (self.scope, *self._parents):
+            found.setdefault(node.__class__, []).append(node)
+        return found
+
+    def every(self, *kinds: type[ast.AST]) -> list[Any]:
+        """Its nodes of these kinds, itself among them, kind by kind in the order of `ast.walk`."""
+        return [node for kind in kinds for node in self._by_kind.get(kind, ())]
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node directly around this one; None for the function itself and for nodes that are not in it."""
+        return self._parents.get(node)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around this one, from the inside out, the function itself last."""
+        at = self.parent(node)
+        while at is not None:
+            yield at
+            at = self.parent(at)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The innermost statement that holds this node."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next((n for n in self.around(node) if isinstance(n, ast.stmt)), None)
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements among which this one stands."""
+        parent = self.parent(statement)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, None)
+            if isinstance(block, list) and statement in block:
+                return block
+        return []
+
+    def indent(self, statement: ast.stmt) -> str:
+        """The white space before a statement that begins its line."""
+        start = self.file.starts[statement.lineno - 1]
+        return self.file.code[start : start + statement.col_offset].decode()
+
+    def alone(self, statement: ast.stmt) -> bool:
+        """Whether nothing else stands on the lines of a statement but a comment."""
+        span = self.file.span(statement)
+        rest = self.file.code[span.end :].split(b"\n", 1)[0].strip()
+        return not self.indent(statement).strip() and (not rest or rest.startswith(b"#"))
+
+    def loop(self, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
+        """The innermost loop whose body this node runs in."""
+        child = node
+        for n in self.around(node):
+            if isinstance(n, SCOPES):
+                return None
+            if isinstance(n, LOOPS) and child in n.body:
+                return n
+            child = n
+        return None
+
+    def sometimes(self, node: ast.AST, loop: ast.AST) -> bool:
+        """Whether a node runs on some passes of a loop only: under an `if` in it."""
+        child = node
+        for n in self.around(node):
+            if n is loop:
+                return False
+            if isinstance(n, ast.If) and (child in n.body or child in n.orelse):
+                return True
+            child = n
+        return False
+
+    def is_elif(self, statement: ast.If) -> bool:
+        """Whether this is the `elif` of another `if`: nothing can be put before it."""
+        parent = self.parent(statement)
+        if not isinstance(parent, ast.If) or parent.orelse != [statement]:
+            return False
+        return self.file.code.startswith(b"elif", self.file.span(statement).start)
+
+    def runs_first(self, statement: ast.stmt, node: ast.expr) -> bool:
+        """Whether an expression is evaluated once, and always, when its statement runs: code can be put before it."""
+        if isinstance(statement, (ast.While, ast.With, ast.For)) or self.parent(statement) is None:
+            return False
+        if isinstance(statement, ast.If) and self.is_elif(statement):
+            return False
+        for n in self.around(node):
+            if n is self.parent(statement):
+                break
+            if n is not statement and isinstance(n, CONDITIONAL):
+                return False
+        return True

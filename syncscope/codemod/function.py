@@ -1,0 +1,380 @@
+"""The function around a site, as a rewrite sees it: what a name holds, what a call calls, what can be moved."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar, cast
+
+from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
+from syncscope.codemod.text import Text
+from syncscope.model.fact import UNKNOWN, Fact, Site, Value
+from syncscope.tensors.syntax import statements, walk
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+FREE_OF_EFFECTS = (
+    ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List,
+    ast.Compare, ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Starred,
+    ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
+)  # fmt: skip
+RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
+
+Made = TypeVar("Made")
+
+
+class Op(NamedTuple):
+    """A call of a torch function or a tensor method, both written alike: `torch.sum(x, 0)` and `x.sum(0)` are the same."""
+
+    name: str  # sum
+    base: ast.expr  # x
+    args: list[ast.expr]  # the others, by position
+    keywords: dict[str, ast.expr]
+
+    def argument(self, position: int, keyword: str) -> ast.expr | None:
+        """An argument that may be given by position (the base is not counted) or by name."""
+        return self.args[position] if position < len(self.args) else self.keywords.get(keyword)
+
+
+class Function(Enclosure):
+    """A function of the user, or a module where code stands in none: what its names hold and its calls call."""
+
+    def __init__(self, file: Text, scope: ast.AST, sites: Sequence[Site]) -> None:
+        super().__init__(file, scope)
+        self._file_sites = sites
+        self._made: dict[tuple[str, int], Any] = {}  # what several sites ask for, by its name and a node's id
+        self._defined: dict[ast.expr, ast.Assign | None] = {}
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """All sites of this function, in order."""
+        own = self.scope if not isinstance(self.scope, ast.Module) else None
+        return tuple(sorted((s for s in self._file_sites if s.function is own), key=lambda s: s.span))
+
+    @cached_property
+    def _sites_by_statement(self) -> dict[int, list[Site]]:
+        found: dict[int, list[Site]] = {}
+        for site in self.sites:
+            found.setdefault(id(self.statement(site.node)), []).append(site)
+        return found
+
+    def once(self, what: str, node: ast.AST, make: Callable[[], Made]) -> Made:
+        """What is made of a node, whichever site asks first: a fix that many share is built once."""
+        key = (what, id(node))
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(Made, self._made[key])
+
+    def sites_in(self, statement: ast.stmt) -> list[Site]:
+        """The sites of one statement, without those of the statements in it, in order."""
+        return self._sites_by_statement.get(id(statement), [])
+
+    def fact(self, node: ast.expr) -> Fact:
+        """What is known of an expression of this function."""
+        return self.sites[0].fact_of(node) if self.sites else UNKNOWN
+
+    # what a name holds
+
+    def names(self, name: str) -> list[ast.Name]:
+        """Every use and binding of a name, nested functions included, in order."""
+        return self._names.get(name, [])
+
+    @cached_property
+    def _names(self) -> dict[str, list[ast.Name]]:
+        found: dict[str, list[ast.Name]] = {}
+        for node in self.every(ast.Name):
+            found.setdefault(node.id, []).append(node)
+        for nodes in found.values():
+            nodes.sort(key=lambda n: (n.lineno, n.col_offset))
+        return found
+
+    def reads(self, name: str) -> list[ast.Name]:
+        """Every use of a name."""
+        return [n for n in self.names(name) if isinstance(n.ctx, ast.Load)]
+
+    def binds(self, name: str) -> list[ast.Name]:
+        """Every place where a name is bound or deleted."""
+        return [n for n in self.names(name) if not isinstance(n.ctx, ast.Load)]
+
+    @cached_property
+    def parameters(self) -> set[str]:
+        """The names of the function's own parameters."""
+        if not isinstance(self.scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return set()
+        a = self.scope.args
+        every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+        return {p.arg for p in every}
+
+    @cached_property
+    def _shared(self) -> set[str]:
+        """Names that are bound otherwise than by `ast.Name`: by other scopes, imports, handlers, patterns, nested functions."""
+        found = {n.arg for n in self.every(ast.arg) if self.parent(self.parent(n) or n) is not self.scope}
+        found.update(name for n in self.every(ast.Global, ast.Nonlocal) for name in n.names)
+        inner = self.every(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        found.update(n.name for n in inner if n is not self.scope)
+        found.update(n.name for n in self.every(ast.ExceptHandler, ast.MatchAs, ast.MatchStar) if n.name)
+        found.update((n.asname or n.name).partition(".")[0] for n in self.every(ast.alias))
+        found.update(n.rest for n in self.every(ast.MatchMapping) if n.rest)
+        return found
+
+    def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
+        """A name that nothing in the file has yet, and that is none of `taken`."""
+        name, number = wish, 1
+        while name in taken or name.encode() in self.file.code:
+            number += 1
+            name = f"{wish}_{number}"
+        return name
+
+    def definition(self, use: ast.expr) -> ast.Assign | None:
+        """The assignment `name = value` whose value this use of the name surely sees: straight-line code only."""
+        if use not in self._defined:
+            self._defined[use] = self._definition(use)
+        return self._defined[use]
+
+    def _definition(self, use: ast.expr) -> ast.Assign | None:
+        if not isinstance(use, ast.Name) or use.id in self._shared:
+            return None
+        before = [n for n in self.binds(use.id) if (n.lineno, n.col_offset) < (use.lineno, use.col_offset)]
+        if not before:
+            return None
+        last = self.parent(before[-1])
+        if not isinstance(last, ast.Assign) or len(last.targets) != 1 or last.targets[0] is not before[-1]:
+            return None
+        around = [use, *self.around(use)]
+        if any(isinstance(n, COMPREHENSIONS) and self._binds_within(n, use.id) for n in around):
+            return None
+        if last in around:  # x = f(x): the use is older than the assignment
+            before.pop()
+            if not before:
+                return None
+            last = self.parent(before[-1])
+            if not isinstance(last, ast.Assign) or len(last.targets) != 1 or last.targets[0] is not before[-1]:
+                return None
+        if self.parent(last) not in around or not any(n in self.block(last) for n in around):
+            return None
+        outer = self.parent(last)
+        for node in around:  # in a loop that began after the assignment, a later binding comes round again
+            if node is outer:
+                break
+            if isinstance(node, SCOPES):
+                return None
+            if isinstance(node, LOOPS) and any(node in self.around(n) for n in self.binds(use.id)):
+                return None
+        return last
+
+    def _binds_within(self, node: ast.AST, name: str) -> bool:
+        return any(n is node or node in self.around(n) for n in self.binds(name))
+
+    def untouched(self, use: ast.Name) -> bool:
+        """Whether a name surely holds what it held when the function was entered: a parameter not bound again before."""
+        if use.id not in self.parameters or use.id in self._shared:
+            return False
+        if any(isinstance(n, COMPREHENSIONS) and self._binds_within(n, use.id) for n in self.around(use)):
+            return False
+        bound = self.binds(use.id)
+        loops = [n for n in self.around(use) if isinstance(n, LOOPS)]
+        if any(loop in self.around(n) for loop in loops for n in bound):
+            return False
+        inside = [n for n in self.around(use) if isinstance(n, ast.stmt)]
+        return not any(
+            (n.lineno, n.col_offset) < (use.lineno, use.col_offset) and self.statement(n) not in inside for n in bound
+        )
+
+    def value(self, use: ast.expr) -> ast.expr:
+        """What a name surely holds, as the expression that was assigned to it; else the expression itself."""
+        found = self.definition(use)
+        return found.value if found is not None else use
+
+    def mixed(self, node: ast.expr) -> bool:
+        """Whether a name in an expression may hold a Python number where it also may hold a tensor: no method can be called."""
+        names = (n for n in walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
+        return any(self.definition(n) is None and self._given_number(n.id) for n in names)
+
+    def _given_number(self, name: str) -> bool:
+        given = (p.value for n in self.binds(name) if isinstance(p := self.parent(n), ast.Assign))
+        return any(number(v) is not None or self.fact(v).kind is Value.SCALAR for v in given)
+
+    def maker(self, thing: ast.expr) -> ast.Call | None:
+        """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""
+        made = self.value(thing)
+        if isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name) and made.value.id == "self":
+            around = [c for c in statements(self.file.tree) if isinstance(c, ast.ClassDef) and self.scope in c.body]
+            values = [
+                s.value
+                for c in around
+                for s in statements(c)
+                if isinstance(s, ast.Assign) and any(self.same_attribute(t, made) for t in s.targets)
+            ]
+            return values[0] if len(values) == 1 and isinstance(values[0], ast.Call) else None
+        return made if isinstance(made, ast.Call) and made is not thing else None
+
+    def same_attribute(self, a: ast.expr, b: ast.Attribute) -> bool:
+        """Whether both are one attribute of one name, read or bound."""
+        return isinstance(a, ast.Attribute) and a.attr == b.attr and self.same_name(a.value, b.value)
+
+    def carried(self, expr: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
+        """Where a value is used: the expression itself, or the only use of the name it is assigned to, and that assignment.
+
+        Only where what the value is computed from stays as it is until then, and the assignment can be taken out.
+        """
+        uses, assign = self.carried_uses(expr)
+        return (uses[0], assign) if len(uses) == 1 else (expr, None)
+
+    def carried_uses(self, expr: ast.expr) -> tuple[list[ast.expr], ast.Assign | None]:
+        """As `carried`, with all uses of the name."""
+        assign = self.parent(expr)
+        if not isinstance(assign, ast.Assign) or assign.value is not expr or len(assign.targets) != 1:
+            return [expr], None
+        reads = self.seen_by(assign)
+        if not reads or isinstance(self.scope, ast.Module):
+            return [expr], None
+        made_of = {n.id for n in walk(expr) if isinstance(n, ast.Name)}
+        if not self.pure(expr) or not self.alone(assign) or any(self.disturbed(n, assign, reads[-1]) for n in made_of):
+            return [expr], None
+        return [*reads], assign
+
+    def seen_by(self, assign: ast.Assign) -> list[ast.Name]:
+        """The uses of a name that surely see this assignment `name = value`; none where it cannot be told of every use."""
+        name = assign.targets[0]
+        if not isinstance(name, ast.Name) or self.shared(name.id):
+            return []
+        seen, end, loop = [], self.file.span(assign).end, self.loop(assign)
+        if isinstance(loop, ast.For) and self._binds_within(loop.target, name.id):
+            loop = None  # each pass begins with another value
+        for use in self.reads(name.id):
+            found = self.definition(use)
+            if found is assign:
+                seen.append(use)
+            elif found is None and (self.file.span(use).start >= end or loop is not None):
+                return []
+        return seen
+
+    def disturbed(self, name: str, start: ast.AST, end: ast.AST) -> bool:
+        """Whether a tensor may be rebound or written between two nodes, in the order of the text.
+
+        Seen as writes: bindings, index assignment, augmented assignment, methods whose name ends in `_`, `out=`, and being
+        handed to a function that is not torch's.
+        """
+        first, last = self.file.span(_located(start)).end, self.file.span(_located(end)).start
+        begun = {*self.around(start)}
+        for loop in self.around(end):  # what stands later in a loop that begins after `start` comes round again
+            if isinstance(loop, LOOPS) and loop not in begun:
+                last = max(last, self.file.span(loop).end)
+        return any(first <= self.file.span(use).start < last and self.writes(use) for use in self.names(name))
+
+    def quiet(self, start: ast.stmt, end: ast.stmt) -> bool:
+        """Whether nothing between two statements of a block can write anything: only names get values."""
+        block = self.block(start)
+        if end not in block:
+            return False
+        between = block[block.index(start) + 1 : block.index(end)]
+        return all(isinstance(s, ast.Assign) and self.pure(s.value) and self._binds_names(s) for s in between)
+
+    def _binds_names(self, statement: ast.Assign) -> bool:
+        return all(isinstance(t, ast.Name) for t in statement.targets)
+
+    def writes(self, use: ast.Name) -> bool:
+        """Whether this use of a name may bind it or write what it holds."""
+        if not isinstance(use.ctx, ast.Load):
+            return True
+        parent = self.parent(use)
+        if isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is use:
+            if not isinstance(parent.ctx, ast.Load):
+                return True
+            call = self.parent(parent)
+            if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
+                return parent.attr.endswith("_") and not parent.attr.endswith("__")
+            return isinstance(parent, ast.Attribute) and parent.attr == "data"
+        if isinstance(parent, ast.keyword):
+            return parent.arg == "out" or self.foreign(self.parent(parent))
+        return self.foreign(parent)
+
+    def foreign(self, node: ast.AST | None) -> bool:
+        """Whether a call runs code that may do anything to its arguments."""
+        if not isinstance(node, ast.Call):
+            return False
+        dotted = self.dotted(node.func)
+        if dotted is None:
+            return not isinstance(node.func, ast.Attribute) or isinstance(node.func.value, ast.Name)
+        known = dotted.startswith("torch.") or dotted in {"len", "print", "float", "int", "isinstance", "range"}
+        return not known or dotted.endswith("_")
+
+    def pure(self, node: ast.AST) -> bool:
+        """Whether an expression can be evaluated twice, later or not at all without anybody noticing."""
+        return all(
+            isinstance(n, FREE_OF_EFFECTS) and (not isinstance(n, ast.Call) or self.pure_call(n)) for n in walk(node)
+        )
+
+    def pure_call(self, call: ast.Call) -> bool:
+        """As `pure`, of a call alone, whatever its arguments are."""
+        if self.dotted(call.func) in ("len", "float", "int", "bool", "abs", "str", "round"):
+            return True
+        op = self.op(call)
+        if op is None or op.name.endswith("_") or op.name in RANDOM or "out" in op.keywords:
+            return False
+        return self.dotted(call.func) is not None or self.fact(op.base).is_tensor
+
+    def shared(self, name: str) -> bool:
+        """Whether another scope may bind this name."""
+        return name in self._shared
+
+    def same_name(self, a: ast.AST, b: ast.AST) -> bool:
+        """Whether both are one name, used or bound."""
+        return isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id
+
+    def constant(self, node: ast.expr) -> int | float | None:
+        """The number that is written out, or that a name surely stands for: of this function, or a constant of the module."""
+        node = self.value(node)
+        if isinstance(node, ast.Name) and not self.binds(node.id) and node.id not in self.parameters:
+            bound = self.file.bound.get(node.id, [])
+            top = [s for s in self.file.tree.body if isinstance(s, ast.Assign) and s.targets[0] in bound]
+            if len(bound) == 1 and len(top) == 1 and len(top[0].targets) == 1:
+                node = top[0].value
+        return number(node)
+
+    # what a call calls
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """The full name of a function or module: `F.mse_loss` is `torch.nn.functional.mse_loss`, `len` is `len`."""
+        if isinstance(node, ast.Attribute):
+            base = self.dotted(node.value)
+            known = base is not None and ("." in base or base in self.file.imported.values())
+            return f"{base}.{node.attr}" if known else None
+        if not isinstance(node, ast.Name) or node.id in self.parameters or self.binds(node.id):
+            return None
+        return self.file.imported.get(node.id, node.id)
+
+    def op(self, node: ast.AST | None) -> Op | None:
+        """A call as an operation on a tensor; None where it is neither a torch function nor a method."""
+        if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
+            return None
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            return None
+        keywords = {k.arg: k.value for k in node.keywords if k.arg is not None}
+        dotted = self.dotted(node.func)
+        if dotted is not None and dotted.startswith("torch."):
+            args = list(node.args)
+            base = args.pop(0) if args else keywords.pop("input", None)
+            return None if base is None else Op(dotted.rpartition(".")[2], base, args, keywords)
+        if isinstance(node.func, ast.Attribute) and dotted is None:
+            return Op(node.func.attr, node.func.value, list(node.args), keywords)
+        return None
+
+    def same(self, a: ast.AST, b: ast.AST) -> bool:
+        """Whether two expressions are written alike."""
+        return ast.dump(a) == ast.dump(b)
+
+
+def _located(node: ast.AST) -> ast.expr | ast.stmt:
+    assert isinstance(node, (ast.expr, ast.stmt))
+    return node
+
+
+def number(node: ast.AST | None) -> int | float | None:
+    """The value of a number that is written out; None for anything else (booleans too)."""
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node, sign = node.operand, -1
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+        return sign * node.value
+    return None

@@ -1,0 +1,98 @@
+"""Conditions that are tensors: what is asked, as a bool tensor, and the two ways as one `torch.where`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.proofs import no_dimensions, same_shape
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+BOTH = (
+    "both ways are computed on every pass and must be of one dtype, and NaN or inf in the gradient of the way not taken "
+    "comes through"
+)
+
+
+def test_of(site: Site, function: Function) -> ast.expr | None:
+    """The whole condition that a site is part of: what stands behind `if`, or before `if` in an expression."""
+    node = site.node
+    while isinstance(parent := function.parent(node), (ast.BoolOp, ast.UnaryOp)):
+        if isinstance(parent, ast.UnaryOp) and not isinstance(parent.op, ast.Not):
+            break
+        node = parent
+    if isinstance(node, (ast.If, ast.Assert, ast.IfExp, ast.While)):
+        node = node.test
+    return node if isinstance(node, ast.expr) else None
+
+
+def predicate(test: ast.expr, function: Function, negated: bool = False) -> str | None:
+    """The condition as a bool tensor: a template whose only holes are the user's own expressions, see `holes`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return predicate(test.operand, function, not negated)
+    if isinstance(test, ast.BoolOp):
+        if negated:
+            inner = predicate(test, function)
+            return None if inner is None else f"~({inner})"
+        parts = [predicate(v, function) for v in test.values]
+        if None in parts or not all(function.pure(v) for v in test.values):
+            return None
+        return (" & " if isinstance(test.op, ast.And) else " | ").join(
+            p if p and p.endswith("}") else f"({p})" for p in parts
+        )
+    fact = function.fact(test)
+    if not fact.is_tensor or fact.ndim not in (0, None) or function.mixed(test):
+        return None
+    hole = f"{{{key(test)}}}"
+    if fact.dtype is Dtype.BOOL:
+        return f"~{hole}" if negated else hole
+    if fact.dtype is Dtype.UNKNOWN:
+        return None
+    return f"{hole} {'==' if negated else '!='} 0"
+
+
+def key(node: ast.expr) -> str:
+    """The name of a hole for this expression."""
+    return f"at_{node.lineno}_{node.col_offset}_{node.end_lineno}_{node.end_col_offset}"
+
+
+def holes(test: ast.expr) -> dict[str, ast.expr]:
+    """What fills the holes of `predicate`."""
+    return {key(n): n for n in ast.walk(test) if isinstance(n, ast.expr)}
+
+
+def alike(function: Function, a: ast.expr, b: ast.expr) -> Safety | None:
+    """How sure it is that two values are tensors that `where` may mix: of one shape, or one of them a number written out.
+
+    SUGGEST where only their shapes are not proved; None where they cannot be mixed.
+    """
+    if waits(function, a) or waits(function, b):
+        return None
+    one, other = function.fact(a), function.fact(b)
+    for number, tensor in ((a, other), (b, one)):
+        if function.constant(number) is not None and tensor.is_tensor:
+            return Safety.UNSAFE if tensor.dtype is Dtype.FLOAT else None
+    if not one.is_tensor or not other.is_tensor or min(one.confidence, other.confidence) < 2:
+        return None
+    if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
+        return None
+    proved = (no_dimensions(function, a) and no_dimensions(function, b)) or same_shape(function, a, b)
+    mixed = function.mixed(a) or function.mixed(b)
+    return Safety.UNSAFE if proved else None if mixed else Safety.SUGGEST
+
+
+def mixing(draft: Draft, title: str, a: ast.expr, b: ast.expr) -> Fix:
+    """What was drafted, as a fix that mixes two values with `where`."""
+    safety = alike(draft.function, a, b)
+    assert safety is not None
+    text = draft.file.quote
+    shape = f"{text(a)} and {text(b)} must have one shape; " if safety is Safety.SUGGEST else ""
+    return draft.fix(title, safety, f"{shape}{BOTH}")
+
+
+def waits(function: Function, way: ast.expr) -> bool:
+    """Whether a way waits itself: it is not computed without need, and may raise where the condition keeps it from running."""
+    inside = {id(n) for n in ast.walk(way)}
+    return any(id(s.node) in inside for s in function.sites)

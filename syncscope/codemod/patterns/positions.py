@@ -1,0 +1,118 @@
+"""Where a mask is true, as numbers: the spellings of it."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.codemod.function import Function, Op
+from syncscope.codemod.proofs import is_mask
+from syncscope.model.fact import Site
+
+FLAT = {"view", "reshape"}
+
+
+class Lookup(NamedTuple):
+    """A `nonzero`, `argwhere` or `where(m)`, which looks for the true elements of its operand."""
+
+    call: ast.Call
+    op: Op
+    tupled: bool  # the result is a tuple of index tensors, one for each dimension
+
+
+def lookup(site: Site, function: Function) -> Lookup | None:
+    """What is looked for at a site; None where that is only guessed: no ground to change code on."""
+    op = function.op(site.node)
+    if site.confidence < 2 or op is None or not isinstance(site.node, ast.Call):
+        return None
+    return Lookup(site.node, op, site.op == "where" or is_true(op.keywords.get("as_tuple")))
+
+
+def is_true(flag: ast.expr | None) -> bool:
+    """Whether a flag is given, and True."""
+    return isinstance(flag, ast.Constant) and flag.value is True
+
+
+def positions(function: Function, call: ast.Call, tupled: bool) -> ast.expr | None:
+    """The expression around a `nonzero` that is one row of positions: `[0]` of a tuple, else `.squeeze(1)`, `[:, 0]`, ..."""
+    parent = function.parent(call)
+    if isinstance(parent, ast.Subscript) and parent.value is call and isinstance(parent.ctx, ast.Load):
+        index = parent.slice
+        if tupled:
+            return parent if function.constant(index) == 0 else None
+        column = isinstance(index, ast.Tuple) and len(index.elts) == 2 and everything(index.elts[0])
+        return parent if column and isinstance(index, ast.Tuple) and function.constant(index.elts[1]) == 0 else None
+    outer = function.parent(parent) if isinstance(parent, ast.Attribute) else None
+    op = function.op(outer)
+    if tupled or op is None or op.base is not call or not isinstance(outer, ast.expr):
+        return None
+    dim = op.argument(0, "dim")
+    if op.name == "squeeze":
+        return outer if dim is None or function.constant(dim) in (1, -1) else None
+    if op.name in FLAT:
+        return outer if len(op.args) == 1 and function.constant(op.args[0]) == -1 else None
+    return outer if op.name == "flatten" and not op.args and not op.keywords else None
+
+
+class Rows(NamedTuple):
+    """A name for the positions at which a mask is true."""
+
+    name: str
+    mask: ast.expr
+    call: ast.Call  # the `nonzero`
+    statement: ast.Assign
+    tupled: bool  # one index for each dimension, in a tuple, not one row of positions
+
+
+def rows_of(function: Function, use: ast.expr) -> Rows | None:
+    """What a name stands for in `rows = nonzero(m).squeeze(1)`, `rows = where(m)[0]` or `rows = nonzero(m, as_tuple=True)`."""
+    statement = function.definition(use)
+    if statement is None or not isinstance(use, ast.Name):
+        return None
+    value = statement.value
+    inside = [value, getattr(value, "value", None), getattr(getattr(value, "func", None), "value", None)]
+    for call in inside:
+        op = function.op(call)
+        if op is None or op.name not in ("nonzero", "argwhere", "where") or op.args or not isinstance(call, ast.Call):
+            continue
+        flag = op.keywords.get("as_tuple")
+        if op.keywords.keys() - {"as_tuple"} or not (flag is None or isinstance(flag, ast.Constant)):
+            return None
+        tupled = op.name == "where" or is_true(flag)
+        whole = tupled and call is value
+        if not (whole or positions(function, call, tupled) is value) or not truths(function, op.base):
+            return None
+        return Rows(use.id, op.base, call, statement, whole)
+    return None
+
+
+def truths(function: Function, node: ast.expr) -> bool:
+    """Whether the operand of a `nonzero` is surely of bools: it is known, or made of comparisons."""
+    if is_mask(function.fact(node)):
+        return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return truths(function, node.left) and truths(function, node.right)
+    return isinstance(node, ast.Compare) and len(node.ops) == 1
+
+
+def everything(index: ast.expr) -> bool:
+    """Whether an index is a bare `:`."""
+    return isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None
+
+
+def part_of(function: Function, node: ast.expr) -> tuple[ast.Call, int | str] | None:
+    """The call of whose result this is a part, and which: `t.topk(k).indices`, `t.topk(k)[1]`, or `i` of `_, i = t.topk(k)`."""
+    node = function.value(node)
+    if isinstance(node, ast.Attribute) and isinstance(call := function.value(node.value), ast.Call):
+        return call, node.attr
+    if isinstance(node, ast.Subscript) and isinstance(call := function.value(node.value), ast.Call):
+        at = function.constant(node.slice)
+        return (call, at) if isinstance(at, int) else None
+    if not isinstance(node, ast.Name) or function.shared(node.id):
+        return None
+    bound = function.binds(node.id)
+    names = function.parent(bound[0]) if len(bound) == 1 else None
+    assign = function.parent(names) if isinstance(names, ast.Tuple) else None
+    if not isinstance(names, ast.Tuple) or not isinstance(assign, ast.Assign) or assign.targets != [names]:
+        return None
+    return (assign.value, names.elts.index(bound[0])) if isinstance(assign.value, ast.Call) else None

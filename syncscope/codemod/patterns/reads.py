@@ -1,0 +1,99 @@
+"""Reads of numbers, `t.item()`, `float(t)`: what is read, and how several are read as one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from syncscope.codemod.function import Function
+from syncscope.model.fact import Dtype, Fact, Site
+
+STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
+STACK = "torch.stack"
+ONE_KIND = "all must be of one dtype and live on one device"
+TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
+
+
+def tensor_read(node: ast.AST | None, function: Function) -> ast.expr | None:
+    """The tensor t of `t.item()` or `float(t)`, or `int(t)` where t holds integers."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        return node.func.value
+    if len(node.args) != 1:
+        return None
+    called = function.dotted(node.func)
+    number = called == "float" or (called == "int" and function.fact(node.args[0]).dtype is Dtype.INT)
+    return node.args[0] if number and not function.mixed(node.args[0]) else None
+
+
+def detached(tensor: ast.expr, function: Function) -> ast.expr:
+    """The tensor without a `.detach()` or `.data` of its own: it gets one."""
+    if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
+        return detached(tensor.value, function)
+    op = function.op(tensor)
+    return detached(op.base, function) if op is not None and op.name == "detach" and not op.args else tensor
+
+
+def known(site: Site, function: Function) -> bool:
+    """Whether a read is known well enough to change code: surely, or because `.backward()` is called on what it is made of."""
+    tensor = tensor_read(site.node, function)
+    return site.confidence >= 2 or (tensor is not None and gone_back(function, tensor))
+
+
+def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
+    """Whether `.backward()` is called on a name that a value is made of, as on a tensor only."""
+    for name in (n for n in ast.walk(tensor) if isinstance(n, ast.Name)):
+        around = (function.parent(use) for use in function.reads(name.id))
+        if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in around):
+            return True
+        made = function.definition(name)
+        if (
+            made is not None
+            and depth
+            and isinstance(made.value, ast.BinOp)
+            and gone_back(function, made.value, depth - 1)
+        ):
+            return True
+    return False
+
+
+def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.expr | ast.stmt) -> bool:
+    """Whether a tensor may change after a statement, so that it cannot be read at a later one."""
+    names = {n.id for n in ast.walk(tensor) if isinstance(n, ast.Name)}
+    return not function.pure(tensor) or any(function.disturbed(n, start, end) for n in names)
+
+
+def joined(facts: Sequence[Fact]) -> str | None:
+    """The function that makes one tensor of such numbers: `hstack` takes tensors of one element too."""
+    if any(f.ndim not in (0, None) for f in facts) or not may_mix({f.dtype for f in facts}):
+        return None
+    return STACK if all(f.ndim == 0 for f in facts) else "torch.hstack"
+
+
+def may_mix(dtypes: set[Dtype]) -> bool:
+    """Whether numbers of these dtypes can go through one tensor: not bool, which would come back as 0 and 1."""
+    return dtypes <= {Dtype.FLOAT, Dtype.UNKNOWN} or dtypes <= {Dtype.INT, Dtype.UNKNOWN}
+
+
+def reads_of(statement: ast.stmt, function: Function) -> list[tuple[ast.Name, ast.expr]]:
+    """Names and tensors of `a = t.item()` or `a, b = t.item(), u.item()`; empty for any other statement."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return []
+    target, value = statement.targets[0], statement.value
+    targets: Sequence[ast.expr] = target.elts if isinstance(target, ast.Tuple) else [target]
+    values: Sequence[ast.expr] = value.elts if isinstance(value, ast.Tuple) and len(targets) > 1 else [value]
+    if len(targets) != len(values):
+        return []
+    found = []
+    for name, one in zip(targets, values, strict=True):
+        tensor = tensor_read(one, function)
+        if (
+            not isinstance(name, ast.Name)
+            or tensor is None
+            or not function.pure(tensor)
+            or function.fact(one).is_tensor
+        ):
+            return []
+        found.append((name, tensor))
+    return found

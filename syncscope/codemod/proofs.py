@@ -1,0 +1,155 @@
+"""What can be proved of tensors in the user's code: same shape, same rank, one value."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.function import Function, Op
+from syncscope.model.fact import Dtype, Fact, Site, Value
+
+ELEMENTWISE = {
+    "isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "abs", "bool", "float", "double", "half", "int",
+    "long", "clone", "detach", "contiguous", "neg", "sign", "square", "exp", "sigmoid", "tanh", "relu", "round", "floor",
+    "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor",
+}  # fmt: skip
+DTYPES = {
+    "float", "float16", "float32", "float64", "double", "half", "bfloat16", "bool", "long", "int", "int32", "int64", "uint8",
+}  # fmt: skip
+LIKE = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"}
+REDUCING = {"sum", "any", "all", "mean", "max", "min", "amax", "amin", "norm", "count_nonzero", "argmax"}
+FILLED = {"zeros_like", "ones_like"}
+NOT_ELEMENTWISE = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
+RESHAPING = {"resize_", "resize_as_", "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "data"}
+
+
+def same_shape(function: Function, a: ast.expr, b: ast.expr) -> bool:
+    """Whether two tensors surely have one shape, because both are computed element by element from the same one."""
+    root = shape_of(function, a)
+    return root is not None and root == shape_of(function, b)
+
+
+def shape_of(function: Function, tensor: ast.expr, depth: int = 20) -> tuple[str, int] | None:
+    """A name for the shape of a tensor: the variable, and the assignment of it, that it surely got its shape from.
+
+    Writing into a tensor leaves its shape alone; a variable that is bound anew is another one.
+    """
+    if depth == 0:
+        return None
+    if isinstance(tensor, ast.Name):
+        return _shape_of_name(function, tensor, depth)
+    parts: list[ast.expr]
+    if isinstance(tensor, ast.Compare):
+        if len(tensor.ops) != 1 or isinstance(tensor.ops[0], NOT_ELEMENTWISE):
+            return None
+        parts = [tensor.left, *tensor.comparators]
+    elif isinstance(tensor, ast.BinOp) and not isinstance(tensor.op, ast.MatMult):
+        parts = [tensor.left, tensor.right]
+    elif isinstance(tensor, ast.UnaryOp) and not isinstance(tensor.op, ast.Not):
+        parts = [tensor.operand]
+    elif (op := function.op(tensor)) is not None and op.name in ELEMENTWISE and not op.keywords:
+        parts = [op.base, *op.args]
+    elif op is not None and (op.name in LIKE or cast(function, op)):
+        parts = [op.base]
+    else:
+        return None
+    roots = {shape_of(function, part, depth - 1) for part in parts if not is_number(function, part)}
+    return roots.pop() if len(roots) == 1 else None
+
+
+def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, int] | None:
+    for name in function.reads(use.id):
+        parent = function.parent(name)
+        if isinstance(parent, ast.Attribute) and parent.attr in RESHAPING:
+            return None
+    defined = function.definition(use)
+    if defined is not None:
+        return shape_of(function, defined.value, depth - 1) or (use.id, id(defined))
+    return (use.id, 0) if function.untouched(use) else None
+
+
+def elementwise(
+    site: Site, function: Function, value: ast.expr, mask: ast.expr, stands: ast.expr | None = None, fits: bool = False
+) -> bool:
+    """Whether a value is made element by element of selections by this mask and of numbers.
+
+    One of the tensors that are selected from must surely have as many dimensions as the mask, unless `fits` says that what the
+    value meets has; then, in code that runs, all have. `stands`: the use of a name that stands for such a selection.
+    """
+    bases: list[ast.expr] = []
+    if not pointwise(function, value, mask, stands, bases):
+        return False
+    return fits or not bases or any(same_rank(site, function, mask, base) for base in bases)
+
+
+def pointwise(
+    function: Function, value: ast.expr, mask: ast.expr, stands: ast.expr | None, bases: list[ast.expr]
+) -> bool:
+    """As `elementwise`, whatever the shapes are; `bases` gets the tensors that are selected from."""
+    if value is stands or function.constant(value) is not None:
+        return True
+    if isinstance(value, ast.Subscript):
+        bases.append(value.value)
+        return function.same(value.slice, mask) and function.pure(value.value)
+    parts: list[ast.expr]
+    if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.MatMult):
+        parts = [value.left, value.right]
+    elif isinstance(value, ast.Compare) and len(value.ops) == 1 and not isinstance(value.ops[0], NOT_ELEMENTWISE):
+        parts = [value.left, value.comparators[0]]
+    elif isinstance(value, ast.UnaryOp) and isinstance(value.op, (ast.USub, ast.Invert)):
+        parts = [value.operand]
+    else:
+        op = function.op(value)
+        alone = op is not None and (cast(function, op) or (op.name in FILLED and not op.args and not op.keywords))
+        if op is None or not (alone or (op.name in ELEMENTWISE and not op.keywords)):
+            return False
+        parts = [op.base] if alone else [op.base, *op.args]
+    return all(pointwise(function, part, mask, stands, bases) for part in parts)
+
+
+def cast(function: Function, op: Op) -> bool:
+    """Whether an operation only gives a tensor another dtype that is written out: `x.to(torch.float32)`."""
+    given = [*op.args, *(v for k, v in op.keywords.items() if k == "dtype")]
+    if op.name not in ("to", "type") or len(given) != 1 or len(op.args) + len(op.keywords) != 1:
+        return False
+    return (function.dotted(given[0]) or "").removeprefix("torch.") in DTYPES
+
+
+def is_number(function: Function, node: ast.expr) -> bool:
+    """Whether an operand leaves the other's shape as it is: a number, or a tensor without dimensions."""
+    fact = function.fact(node)
+    return function.constant(node) is not None or fact.kind is Value.SCALAR or (fact.is_tensor and fact.ndim == 0)
+
+
+def same_rank(site: Site, function: Function, mask: ast.expr, base: ast.expr) -> bool:
+    """Whether a mask has as many dimensions as what it selects from: in code that runs, then their shapes are equal."""
+    a, b = site.fact_of(mask), site.fact_of(base)
+    return (a.ndim is not None and a.ndim == b.ndim) or same_shape(function, mask, base)
+
+
+def of_rows(function: Function, mask: ast.expr) -> bool:
+    """Whether a mask is made by reducing a dimension, `x.sum(dim=1) > 0`: then it keeps rows of x, not elements."""
+    calls = (function.op(n) for n in ast.walk(function.value(mask)) if isinstance(n, ast.Call))
+    return any(op is not None and op.name in REDUCING and (op.args or "dim" in op.keywords) for op in calls)
+
+
+def is_mask(fact: Fact) -> bool:
+    """Whether an index is surely a bool tensor: an integer one gathers."""
+    return fact.kind is Value.TENSOR and fact.dtype is Dtype.BOOL
+
+
+def one_value(function: Function, fact: Fact, node: ast.expr) -> bool:
+    """Whether an expression is surely a Python number."""
+    return function.constant(node) is not None or (fact.kind is Value.SCALAR and fact.confidence >= 2)
+
+
+def no_dimensions(function: Function, node: ast.expr) -> bool:
+    """Whether a tensor surely has no dimensions."""
+    fact, value = function.fact(node), function.value(node)
+    if fact.is_tensor and fact.ndim == 0:
+        return True
+    name = function.dotted(value.func) if isinstance(value, ast.Call) else None
+    if not isinstance(value, ast.Call) or name is None or not name.startswith("torch.nn.functional."):
+        return False
+    how = next((k.value for k in value.keywords if k.arg == "reduction"), None)
+    reduced = isinstance(how, ast.Constant) and how.value in ("mean", "sum")
+    return reduced and (name.endswith("_loss") or "cross_entropy" in name)

@@ -1,0 +1,97 @@
+"""A file's text: the bytes of any node, and what its names mean at the level of the module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from functools import cached_property
+
+from syncscope.model.source import Span
+from syncscope.tensors.syntax import held, statements, walk
+
+NEWLINE = re.compile(rb"\r\n|\n")  # what `ast` counts, in code without lone carriage returns
+LONGEST = 60  # characters of the user's code quoted in a message
+
+
+class CannotRewrite(Exception):  # noqa: N818  (it is no error: there is just no fix)
+    """Code that cannot be rewritten, however well it is understood."""
+
+
+class Text:
+    """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it."""
+
+    def __init__(self, code: bytes, tree: ast.Module | None = None) -> None:
+        self.code = code
+        self._tree = tree
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed module."""
+        return self._tree if self._tree is not None else ast.parse(self.code)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The offset at which each line begins."""
+        return [0, *(m.end() for m in NEWLINE.finditer(self.code))]
+
+    @cached_property
+    def imported(self) -> dict[str, str]:
+        """What the names stand for that imports bind anywhere in this file: `F` is `torch.nn.functional`."""
+        return meanings(statements(self.tree))
+
+    @cached_property
+    def bound(self) -> dict[str, list[ast.Name]]:
+        """Every place in this file where a name is bound or deleted."""
+        found: dict[str, list[ast.Name]] = {}
+        for node in walk(self.tree):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                found.setdefault(node.id, []).append(node)
+        return found
+
+    @cached_property
+    def at_hand(self) -> dict[str, str]:
+        """As `imported`, of the imports that hold in every function: those of the module that are made when it runs."""
+        found: list[ast.AST] = []
+        todo: list[ast.AST] = [self.tree]
+        while todo:
+            node = todo.pop()
+            found.append(node)
+            typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            if isinstance(node, (ast.Module, ast.If, ast.Try, ast.With)) and not typing_only:
+                todo += held(node)
+        return meanings(found)
+
+    def span(self, node: ast.expr | ast.stmt | ast.keyword | ast.ExceptHandler) -> Span:
+        """The bytes of a node, without parentheses around it."""
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return Span(
+            self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+        )
+
+    def text(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
+        """A node as the user wrote it."""
+        span = self.span(node)
+        return self.code[span.start : span.end].decode()
+
+    def quote(self, node: ast.AST | None) -> str:
+        """An expression on one line, in backticks, cut where it is long: for messages."""
+        if not isinstance(node, ast.expr):
+            return "this"
+        text = " ".join(self.text(node).split())
+        return f"`{text}`" if len(text) <= LONGEST else f"`{text[: LONGEST - 3]}...`"
+
+
+def meanings(nodes: Iterable[ast.AST]) -> dict[str, str]:
+    """The names that the imports among some nodes bind, and what they stand for."""
+    found = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                package = alias.name.partition(".")[0]
+                found[alias.asname or package] = alias.name if alias.asname else package
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return found

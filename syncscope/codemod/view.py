@@ -1,0 +1,31 @@
+"""A file as its rules see it: its text, its sites, and the function around each."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from syncscope.codemod.function import Function
+from syncscope.codemod.text import Text
+from syncscope.model.fact import Site
+
+
+class View(Text):
+    """One file, and all sites that were found in it: those hold the nodes of `tree`."""
+
+    def __init__(self, code: bytes, sites: Sequence[Site] = (), tree: ast.Module | None = None) -> None:
+        super().__init__(code, tree)
+        self.sites = tuple(sites)
+        self._functions: dict[int, Function] = {}
+
+    def function(self, site: Site) -> Function:
+        """The function around a site, or the module where there is none."""
+        scope = site.function if site.function is not None else self.tree
+        found = self._functions.get(id(scope))
+        if found is None:
+            found = self._functions[id(scope)] = Function(self, scope, self.sites)
+        return found
+
+    def release(self) -> None:
+        """Let go of the functions, which point back: then memory is free at once, without the garbage collector."""
+        self._functions.clear()

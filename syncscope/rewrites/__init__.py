@@ -1,0 +1,47 @@
+"""One rewrite, one file: examples, and `rewrite(site, function)`, which builds the fix for a site or says that there is none.
+
+A rule lists the rewrites that may mend it (`REWRITES`), and they are tried in that order. Only then are they imported, and
+libcst with them. A rewrite that several rules list says in each example which rule flags it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import cache
+from typing import Protocol, cast
+
+from syncscope import discover
+from syncscope.codemod.function import Function
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix
+
+
+class Rewrite(Protocol):
+    """What a module in this folder holds."""
+
+    EXAMPLES: tuple[Example, ...]
+
+    def rewrite(self, site: Site, function: Function) -> Fix | None:
+        """The fix for this site; sites that one fix mends together return equal fixes.
+
+        Raises:
+            CannotRewrite: the code around it cannot be rewritten.
+        """
+
+
+@cache
+def named(name: str) -> Rewrite:
+    """The rewrite in the file of this name.
+
+    Raises:
+        UserError: there is none.
+    """
+    return cast(Rewrite, discover.load(sys.modules[__name__], discover.slug(name)))
+
+
+def first(names: Iterable[str], site: Site, function: Function) -> Fix | None:
+    """The fix of the first of these rewrites that has one."""
+    fixes = (named(name).rewrite(site, function) for name in names)
+    return next((fix for fix in fixes if fix is not None), None)

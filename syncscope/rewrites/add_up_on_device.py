@@ -1,0 +1,272 @@
+"""`total += loss.item()` in a loop: the total stays on the device, and is read once after the loop."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import NamedTuple
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import detached, tensor_read
+from syncscope.codemod.patterns.totals import starting
+from syncscope.codemod.proofs import cast
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        @torch.no_grad()
+        def evaluate(model: nn.Module, loss_fn: nn.Module, loader, device):
+            test_loss, correct = 0, 0
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                scores = model(x)
+                test_loss += loss_fn(scores, y).item() * x.size(0)  # !
+                correct += (scores.argmax(1) == y).type(torch.float).sum().item()  # !
+            correct /= len(loader) + 1
+            test_loss /= len(loader) + 1
+            return f"{correct:.1f} right, loss {test_loss:.3f}"
+        """,
+        """
+        import torch
+        from torch import nn
+
+        @torch.no_grad()
+        def evaluate(model: nn.Module, loss_fn: nn.Module, loader, device):
+            test_loss, correct = 0, 0
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                scores = model(x)
+                test_loss = test_loss + loss_fn(scores, y).detach().double() * x.size(0)
+                correct = correct + (scores.argmax(1) == y).type(torch.float).sum().detach().double()
+            correct = float(correct)
+            test_loss = float(test_loss)
+            correct /= len(loader) + 1
+            test_loss /= len(loader) + 1
+            return f"{correct:.1f} right, loss {test_loss:.3f}"
+        """,
+        Safety.UNSAFE,
+        "model: model; loss_fn: criterion; loader: loader; device: cpu",
+    ),
+    Example(
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, every: int):
+            total_loss, seen = 0., []
+            for batch, (x, y) in enumerate(loader):
+                loss = criterion(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total_loss = total_loss + loss.detach().item() / every  # !
+                if batch % 2 == 1:
+                    seen.append(total_loss)
+                    total_loss = 0
+            return seen
+        """,
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, every: int):
+            total_loss, seen = 0., []
+            for batch, (x, y) in enumerate(loader):
+                loss = criterion(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total_loss = total_loss + loss.detach().double() / every
+                if batch % 2 == 1:
+                    seen.append(total_loss.detach())
+                    total_loss = 0
+            seen = torch.hstack(seen).tolist() if seen else []
+            total_loss = float(total_loss)
+            return seen
+        """,
+        Safety.UNSAFE,
+        "model: model; criterion: criterion; optimizer: optimizer; loader: loader; every: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def train(x: torch.Tensor, steps: int):
+            seen = []
+            running_loss = 0.0
+            for i in range(steps):
+                loss = (x - i).square().mean()
+                running_loss += loss.item()  # !
+                if i % 3 == 2:
+                    seen.append(running_loss / 3)  # every three steps
+                    running_loss = 0.0
+            return seen
+        """,
+        """
+        import torch
+
+        def train(x: torch.Tensor, steps: int):
+            seen = []
+            running_loss = 0.0
+            for i in range(steps):
+                loss = (x - i).square().mean()
+                running_loss = running_loss + loss.detach().double()
+                if i % 3 == 2:
+                    seen.append(float(running_loss) / 3)  # every three steps
+                    running_loss = 0.0
+            running_loss = float(running_loss)
+            return seen
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; steps: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def mean_error(errors: list[torch.Tensor]):
+            total, worst = 0.0, 0
+            for number, error in enumerate(errors):
+                total += error.mean().item() * 2  # !
+                if number % 2:
+                    print(total)
+            return total
+        """,
+        """
+        import torch
+
+        def mean_error(errors: list[torch.Tensor]):
+            total, worst = 0.0, 0
+            for number, error in enumerate(errors):
+                total = total + error.mean().detach().double() * 2
+                if number % 2:
+                    print(float(total))
+            total = float(total)
+            return total
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+
+        def mean_error(x: torch.Tensor, y: torch.Tensor):
+            total = 0.0
+            for number in range(3):
+                total += (x - y).square().mean().item() * 2  # !
+            return total
+        """,
+        """
+        import torch
+
+        def mean_error(x: torch.Tensor, y: torch.Tensor):
+            total = 0.0
+            for number in range(3):
+                total = total + (x - y).square().mean().detach().double() * 2
+            total = float(total)
+            return total
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; y: finite[n + 1]",
+    ),
+)
+
+
+class Addition(NamedTuple):
+    """`total += t.item()`, `total = total + t.item()`, with what the number is multiplied with or divided by."""
+
+    statement: ast.AugAssign | ast.Assign
+    total: ast.Name
+    template: str  # with {t} for the tensor
+    factor: ast.expr | None
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    tensor, loop, added = tensor_read(site.node, function), function.loop(site.node), addition(site, function)
+    if tensor is None or loop is None or added is None:
+        return None
+    total, factor = added.total.id, added.factor
+    starts = [
+        function.constant(value) for _, value in starting(function, total) if value not in ast.walk(added.statement)
+    ]
+    others = [n for n in function.binds(total) if n is not added.total and not changed_after(function, n, loop)]
+    if len(starts) != len(others) or not starts or None in starts or function.shared(total):
+        return None
+    own = {id(n) for n in ast.walk(added.statement)}
+    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == total and isinstance(n.ctx, ast.Load)]
+    inside = [n for n in inside if id(n) not in own]
+    if any(not function.sometimes(n, loop) for n in inside):
+        return None
+    dtype = site.fact.dtype
+    whole = dtype is Dtype.INT and all(isinstance(s, int) for s in starts) and factor is None
+    if whole and isinstance(site.node, ast.Call) and function.dotted(site.node.func) == "float":
+        return None
+    surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
+    if dtype is Dtype.BOOL or not (whole or surely_float or is_float(function, tensor)):
+        return None
+    number, wide = ("int", ".detach().long()") if whole else ("float", ".detach().double()")
+    draft = Draft(function)
+    kept = draft.part(f"{{t}}{wide}", t=detached(tensor, function))
+    draft.replace(added.statement, f"{total} = {total} + {added.template}", t=kept, factor=factor or "1")
+    for name in inside:
+        draft.replace(name, f"{number}({total})")
+    draft.insert_after(loop, f"{total} = {number}({total})")
+    where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
+    more = "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
+    return draft.fix("add up on the device, read once after the loop", Safety.UNSAFE, f"{total} is {where}{more}")
+
+
+def addition(site: Site, function: Function) -> Addition | None:
+    """The statement that adds the number to a total."""
+    value, factor, template = site.node, None, "{t}"
+    outer = function.parent(value)
+    if isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mult, ast.Div)):
+        factor = outer.right if outer.left is value else outer.left
+        template = "{t} / {factor}" if isinstance(outer.op, ast.Div) else "{t} * {factor}"
+        if (isinstance(outer.op, ast.Div) and factor is outer.left) or a_tensor(function, factor):
+            return None
+        value, outer = outer, function.parent(outer)
+    if isinstance(outer, ast.AugAssign) and isinstance(outer.op, ast.Add) and isinstance(outer.target, ast.Name):
+        return Addition(outer, outer.target, template, factor)
+    statement = function.parent(outer) if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add) else None
+    if not isinstance(outer, ast.BinOp) or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0]
+    other = outer.left if outer.right is value else outer.right
+    if not isinstance(target, ast.Name) or not function.same_name(target, other):
+        return None
+    return Addition(statement, target, template, factor)
+
+
+def a_tensor(function: Function, factor: ast.expr) -> bool:
+    """Whether a factor may be one, or does something."""
+    return function.fact(factor).is_tensor or not function.pure(factor)
+
+
+def is_float(function: Function, tensor: ast.expr) -> bool:
+    """Whether a number is a float by its last cast, `hits.type(torch.float).sum()`, or because it is called a loss."""
+    op = function.op(tensor)
+    while op is not None and not (cast(function, op) or op.name in ("float", "double", "half")):
+        op = function.op(op.base)
+    if op is None:
+        return LOSS.search(function.file.text(tensor)) is not None
+    to = next((function.dotted(a) or "" for a in [*op.args, *op.keywords.values()]), op.name)
+    return "float" in to or to.endswith(("double", "half"))
+
+
+def changed_after(function: Function, name: ast.Name, loop: ast.AST) -> bool:
+    """Whether a binding is `total /= n` after the loop: there the total is a number again."""
+    outer = function.parent(name)
+    inside = any(n is loop for n in function.around(name))
+    return isinstance(outer, ast.AugAssign) and not inside and name.lineno > loop_end(loop)
+
+
+def loop_end(loop: ast.AST) -> int:
+    """The last line of a loop."""
+    return getattr(loop, "end_lineno", None) or 0

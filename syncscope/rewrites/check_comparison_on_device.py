@@ -1,0 +1,55 @@
+"""`assert torch.equal(a, b)` as `torch._assert_async((a == b).all())`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+TEMPLATES = {
+    "torch.equal": "torch._assert_async(({a} == {b}).all(), {said})",
+    "torch.allclose": "torch._assert_async(torch.isclose({a}, {b}).all(), {said})",
+}
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            assert torch.allclose(x, y), "they drifted apart"  # !
+            return x + y
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            torch._assert_async(torch.isclose(x, y).all(), "they drifted apart")
+            return x + y
+        """,
+        Safety.SUGGEST,
+        "x: finite[n]; y: finite[n]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    check, call = function.parent(site.node), site.node
+    if not isinstance(check, ast.Assert) or not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:
+        return None
+    template = TEMPLATES.get(function.dotted(call.func) or "")
+    if template is None:
+        return None
+    said = check.msg if isinstance(check.msg, ast.Constant) and isinstance(check.msg.value, str) else None
+    draft = Draft(function)
+    draft.replace(
+        check, template, a=call.args[0], b=call.args[1], said=said or repr(" ".join(function.file.text(call).split()))
+    )
+    return draft.fix(
+        "let the device check",
+        Safety.SUGGEST,
+        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+    )

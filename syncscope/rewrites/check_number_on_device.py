@@ -1,0 +1,143 @@
+"""`if not math.isfinite(loss.item()): raise` or `assert`, or of a name for the number, as a check on the device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import tensor_read, undone_between
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def step(x: torch.Tensor):
+            assert torch.isfinite(x).all().item(), "x has a hole"  # !
+            return x * 2
+        """,
+        """
+        import torch
+
+        def step(x: torch.Tensor):
+            torch._assert_async(torch.isfinite(x).all(), "x has a hole")
+            return x * 2
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import math
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            if not math.isfinite(loss.item()):  # !
+                raise ValueError("the loss is gone")
+            return loss
+        """,
+        """
+        import math
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            torch._assert_async(torch.isfinite(loss), 'not math.isfinite(loss.item())')
+            return loss
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+    Example(
+        """
+        import math
+        import sys
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            value = loss.item()  # !
+            if not math.isfinite(value):
+                print(f"the loss is {value}")
+                sys.exit(1)
+            if torch.isnan(x).any().item():  # !
+                raise ValueError("no numbers")
+            return loss
+        """,
+        """
+        import math
+        import sys
+        import torch
+
+        def step(x: torch.Tensor):
+            loss = x.mean()
+            torch._assert_async(torch.isfinite(loss), 'not math.isfinite(value)')
+            torch._assert_async(~torch.isnan(x).any(), 'torch.isnan(x).any().item()')
+            return loss
+        """,
+        Safety.SUGGEST,
+        "x: finite[n + 1]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    tensor, read = tensor_read(site.node, function), site.node
+    if tensor is None or not isinstance(read, ast.Call):
+        return None
+    named = function.parent(read)
+    definition = named if isinstance(named, ast.Assign) and named.value is read else None
+    uses = function.seen_by(definition) if definition is not None else [read]
+    statement = next((s for u in uses if isinstance(s := function.statement(u), (ast.If, ast.Assert))), None)
+    if statement is None or (
+        isinstance(statement, ast.If) and (statement.orelse or not leaves(function, statement.body))
+    ):
+        return None
+    inside = {id(n) for n in ast.walk(statement)}
+    if any(id(u) not in inside for u in uses) or (definition is not None and not function.alone(definition)):
+        return None
+    test, wrong = statement.test, isinstance(statement, ast.If)
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, wrong = test.operand, not wrong
+    good = asked_of(function, test, uses, wrong)
+    if good is None or (definition is not None and undone_between(function, tensor, definition, statement)):
+        return None
+    draft = Draft(function)
+    if definition is not None:
+        draft.remove(definition)
+    told = statement.msg if isinstance(statement, ast.Assert) else None
+    said = told if isinstance(told, ast.Constant) and isinstance(told.value, str) else None
+    words = repr(" ".join(function.file.text(statement.test).split()))
+    draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=said or words)
+    return draft.fix(
+        "let the device check",
+        Safety.SUGGEST,
+        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+    )
+
+
+def leaves(function: Function, body: list[ast.stmt]) -> bool:
+    """Whether a block tells something and ends the program: prints and logging, then `raise` or `sys.exit()`."""
+    *said, last = body
+    if not all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in said):
+        return False
+    ended = last.value.func if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
+    return isinstance(last, ast.Raise) or (ended is not None and function.dotted(ended) in ("sys.exit", "exit", "quit"))
+
+
+def asked_of(function: Function, test: ast.expr, uses: Sequence[ast.expr], wrong: bool) -> str | None:
+    """What a test asks of a number, as a template of what must hold of the tensor. `wrong`: it asks for what must not be."""
+    if test in uses and function.fact(tensor_read(test, function) or test).dtype is Dtype.BOOL:
+        return "~{t}" if wrong else "{t}"
+    if not isinstance(test, ast.Call) or len(test.args) != 1 or test.args[0] not in uses:
+        return None
+    name = (function.dotted(test.func) or "").removeprefix("math.").removeprefix("numpy.")
+    if name not in ("isfinite", "isnan", "isinf") or wrong is (name == "isfinite"):
+        return None
+    return f"{'~' if wrong else ''}torch.{name}({{t}})"

@@ -1,0 +1,63 @@
+"""`if t: raise` and `assert t` as `torch._assert_async`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.conditions import holes, predicate, test_of
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.FloatTensor):
+            if torch.isnan(x).any():  # !
+                raise ValueError("x has a hole")
+            return x * 2
+        """,
+        """
+        import torch
+
+        def forward(x: torch.FloatTensor):
+            torch._assert_async(~torch.isnan(x).any(), "x has a hole")
+            return x * 2
+        """,
+        Safety.SUGGEST,
+        "x: finite[n]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    test, statement = test_of(site, function), function.statement(site.node)
+    said: ast.expr | None
+    if test is None or site.confidence < 3:
+        return None
+    if isinstance(statement, ast.Assert) and statement.test is test:
+        condition, said = predicate(test, function), statement.msg
+    elif isinstance(statement, ast.If) and statement.test is test and not function.is_elif(statement):
+        if len(statement.body) != 1 or statement.orelse or not isinstance(statement.body[0], ast.Raise):
+            return None
+        error = statement.body[0].exc
+        condition = predicate(test, function, negated=True)
+        said = error.args[0] if isinstance(error, ast.Call) and error.args else None
+    else:
+        return None
+    if condition is None:
+        return None
+    text: ast.expr | str = repr(" ".join(function.file.text(test).split()))
+    if isinstance(said, ast.Constant) and isinstance(said.value, str):
+        text = said
+    draft = Draft(function)
+    draft.replace(statement, f"torch._assert_async({condition}, {{said}})", said=text, **holes(test))
+    return draft.fix(
+        "let the device check",
+        Safety.SUGGEST,
+        "the error is a RuntimeError that comes later, after further steps were asked for; on CUDA the device is then lost",
+    )

@@ -1,0 +1,94 @@
+"""`if t: return a` before the `return b` of the same block: one return of `torch.where(t, a, b)`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.conditions import alike, holes, mixing, predicate, test_of
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.FloatTensor, y: torch.FloatTensor):
+            if (y > 0).sum() < 2:  # !
+                return x.sum() * 0.0
+            keep = y - x  # the common case
+            return keep.mean()
+        """,
+        """
+        import torch
+
+        def loss(x: torch.FloatTensor, y: torch.FloatTensor):
+            early = (y > 0).sum() < 2
+            keep = y - x  # the common case
+            return torch.where(early, x.sum() * 0.0, keep.mean())
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; y: finite[n + 1]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    test, statement = test_of(site, function), function.statement(site.node)
+    if test is None or not isinstance(statement, ast.If) or statement.test is not test or function.is_elif(statement):
+        return None
+    block = function.block(statement)
+    last, rest = block[-1], block[block.index(statement) + 1 :]
+    early = statement.body[0]
+    if (
+        len(statement.body) != 1
+        or statement.orelse
+        or not isinstance(early, ast.Return)
+        or not isinstance(last, ast.Return)
+    ):
+        return None
+    leaves = [
+        n
+        for s in rest
+        for n in ast.walk(s)
+        if isinstance(n, (ast.Return, ast.Raise, ast.Yield, ast.Break, ast.Continue))
+    ]
+    if leaves != [last] or early.value is None or last.value is None or not function.pure(early.value):
+        return None
+    if not all(calm(function, s) for s in rest):
+        return None
+    names = {n.id for n in ast.walk(early.value) if isinstance(n, ast.Name)}
+    if any(function.disturbed(n, statement, last) for n in names) or not alike(function, early.value, last.value):
+        return None
+    condition = predicate(test, function)
+    if condition is None:
+        return None
+    draft = Draft(function)
+    flag = function.fresh("early")
+    if not draft.head_to_assignment(statement, flag, condition, **holes(test)):
+        return None
+    draft.replace(last.value, f"torch.where({flag}, {{yes}}, {{no}})", yes=early.value, no=last.value)
+    return mixing(draft, "compute both, and let the device choose", early.value, last.value)
+
+
+def calm(function: Function, statement: ast.stmt) -> bool:
+    """Whether a statement only computes: names get values of torch's own functions and losses."""
+    if isinstance(statement, ast.Assign):
+        targets = [t for target in statement.targets for t in getattr(target, "elts", [target])]
+        if not all(isinstance(t, ast.Name) for t in targets):
+            return False
+    elif not isinstance(statement, ast.Return):
+        return False
+    calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
+    made = {id(c.func) for c in calls}  # nn.CrossEntropyLoss() in nn.CrossEntropyLoss()(x, y)
+    for call in calls:
+        name = function.dotted(call.func) or ""
+        if id(call) in made or (name.startswith("torch.nn.") and name.endswith("Loss")):
+            continue
+        loss = isinstance(call.func, ast.Call) and (function.dotted(call.func.func) or "").endswith("Loss")
+        if not loss and not function.pure_call(call):
+            return False
+    return not any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(statement))

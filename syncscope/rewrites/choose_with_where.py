@@ -1,0 +1,110 @@
+"""`x[m] = f(a[m])` and `x[m] += f(a[m])` as `x = torch.where(m, f(a), x)`. The site is x[m] or any a[m]."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.function import Function
+from syncscope.codemod.proofs import is_mask, of_rows, pointwise, same_rank
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}  # of `x[m] += a`
+EXAMPLES = (
+    Example(
+        """
+        import math
+        import torch
+
+        def wrapped(x: torch.Tensor):
+            angle = x.double() * 4
+            angle[angle < -1] += 2 * 3.5  # !
+            angle[angle >= 6] /= 3  # !
+            return angle
+        """,
+        """
+        import math
+        import torch
+
+        def wrapped(x: torch.Tensor):
+            angle = x.double() * 4
+            angle = torch.where(angle < -1, angle + (2 * 3.5), angle)
+            angle = torch.where(angle >= 6, angle / 3, angle)
+            return angle
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+        rule="boolean-mask-write",
+    ),
+    Example(
+        """
+        import torch
+
+        def margin(scores: torch.Tensor, target: torch.BoolTensor):
+            found = torch.zeros_like(scores)
+            found[~target] = -scores[~target]  # !
+            return found
+        """,
+        """
+        import torch
+
+        def margin(scores: torch.Tensor, target: torch.BoolTensor):
+            found = torch.zeros_like(scores)
+            found = torch.where(~target, -scores, found)
+            return found
+        """,
+        Safety.SUGGEST,
+        "scores: finite[n, m]; target: bool[n, m]",
+        rule="boolean-mask-write",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    assign = function.statement(site.node)
+    target = written(assign)
+    if target is None or not isinstance(assign, (ast.Assign, ast.AugAssign)) or not isinstance(target.value, ast.Name):
+        return None
+    mask, base, bases = target.slice, target.value, list[ast.expr]()
+    if not is_mask(site.fact_of(mask)) or not pointwise(function, assign.value, mask, None, bases):
+        return None
+    sign = "" if isinstance(assign, ast.Assign) else SIGNS.get(type(assign.op))
+    if sign is None or not all(function.pure(n) for n in (assign.value, mask)):
+        return None
+    taken = [n for n in ast.walk(assign.value) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)]
+    x, value = site.fact_of(base), site.fact_of(assign.value)
+    if (not taken and not sign) or (
+        taken and x.dtype is not value.dtype and Dtype.UNKNOWN not in (x.dtype, value.dtype)
+    ):
+        return None
+    fits = same_rank(site, function, mask, base)
+    if not fits and (site.fact_of(mask).ndim is not None or of_rows(function, mask)):
+        return None
+    draft = Draft(function)
+    whole: Part = assign.value
+    if taken:
+        whole = taken[0].value if taken == [assign.value] else draft.swapped(assign.value, {n: n.value for n in taken})
+    changed = draft.part(f"{{x}} {sign} {{whole}}", x=base, whole=whole) if sign else whole
+    draft.replace(assign, "{x} = torch.where({m}, {changed}, {x})", x=base, m=mask, changed=changed)
+    finite = ", and what the mask leaves out must be finite or its gradient is NaN" if taken else ""
+    changes = (
+        f"{base.id} is a new tensor: other views of the old one keep their values; all must be of its dtype and of the "
+        f"mask's shape{finite}"
+    )
+    if fits:
+        return draft.fix("compute all, and choose", Safety.UNSAFE, changes)
+    shape = f"{base.id} must have the shape of {function.file.text(mask)}"
+    return draft.fix("compute all, and choose", Safety.SUGGEST, f"{shape}; {changes}")
+
+
+def written(assign: ast.stmt | None) -> ast.Subscript | None:
+    """The target of `x[m] = ...` or `x[m] += ...`."""
+    if isinstance(assign, ast.Assign) and len(assign.targets) == 1:
+        target = assign.targets[0]
+    elif isinstance(assign, ast.AugAssign):
+        target = assign.target
+    else:
+        return None
+    return target if isinstance(target, ast.Subscript) else None

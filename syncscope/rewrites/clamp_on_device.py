@@ -1,0 +1,62 @@
+"""`max(t.item(), 1)` as `t.clamp(min=1)`, directly or with the number named in between."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import STAYS, tensor_read
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum().item()  # !
+            return x.sum() / max(found, 1)
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum()
+            return x.sum() / found.clamp(min=1)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    tensor, read = tensor_read(site.node, function), site.node
+    if tensor is None or not isinstance(read, ast.Call):
+        return None
+    used: ast.expr = read
+    statement = function.parent(read)
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and len(statement.targets) == 1:
+        reads = function.reads(statement.targets[0].id)
+        if len(reads) != 1 or function.definition(reads[0]) is not statement:
+            return None
+        used = reads[0]
+    call = function.parent(used)
+    if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:
+        return None
+    which = function.dotted(call.func)
+    other = call.args[1] if call.args[0] is used else call.args[0]
+    if which not in ("max", "min") or function.constant(other) is None:
+        return None
+    bound = "min" if which == "max" else "max"
+    cut = "" if site.fact.dtype in (Dtype.INT, Dtype.BOOL) else ".detach()"  # as the number was
+    draft = Draft(function)
+    if used is read:
+        draft.replace(call, f"{{t}}{cut}.clamp({bound}={{c}})", t=tensor, c=other)
+    else:
+        draft.replace(read, f"{{t}}{cut}", t=tensor)
+        draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=used, c=other)
+    return draft.fix("keep it on the device, and clamp", Safety.UNSAFE, STAYS)

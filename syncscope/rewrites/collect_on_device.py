@@ -1,0 +1,113 @@
+"""`history.append(loss.item())` in a loop: tensors are collected, and read together after it."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.enclosure import LOOPS
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import detached, tensor_read
+from syncscope.codemod.patterns.totals import starting
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, bar, epochs: int):
+            losses, best = [], None
+            for epoch in range(epochs):
+                for x, y in loader:
+                    loss = criterion(model(x), y)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.item())  # !
+                bar.write(f"epoch {epoch}")
+            return losses
+        """,
+        """
+        import torch
+
+        def train(model, criterion, optimizer, loader, bar, epochs: int):
+            losses, best = [], None
+            for epoch in range(epochs):
+                for x, y in loader:
+                    loss = criterion(model(x), y)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    losses.append(loss.detach())
+                bar.write(f"epoch {epoch}")
+            losses = torch.hstack(losses).tolist() if losses else []
+            return losses
+        """,
+        Safety.UNSAFE,
+        "model: model; criterion: criterion; optimizer: optimizer; loader: loader; bar: bar; epochs: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def history(x: torch.Tensor):
+            seen = []
+            for number in range(4):
+                seen.append((x * number).sigmoid().mean().item())  # !
+            return seen
+        """,
+        """
+        import torch
+
+        def history(x: torch.Tensor):
+            seen = []
+            for number in range(4):
+                seen.append((x * number).sigmoid().mean().detach())
+            seen = torch.stack(seen).tolist() if seen else []
+            return seen
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    tensor, call = tensor_read(site.node, function), function.parent(site.node)
+    if (
+        tensor is None
+        or not isinstance(site.node, ast.expr)
+        or not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or call.func.attr != "append"
+        or not isinstance(call.func.value, ast.Name)
+        or site.fact.ndim not in (0, None)
+    ):
+        return None
+    name = call.func.value.id
+    made = [s for s, value in starting(function, name) if isinstance(value, ast.List) and not value.elts]
+    loop = outermost(function, call, made[0]) if len(made) == 1 and len(function.binds(name)) == 1 else None
+    if loop is None or function.shared(name):
+        return None
+    inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
+    if inside != [call.func.value] or any(n.lineno < loop.lineno for n in function.reads(name)):
+        return None
+    draft = Draft(function)
+    draft.replace(site.node, "{t}.detach()", t=detached(tensor, function))
+    join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
+    draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
+    return draft.fix(
+        "collect on the device, read all after the loop",
+        Safety.UNSAFE,
+        f"{name} holds tensors inside the loop; they must all have one dtype and live on one device",
+    )
+
+
+def outermost(function: Function, node: ast.AST, before: ast.stmt) -> ast.stmt | None:
+    """The loop around a node that stands in the same block as a statement, and after it."""
+    block = function.block(before)
+    found = next((n for n in function.around(node) if isinstance(n, LOOPS) and n in block), None)
+    return found if found is not None and block.index(before) < block.index(found) else None

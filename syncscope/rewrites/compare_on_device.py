@@ -1,0 +1,104 @@
+"""`max(t, 1.0)` as `t.clamp(min=1.0)`, `max(t, u)` as `torch.maximum(t, u)`, `any(t)` as `t.any()`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum().float()
+            return x.sum() / max(found, 1.0)  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum().float()
+            return x.sum() / found.clamp(min=1.0)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor, y: torch.Tensor):
+            return max(x.mean(), y.mean())  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor, y: torch.Tensor):
+            return torch.maximum(x.mean(), y.mean())
+        """,
+        Safety.UNSAFE,
+        "x: normal[n + 1]; y: normal[n + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def check(x: torch.Tensor):
+            return any(torch.isnan(x).flatten())  # !
+        """,
+        """
+        import torch
+
+        def check(x: torch.Tensor):
+            return torch.isnan(x).flatten().any()
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    call = site.node
+    if not isinstance(call, ast.Call) or call.keywords:
+        return None
+    name = function.dotted(call.func)
+    if name in ("max", "min") and len(call.args) == 2:
+        return extreme(site, function, call, name)
+    if name in ("any", "all") and len(call.args) == 1 and site.fact_of(call.args[0]).ndim == 1:
+        draft = Draft(function)
+        draft.replace(call, f"{{t}}.{name}()", t=call.args[0])
+        return draft.fix(
+            "ask on the device", Safety.UNSAFE, "it is a bool tensor that stays on the device, no Python bool"
+        )
+    return None
+
+
+def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:
+    """`max` or `min` of two values of which one is a tensor, or both are."""
+    facts = [site.fact_of(a) for a in call.args]
+    if any(f.is_tensor and f.ndim not in (0, None) for f in facts) or any(map(function.mixed, call.args)):
+        return None
+    draft = Draft(function)
+    changes = (
+        "it is always a tensor, where Python gives back the number that wins, and NaN comes through from either side"
+    )
+    if all(f.is_tensor for f in facts):
+        if facts[0].dtype is not facts[1].dtype:
+            return None
+        draft.replace(call, f"torch.{name}imum({{a}}, {{b}})", a=call.args[0], b=call.args[1])
+        return draft.fix(f"take the {name}imum on the device", Safety.UNSAFE, changes)
+    number = call.args[1] if facts[0].is_tensor else call.args[0]
+    tensor = call.args[0] if facts[0].is_tensor else call.args[1]
+    value, dtype = function.constant(number), site.fact_of(tensor).dtype
+    if value is None or dtype is Dtype.BOOL:
+        return None
+    bound = "min" if name == "max" else "max"
+    draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=tensor, c=number)
+    return draft.fix("clamp on the device", Safety.UNSAFE, changes)

@@ -1,0 +1,294 @@
+"""Writes to one class column of each kept row, `loss[rows, label[rows]] = f(...)`, computed for all columns and chosen."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.positions import positions
+from syncscope.codemod.proofs import ELEMENTWISE, is_mask
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+POINTWISE = ELEMENTWISE | {"pow", "clamp", "log", "log1p", "sqrt", "clone"}
+LOSSES = {
+    "binary_cross_entropy_with_logits",
+    "binary_cross_entropy",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+}
+CAST = {"long", "int", "to", "type"}
+CHANGES = (
+    "{0} is a new tensor; what was computed for the kept rows is computed for all rows and columns: more work where few "
+    "are kept, and it must be finite there or gradients become NaN; a class out of range is left out instead of raising"
+)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def targets(scores: torch.Tensor, label: torch.LongTensor, overlap: torch.Tensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            goal[found, label[found]] = overlap[found].clamp(min=0)  # !
+            return goal
+        """,
+        """
+        import torch
+
+        def targets(scores: torch.Tensor, label: torch.LongTensor, overlap: torch.Tensor):
+            goal = torch.zeros_like(scores)
+            found = label >= 0
+            hit = found[:, None] & (label[:, None] == torch.arange(goal.shape[1], device=goal.device))
+            goal = torch.where(hit, overlap[:, None].clamp(min=0), goal)
+            return goal
+        """,
+        Safety.UNSAFE,
+        "scores: finite[n, 4]; label: label[n] < 4; overlap: finite[n]",
+        rule="boolean-mask-write",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def quality_loss(pred: torch.Tensor, label: torch.LongTensor, score: torch.Tensor):
+            prob = pred.sigmoid()
+            loss = F.binary_cross_entropy_with_logits(pred, torch.zeros_like(pred), reduction="none") * prob.pow(2)
+            good = (label >= 0) & (label < pred.size(1))
+            pos = good.nonzero().squeeze(1)  # !
+            pos_label = label[pos].long()
+            scale = score[pos] - prob[pos, pos_label]
+            loss[pos, pos_label] = F.binary_cross_entropy_with_logits(
+                pred[pos, pos_label], score[pos], reduction="none"
+            ) * scale.abs().pow(2)
+            return loss.sum(dim=1)
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def quality_loss(pred: torch.Tensor, label: torch.LongTensor, score: torch.Tensor):
+            prob = pred.sigmoid()
+            loss = F.binary_cross_entropy_with_logits(pred, torch.zeros_like(pred), reduction="none") * prob.pow(2)
+            good = (label >= 0) & (label < pred.size(1))
+            hit = good[:, None] & (label[:, None] == torch.arange(loss.shape[1], device=loss.device))
+            loss = torch.where(hit, F.binary_cross_entropy_with_logits(
+                pred, score[:, None].expand_as(loss), reduction="none"
+            ) * (score[:, None] - prob).abs().pow(2), loss)
+            return loss.sum(dim=1)
+        """,
+        Safety.UNSAFE,
+        "pred: finite[n, 4]; label: label[n] < 4; score: finite[n]",
+        rule="nonzero",
+    ),
+)
+
+
+class Rows(NamedTuple):
+    """The kept rows: how the user writes them, and the mask that says which they are."""
+
+    selector: ast.expr  # `rows`, or the mask itself
+    mask: ast.expr
+    start: ast.stmt | None  # the assignment that named the positions
+
+
+class Write(NamedTuple):
+    """`x[rows, label[rows]] = value`."""
+
+    statement: ast.Assign
+    x: ast.Name
+    label: ast.expr  # one class for each row
+    column: ast.expr  # as the user writes it
+    value: ast.expr
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    """The site is a `nonzero` whose positions serve such a write only, or a selection of such a write by a mask."""
+    rows = kept(site, function)
+    if (
+        rows is None
+        or not (is_mask(function.fact(rows.mask)) or comparison(rows.mask, rows))
+        or not function.pure(rows.mask)
+    ):
+        return None
+    found = [w for s in function.every(ast.Assign) if (w := write(function, s, rows)) is not None]
+    if len(found) != 1 or not written_to_tensor(function, found[0]):
+        return None
+    at, draft = found[0], Draft(function)
+    work = Dense(function, draft, rows, at)
+    whole = work.of(at.value)
+    start = rows.start or min(work.used.values(), key=lambda s: s.lineno, default=at.statement)
+    names = {n.id for e in (rows.mask, at.label, *work.whole) for n in ast.walk(e) if isinstance(n, ast.Name)}
+    if whole is None or any(function.disturbed(n, start, at.statement) for n in names | {at.x.id}):
+        return None
+    gone = unneeded(function, work, at)
+    if rows.start is not None and rows.start not in gone:  # the positions serve something else too
+        return None
+    if not all(function.alone(s) for s in gone):
+        return None
+    for statement in gone:
+        draft.remove(statement)
+    hit = function.fresh("hit")
+    own = "{m}[:, None] & ({c}[:, None] == torch.arange({x}.shape[1], device={x}.device))"
+    draft.insert_before(at.statement, f"{hit} = {own}", m=rows.mask, c=at.label, x=at.x)
+    draft.replace(at.statement, f"{{x}} = torch.where({hit}, {{whole}}, {{x}})", x=at.x, whole=whole)
+    return draft.fix("compute all columns, and choose each row's own", Safety.UNSAFE, CHANGES.format(at.x.id))
+
+
+def kept(site: Site, function: Function) -> Rows | None:
+    """The rows that a site is about."""
+    if isinstance(site.node, ast.Subscript):
+        statement = function.statement(site.node)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Tuple):
+            return None
+        mask = target.slice.elts[0]
+        return Rows(mask, mask, None)
+    op = function.op(site.node)
+    if op is None or not isinstance(site.node, ast.Call):
+        return None
+    flag = op.keywords.get("as_tuple")
+    tupled = site.op == "where" or (isinstance(flag, ast.Constant) and flag.value is True)
+    row = positions(function, site.node, tupled)
+    assign = function.parent(row) if row is not None else None
+    if not isinstance(assign, ast.Assign) or assign.value is not row or not isinstance(assign.targets[0], ast.Name):
+        return None
+    return Rows(assign.targets[0], op.base, assign) if function.seen_by(assign) else None
+
+
+def comparison(node: ast.expr, rows: Rows) -> bool:
+    """Whether a tensor of which `nonzero` is taken is one of bools, because it is made of comparisons."""
+    if rows.start is None:  # it is no tensor for sure
+        return False
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return comparison(node.left, rows) and comparison(node.right, rows)
+    return isinstance(node, ast.Compare) and len(node.ops) == 1
+
+
+def write(function: Function, statement: ast.Assign, rows: Rows) -> Write | None:
+    """A statement as a write to one column of each of these rows."""
+    target = statement.targets[0]
+    if len(statement.targets) != 1 or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return None
+    if (
+        not isinstance(target.slice, ast.Tuple)
+        or len(target.slice.elts) != 2
+        or not is_rows(function, target.slice.elts[0], rows)
+    ):
+        return None
+    column = target.slice.elts[1]
+    label = function.value(column)
+    cast = function.op(label)
+    if cast is not None and cast.name in CAST:
+        label = cast.base
+    if (
+        not isinstance(label, ast.Subscript)
+        or not is_rows(function, label.slice, rows)
+        or not function.pure(label.value)
+    ):
+        return None
+    return Write(statement, target.value, label.value, column, statement.value)
+
+
+def written_to_tensor(function: Function, at: Write) -> bool:
+    """Whether what is written is surely a tensor, so that positions in it are too."""
+    fact = function.fact(at.x)
+    return fact.is_tensor and fact.confidence >= 2
+
+
+def is_rows(function: Function, index: ast.expr, rows: Rows) -> bool:
+    """Whether an index is these rows."""
+    if rows.start is None:
+        return function.same(index, rows.mask)
+    return isinstance(index, ast.Name) and function.definition(index) is rows.start
+
+
+class Dense:
+    """What is computed for the kept rows' own columns, as computed for all."""
+
+    def __init__(self, function: Function, draft: Draft, rows: Rows, at: Write) -> None:
+        self.function, self.draft, self.rows, self.at = function, draft, rows, at
+        self.whole: list[ast.expr] = []  # the tensors of which nothing is selected any more
+        self.used: dict[str, ast.Assign] = {}  # assignments whose values were taken in, by name
+
+    def of(self, node: ast.expr, full: bool = False) -> Part | None:
+        """An expression for all columns; None where it is not made element by element. `full`: it must have every column."""
+        function = self.function
+        if function.constant(node) is not None:
+            return node
+        if isinstance(node, ast.Name):
+            made = function.definition(node)
+            if made is None:
+                return node if not function.fact(node).is_tensor else None
+            self.used[node.id] = made
+            return self.of(made.value, full)
+        if isinstance(node, ast.Subscript):
+            return self.selected(node, full)
+        parts = self.parts(node)
+        if parts is None:
+            return None
+        loss = isinstance(node, ast.Call) and self.is_loss(node)
+        new = {part: self.of(part, full or loss) for part in parts}
+        if None in new.values():
+            return None
+        return self.draft.swapped(node, {o: made for o, made in new.items() if made is not None and made is not o})
+
+    def selected(self, node: ast.Subscript, full: bool) -> Part | None:
+        """`a[rows, label[rows]]` is a; `s[rows]` is s with a column."""
+        index = node.slice
+        if isinstance(index, ast.Tuple) and len(index.elts) == 2 and is_rows(self.function, index.elts[0], self.rows):
+            if not self.function.same(index.elts[1], self.at.column) or not self.function.pure(node.value):
+                return None
+            self.whole.append(node.value)
+            return node.value
+        if not is_rows(self.function, index, self.rows) or self.function.fact(node.value).ndim not in (1, None):
+            return None
+        if not self.function.pure(node.value):
+            return None
+        self.whole.append(node.value)
+        column = "{s}[:, None].expand_as({x})" if full else "{s}[:, None]"
+        return self.draft.part(column, s=node.value, x=self.at.x)
+
+    def parts(self, node: ast.expr) -> list[ast.expr] | None:
+        """The operands of what is computed element by element."""
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+            return [node.left, node.right]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return [node.operand]
+        op = self.function.op(node)
+        if op is None or not isinstance(node, ast.Call):
+            return None
+        if self.is_loss(node):
+            return [op.base, *op.args] if len(op.args) == 1 else None
+        numbers = all(self.function.constant(v) is not None for v in op.keywords.values())
+        return [op.base, *op.args] if op.name in POINTWISE and numbers else None
+
+    def is_loss(self, call: ast.Call) -> bool:
+        """Whether this is a loss that is not reduced."""
+        name = (self.function.dotted(call.func) or "").removeprefix("torch.nn.functional.")
+        how = {k.arg: k.value for k in call.keywords}
+        reduction = how.pop("reduction", None)
+        return name in LOSSES and not how and isinstance(reduction, ast.Constant) and reduction.value == "none"
+
+
+def unneeded(function: Function, work: Dense, at: Write) -> list[ast.stmt]:
+    """The assignments that served the write alone: of the positions, of the classes, and of values that were taken in."""
+    made = [*work.used.values(), work.rows.start, function.definition(at.column)]
+    left = list({id(s): s for s in made if isinstance(s, ast.Assign)}.values())
+    gone: list[ast.stmt] = []
+    while True:
+        inside = {id(n) for s in (at.statement, *gone) for n in ast.walk(s)}
+        more = [
+            s
+            for s in left
+            if s not in gone and function.seen_by(s) and all(id(n) in inside for n in function.seen_by(s))
+        ]
+        if not more:
+            return gone
+        gone += more

@@ -1,0 +1,99 @@
+"""How many different values there are, `len(x.unique())`, counted among the sorted ones."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.lengths import length, number_of_elements
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(target: torch.LongTensor):
+            labels = torch.unique(target).numel()  # !
+            return labels
+        """,
+        """
+        import torch
+
+        def loss(target: torch.LongTensor):
+            labels = target.flatten().sort().values.diff().count_nonzero() + 1
+            return labels
+        """,
+        Safety.UNSAFE,
+        "target: label[n + 1, h + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            return x.sum() / len(torch.unique(x))  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            ordered = x.flatten().sort().values
+            return x.sum() / ((ordered[1:] != ordered[:-1]).count_nonzero() + 1)
+        """,
+        Safety.UNSAFE,
+        "x: float[n + 1, h + 1]",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            values = torch.unique(x)  # !
+            half = x / 2
+            return half.sum() / len(values)
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            half = x / 2
+            ordered = x.flatten().sort().values
+            return half.sum() / ((ordered[1:] != ordered[:-1]).count_nonzero() + 1)
+        """,
+        Safety.UNSAFE,
+        "x: float[n + 1, h + 1]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    op = function.op(site.node)
+    if op is None or op.args or op.keywords.keys() - {"sorted"} or not isinstance(site.node, ast.Call):
+        return None
+    used, definition = function.carried(site.node)
+    count = number_of_elements(function, used) or length(function, used)
+    statement = function.statement(used)
+    if count is None or statement is None:
+        return None
+    fact = site.fact_of(op.base)
+    draft = Draft(function)
+    if definition is not None:
+        draft.remove(definition)
+    values = "{x}.flatten().sort().values" if site.op == "unique" else "{x}.flatten()"
+    if fact.dtype in (Dtype.INT, Dtype.BOOL):
+        draft.replace(count, f"{values}.diff().count_nonzero() + 1", x=op.base)
+    elif function.runs_first(statement, count) and function.pure(op.base):
+        ordered = function.fresh("ordered")
+        draft.insert_before(statement, f"{ordered} = {values}", x=op.base)
+        draft.replace(count, f"({ordered}[1:] != {ordered}[:-1]).count_nonzero() + 1")
+    else:
+        return None
+    return draft.fix(
+        "sort, and count where neighbours differ",
+        Safety.UNSAFE,
+        "the count is a 0-d tensor that stays on the device, no Python int, and an empty tensor counts as one value",
+    )

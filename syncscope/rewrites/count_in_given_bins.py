@@ -1,0 +1,51 @@
+"""`x.bincount(minlength=n)` as ones that are added up in n bins."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(label: torch.LongTensor):
+            return torch.bincount(label, minlength=6)  # !
+        """,
+        """
+        import torch
+
+        def forward(label: torch.LongTensor):
+            return torch.zeros(6, dtype=torch.long, device=label.device).index_add_(0, label, torch.ones_like(label))
+        """,
+        Safety.UNSAFE,
+        "label: index[n] < 6",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    op = function.op(site.node)
+    if op is None or not isinstance(site.node, ast.expr) or site.fact_of(op.base).dtype is not Dtype.INT:
+        return None
+    size = op.argument(1, "minlength")
+    if size is None or op.argument(0, "weights") is not None or not function.pure(op.base) or not function.pure(size):
+        return None
+    draft = Draft(function)
+    draft.replace(
+        site.node,
+        "torch.zeros({n}, dtype=torch.long, device={x}.device).index_add_(0, {x}, torch.ones_like({x}))",
+        n=size,
+        x=op.base,
+    )
+    return draft.fix(
+        "count in as many bins as were asked for",
+        Safety.UNSAFE,
+        "a value as large as minlength is an error, no further bin, and values must be int64",
+    )

@@ -1,0 +1,154 @@
+"""`torch.tensor(0.0, device=d)` as `torch.full((), 0.0, device=d)`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.numbers import special
+from syncscope.model.example import Example
+from syncscope.model.fact import Site, Value
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import math
+        import torch
+
+        def forward(x: torch.Tensor):
+            worst = torch.tensor(-float("inf"), device=x.device)  # !
+            return torch.maximum(worst, x * torch.tensor(math.pi, device=x.device))  # !
+        """,
+        """
+        import math
+        import torch
+
+        def forward(x: torch.Tensor):
+            worst = torch.full((), -float("inf"), device=x.device)
+            return torch.maximum(worst, x * torch.full((), math.pi, device=x.device))
+        """,
+        Safety.SAFE,
+        "x: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x * torch.tensor(0.5, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x * torch.full((), 0.5, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[...]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return torch.tensor(-7, dtype=x.dtype, device=x.device) + torch.tensor(True, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return torch.full((), -7, dtype=x.dtype, device=x.device) + torch.full((), True, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[...]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, epoch: int):
+            return x * torch.tensor(epoch, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, epoch: int):
+            return x * torch.full((), epoch, device=x.device)
+        """,
+        Safety.UNSAFE,
+        "x: float[n]; epoch: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            floor = x.new_tensor(0.25)  # !
+            return torch.maximum(x, floor) + y.new_tensor(-2, dtype=torch.float64) + torch.as_tensor(3, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            floor = x.new_full((), 0.25)
+            return torch.maximum(x, floor) + y.new_full((), -2, dtype=torch.float64) + torch.full((), 3, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[n]; y: int[n]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    call = site.node
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        return None
+    if any(k.arg not in ("device", "dtype", "requires_grad") for k in call.keywords):
+        return None
+    value = call.args[0]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
+        return new_full(call, call.func.value, value, site, function)
+    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor"):
+        return None
+    written = function.constant(value)
+    plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+    fits_all = written is not None and abs(written) < 128  # what overflows a dtype is reported in other words
+    known = (
+        plain
+        or fits_all
+        or (written is not None and abs(written) < 2**31 and not any(k.arg == "dtype" for k in call.keywords))
+    )
+    if not known and not special(value, function) and site.fact_of(value).kind is not Value.SCALAR:
+        return None
+    if not plain and written is None and not any(k.arg == "dtype" for k in call.keywords) and special(value, function):
+        known = True
+    draft = Draft(function)
+    more = "".join(f", {k.arg}={{{k.arg}}}" for k in call.keywords if k.arg is not None)
+    parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    draft.replace(call, f"torch.full((), {{value}}{more})", value=value, **parts)
+    title = "fill a tensor on the device"
+    if known:
+        return draft.fix(title, Safety.SAFE)
+    if written is not None:
+        return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
+    return draft.fix(title, Safety.UNSAFE, "a numpy number gets torch's default dtype, not its own")
+
+
+def new_full(call: ast.Call, base: ast.expr, value: ast.expr, site: Site, function: Function) -> Fix | None:
+    """`x.new_tensor(0.0)`: its dtype and device are those of `x`, as are those of `x.new_full`."""
+    written = function.constant(value)
+    plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+    if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(value, function):
+        return None
+    draft = Draft(function)
+    parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
+    more = "".join(f", {name}={{{name}}}" for name in parts)
+    draft.replace(call, f"{{x}}.new_full((), {{value}}{more})", x=base, value=value, **parts)
+    title = "fill a tensor on the device"
+    if plain or (written is not None and abs(written) < 128):
+        return draft.fix(title, Safety.SAFE)
+    if written is not None or special(value, function):
+        return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
+    return draft.fix(title, Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise")

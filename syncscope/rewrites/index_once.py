@@ -1,0 +1,122 @@
+"""One mask that serves several times, `x[m] + y[m]`: its true elements are looked for once, `i = m.nonzero(as_tuple=True)`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.proofs import is_mask, same_shape
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites import (
+    choose_with_where,
+    compute_all_columns,
+    fill_own_column,
+    ignore_in_cross_entropy,
+    reduce_with_mask,
+    sum_first_of_sorted,
+    sum_losses_by_mask,
+)
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            y = x.sigmoid()
+            good = x > 0
+            return x[good] + y[good]  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            y = x.sigmoid()
+            good = x > 0
+            good_index = good.nonzero(as_tuple=True)
+            return x[good_index] + y[good_index]
+        """,
+        Safety.SAFE,
+        "x: float[...]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            good = x > 0
+            return x[good] - y[good] * x[good].sigmoid()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor):
+            good = x > 0
+            good_index = good.nonzero(as_tuple=True)
+            return x[good_index] - y[good_index] * x[good_index].sigmoid()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; y: finite[n, m]",
+        rule="boolean-mask-read",
+    ),
+)
+
+
+BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
+    "mask_read": (
+        ignore_in_cross_entropy, sum_losses_by_mask, reduce_with_mask, choose_with_where, fill_own_column, compute_all_columns,
+        sum_first_of_sorted,
+    ),
+    "mask_write": (choose_with_where, fill_own_column, compute_all_columns),
+}  # fmt: skip
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    better = function.once("better", function.scope, lambda: mended_otherwise(function))
+    mask = site.node.slice if isinstance(site.node, ast.Subscript) else None
+    if not isinstance(mask, ast.Name) or (definition := function.definition(mask)) is None:
+        return None
+    uses = [
+        s.node
+        for s in function.sites
+        if s.op in ("mask_read", "mask_write")
+        and isinstance(s.node, ast.Subscript)
+        and id(s.node) not in better
+        and function.same(s.node.slice, mask)
+        and is_mask(s.fact_of(s.node.slice))
+        and function.definition(s.node.slice) is definition
+    ]
+    if len(uses) < 2 or site.node not in uses:
+        return None
+    first = function.statement(uses[0])
+    block = function.block(definition)
+    while first is not None and first not in block:
+        first = next((n for n in function.around(first) if isinstance(n, ast.stmt)), None)
+    if first is None or function.disturbed(mask.id, definition, uses[-1]):
+        return None
+    fact = site.fact_of(mask)
+    if fact.ndim == 0:
+        return None
+    fresh = isinstance(definition.value, (ast.Compare, ast.BinOp, ast.UnaryOp))  # shares its memory with nothing
+    fits = fresh and all(same_shape(function, use.slice, use.value) for use in uses)
+    draft = Draft(function)
+    index = function.fresh(f"{mask.id}_index")
+    draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
+    for use in uses:
+        draft.replace(use.slice, index)
+    title = f"look for the true elements of {mask.id} once, not {len(uses)} times"
+    if fits and fact.ndim is not None:
+        return draft.fix(title, Safety.SAFE)
+    return draft.fix(title, Safety.UNSAFE, "a mask whose shape does not fit is not always reported")
+
+
+def mended_otherwise(function: Function) -> frozenset[int]:
+    """The ids of the selections of a function that have a better fix than an index."""
+    tried = ((s.node, way.rewrite(s, function)) for s in function.sites for way in BETTER.get(s.op, ()))
+    return frozenset(id(node) for node, fix in tried if fix is not None)

@@ -1,0 +1,72 @@
+"""`x / (m.sum().item() + 1)`, directly or with a name for the number: it meets tensors only, and need not be read."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import STAYS, detached, tensor_read, undone_between
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum().item()  # !
+            size = x.detach().abs().mean()
+            return x.sum() / (found + 1), x.cos().mean() * size.item()  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            found = (x > 0).sum()
+            size = x.detach().abs().mean()
+            return x.sum() / (found + 1), x.cos().mean() * size.detach()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1, m + 1]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    tensor, read = tensor_read(site.node, function), site.node
+    if tensor is None or not isinstance(read, ast.Call) or site.fact.dtype not in (Dtype.INT, Dtype.FLOAT):
+        return None
+    named = function.parent(read)
+    definition = named if isinstance(named, ast.Assign) and named.value is read else None
+    uses = function.seen_by(definition) if definition is not None else [read]
+    if not uses or site.fact.ndim != 0 or not all(meets_tensor(function, use) for use in uses):
+        return None
+    if definition is not None and undone_between(function, tensor, definition, uses[-1]):
+        return None
+    cut = "" if site.fact.dtype is Dtype.INT else ".detach()"
+    draft = Draft(function)
+    draft.replace(read, f"{{t}}{cut}", t=detached(tensor, function) if cut else tensor)
+    changes = f"{STAYS}; where both are of no dimensions, the wider dtype wins" if cut else STAYS
+    return draft.fix("keep it on the device", Safety.UNSAFE, changes)
+
+
+def meets_tensor(function: Function, use: ast.expr) -> bool:
+    """Whether a number only becomes an operand of a tensor, perhaps after arithmetic with numbers that are written out."""
+    at, outer = use, function.parent(use)
+    while isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
+        other = outer.right if outer.left is at else outer.left
+        fact = function.fact(other)
+        if (
+            fact.is_tensor
+            and fact.confidence >= 2
+            and fact.dtype in (Dtype.FLOAT, Dtype.UNKNOWN)
+            and not function.mixed(other)
+        ):
+            return True
+        if function.constant(other) is None:
+            return False
+        at, outer = outer, function.parent(outer)
+    return False

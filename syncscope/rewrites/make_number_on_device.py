@@ -1,0 +1,206 @@
+"""`x[i] = 1.0` as `x[i] = x.new_full((), 1.0)`; one element is filled."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.numbers import named, written_out
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Shape, Site, Value
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def targets(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.zeros_like(scores)
+            row = torch.arange(len(label), device=label.device)
+            goal[row, label] = 1.0  # !
+            return goal
+        """,
+        """
+        import torch
+
+        def targets(scores: torch.Tensor, label: torch.LongTensor):
+            goal = torch.zeros_like(scores)
+            row = torch.arange(len(label), device=label.device)
+            goal[row, label] = goal.new_full((), 1.0)
+            return goal
+        """,
+        Safety.SAFE,
+        "scores: float[n, 4]; label: label[n] < 4",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor):
+            x = x * 2
+            x[i.flatten()] = -7  # !
+            x[:, i.flatten()] = True  # !
+            return x
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor):
+            x = x * 2
+            x[i.flatten()] = x.new_full((), -7)
+            x[:, i.flatten()] = x.new_full((), True)
+            return x
+        """,
+        Safety.SAFE,
+        "x: float[n + 5, 5]; i: index[m] < 5",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = torch.stack((x.flatten(), x.flatten()))
+            x[0, -1] = 0.5  # !
+            x[0] = 0
+            x[:, 0] = 0
+            return x
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = torch.stack((x.flatten(), x.flatten()))
+            x[0, -1].fill_(0.5)
+            x[0] = 0
+            x[:, 0] = 0
+            return x
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor, smooth: float):
+            x = x * 2
+            x[i.flatten()] = smooth  # !
+            return x
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor, smooth: float):
+            x = x * 2
+            x[i.flatten()] = x.new_full((), smooth)
+            return x
+        """,
+        Safety.UNSAFE,
+        "x: float[n + 5, 4]; i: index[m] < 5; smooth: number",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor):
+            x = x.clone()
+            x[i.flatten()] = torch.tensor(1.5)  # !
+            return x
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, i: torch.LongTensor):
+            x = x.clone()
+            x[i.flatten()] = x.new_full((), 1.5)
+            return x
+        """,
+        Safety.UNSAFE,
+        "x: float[n + 5, 5]; i: index[m] < 5",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    target, value = site.node, site.operand
+    assign = function.parent(target)
+    if (
+        site.fact.confidence < 2  # a guess is no ground to change code on; where the tensor lives changes no value
+        or not isinstance(assign, ast.Assign)
+        or assign.targets != [target]
+        or not isinstance(target, ast.Subscript)
+        or value is not assign.value
+        or maybe_mask(target, site)
+        or looked_for(target, site)
+    ):
+        return None
+    draft = Draft(function)
+    safety, changes = Safety.SAFE, ""
+    if site.fact_of(value).kind is not Value.SCALAR:
+        found = literal(value, function)
+        if found is None:
+            return None
+        value, safety, changes = found, Safety.UNSAFE, "a tensor of another dtype is no longer an error"
+    elif not written_out(value, function):
+        safety, changes = Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise"
+    if one_element(target, site):
+        if safety is Safety.SAFE and not fits(value, function, site):
+            safety, changes = Safety.UNSAFE, "a number that does not fit the dtype is reported in other words"
+        draft.replace(assign, "{x}.fill_({value})", x=target, value=value)
+        return draft.fix("fill the element on the device", safety, changes)
+    if not named(target.value):
+        return None
+    draft.replace(assign.value, "{x}.new_full((), {value})", x=target.value, value=value)
+    return draft.fix("make the number on the device", safety, changes)
+
+
+def looked_for(target: ast.Subscript, site: Site) -> bool:
+    """Whether the positions are those of a mask: `masked_fill_` needs neither them nor the number's copy."""
+    facts = [(part, site.fact_of(part)) for part in parts(target)]
+    return any(
+        fact.shape is Shape.DYNAMIC or (fact.kind is Value.SEQUENCE and not isinstance(part, ast.List))
+        for part, fact in facts
+    )
+
+
+def maybe_mask(target: ast.Subscript, site: Site) -> bool:
+    """Whether a part of an index may be a mask: then the number does not wait, and a tensor in its place would."""
+    facts = [site.fact_of(part) for part in parts(target)]
+    return any(f.kind is Value.UNKNOWN or (f.is_tensor and f.dtype in (Dtype.UNKNOWN, Dtype.BOOL)) for f in facts)
+
+
+def parts(target: ast.Subscript) -> list[ast.expr]:
+    """The parts of an index that are not slices."""
+    found = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    return [part for part in found if not isinstance(part, ast.Slice)]
+
+
+def one_element(target: ast.Subscript, site: Site) -> bool:
+    """Whether each part of an index is one number."""
+    facts = [site.fact_of(part) for part in parts(target)]
+    return all(f.kind is Value.SCALAR or (f.is_tensor and f.ndim == 0) for f in facts)
+
+
+def literal(value: ast.expr, function: Function) -> ast.expr | None:
+    """The number of `torch.tensor(1.0)`, written out and without a dtype."""
+    made = function.value(value)
+    plain = isinstance(made, ast.Call) and len(made.args) == 1 and not made.keywords
+    if (
+        not isinstance(made, ast.Call)
+        or not plain
+        or function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor")
+    ):
+        return None
+    return made.args[0] if written_out(made.args[0], function) else None
+
+
+def fits(value: ast.expr, function: Function, site: Site) -> bool:
+    """Whether every dtype holds it, or that of the tensor surely does: else a wrong index may hide that it does not."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+        return True
+    number = function.constant(value)
+    if number is None or -128 < number < 0:
+        return site.fact.dtype is Dtype.FLOAT
+    return 0 <= number < 128

@@ -1,0 +1,158 @@
+"""`a.append(x.item()); b.append(y.item())`: the numbers of such statements are read together before the first."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import ONE_KIND, joined, tensor_read
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+NOTES = {
+    "append",
+    "add_scalar",
+    "log",
+    "log_metric",
+    "update",
+    "set_postfix",
+    "write",
+}  # methods that keep or write down
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def note(x: torch.Tensor, y: torch.Tensor, bar):
+            error, size = (x - y).square(), x.abs()
+            log = {"error": []}
+            log["error"].append(error.mean().item())  # !
+            log["worst"] = error.max().item()  # !
+            bar.update("size", size.sum().item() / 2)  # !
+            return log
+        """,
+        """
+        import torch
+
+        def note(x: torch.Tensor, y: torch.Tensor, bar):
+            error, size = (x - y).square(), x.abs()
+            log = {"error": []}
+            mean_value, max_value, sum_value = torch.stack((error.mean(), error.max(), size.sum())).tolist()
+            log["error"].append(mean_value)
+            log["worst"] = max_value
+            bar.update("size", sum_value / 2)
+            return log
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; y: finite[n + 1]; bar: bar",
+    ),
+    Example(
+        """
+        import torch
+
+        class Trainer:
+            def __init__(self):
+                self.metrics = {"loss": [], "size": []}
+
+            def note(self, x: torch.Tensor, names: list[str]):
+                self.metrics["loss"].append(x.square().mean().item())  # !
+                self.metrics["size"].append(x.abs().mean().item())  # !
+                names.append("both")
+                return self.metrics
+        """,
+        """
+        import torch
+
+        class Trainer:
+            def __init__(self):
+                self.metrics = {"loss": [], "size": []}
+
+            def note(self, x: torch.Tensor, names: list[str]):
+                mean_value, mean_value_2 = torch.stack((x.square().mean(), x.abs().mean())).tolist()
+                self.metrics["loss"].append(mean_value)
+                self.metrics["size"].append(mean_value_2)
+                names.append("both")
+                return self.metrics
+        """,
+        Safety.UNSAFE,
+    ),
+)
+
+
+class Note(NamedTuple):
+    """A statement that notes one number."""
+
+    statement: ast.stmt
+    read: ast.Call
+    tensor: ast.expr
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    statement = function.statement(site.node)
+    if statement is None or note(statement, function) is None:
+        return None
+    block = function.block(statement)
+    first = last = block.index(statement)
+    while first > 0 and note(block[first - 1], function) is not None:
+        first -= 1
+    while last + 1 < len(block) and note(block[last + 1], function) is not None:
+        last += 1
+    run = block[first : last + 1]
+    return function.once("noted together", run[0], lambda: together(function, run))
+
+
+def together(function: Function, run: list[ast.stmt]) -> Fix | None:
+    """The fix of such statements."""
+    notes = [n for s in run if (n := note(s, function)) is not None]
+    join = joined([function.fact(n.tensor) for n in notes])
+    if len(notes) < 2 or join is None or not function.alone(notes[0].statement):
+        return None
+    kept = {ast.dump(t) for n in notes[:-1] for t in targets(n.statement)}
+    if any(ast.dump(part) in kept for n in notes[1:] for part in ast.walk(n.tensor)):  # what is noted is asked again
+        return None
+    names: list[str] = []
+    for n in notes:
+        op = function.op(n.tensor)
+        wish = n.tensor.id if isinstance(n.tensor, ast.Name) else op.name if op is not None else ""
+        names.append(function.fresh(f"{wish}_value" if wish else "value", names))
+    draft = Draft(function)
+    stack = ", ".join(f"{{t{i}}}" for i in range(len(notes)))
+    parts = {f"t{i}": n.tensor for i, n in enumerate(notes)}
+    draft.insert_before(notes[0].statement, f"{', '.join(names)} = {join}(({stack})).tolist()", **parts)
+    for n, name in zip(notes, names, strict=True):
+        draft.replace(n.read, name)
+    return draft.fix(
+        f"read {len(notes)} numbers at once", Safety.UNSAFE, f"all are read before one is noted; {ONE_KIND}"
+    )
+
+
+def note(statement: ast.stmt, function: Function) -> Note | None:
+    """A statement as one that notes a number: `log.append(t.item())`, `log["loss"] = t.item()`."""
+    return function.once("note", statement, lambda: as_note(statement, function))
+
+
+def as_note(statement: ast.stmt, function: Function) -> Note | None:
+    """As `note`, worked out."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        method = statement.value.func
+        if not isinstance(method, ast.Attribute) or method.attr not in NOTES:
+            return None
+    elif not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Subscript) for t in statement.targets):
+        return None
+    sites = function.sites_in(statement)
+    read = sites[0].node if len(sites) == 1 else None
+    tensor = tensor_read(read, function)
+    if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).confidence < 2:
+        return None
+    return Note(statement, read, tensor) if function.pure(tensor) and function.runs_first(statement, read) else None
+
+
+def targets(statement: ast.stmt) -> list[ast.expr]:
+    """What a statement writes to: the container and all that it is found by."""
+    if isinstance(statement, ast.Assign):
+        return [t.value for t in statement.targets if isinstance(t, ast.Subscript)]
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return [call.func.value] if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else []

@@ -1,0 +1,210 @@
+"""`log(x.item(), y.item())`: the numbers of one statement are read together before it, those that are named earlier too."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import ONE_KIND, detached, joined, reads_of, tensor_read
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
+REDUCTIONS = {"mean", "sum", "norm", "max", "min", "std", "var", "prod", "amax", "amin", "median"}
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            loss, norm = x.sigmoid().mean(), x.float().norm()
+            return {"loss": loss.item(), "norm": norm.item() / 2}  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            loss, norm = x.sigmoid().mean(), x.float().norm()
+            loss_value, norm_value = torch.stack((loss, norm)).tolist()
+            return {"loss": loss_value, "norm": norm_value / 2}
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def watch(x: torch.Tensor, y: torch.Tensor, value: int):
+            return x.mean().item(), y.mean().item(), y.mean().item() + value  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor, y: torch.Tensor, value: int):
+            mean_value, mean_value_2, mean_value_3 = torch.stack((x.mean(), y.mean(), y.mean())).tolist()
+            return mean_value, mean_value_2, mean_value_3 + value
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; y: finite[n]; value: count",
+    ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        def train(model: nn.Module, criterion: nn.Module, optimizer, loader, bar):
+            for step, (x, y) in enumerate(loader):
+                output = model(x)
+                loss = criterion(output, y)
+                loss.backward()
+                before = output.mean().item()  # !
+                optimizer.step()
+                output = model(x)
+                after = output.mean().item()  # !
+                bar.write(f"{step}: loss {loss.item():.3f}, scores {before:.3f}, then {after:.3f}")  # !
+        """,
+        """
+        import torch
+        from torch import nn
+
+        def train(model: nn.Module, criterion: nn.Module, optimizer, loader, bar):
+            for step, (x, y) in enumerate(loader):
+                output = model(x)
+                loss = criterion(output, y)
+                loss.backward()
+                before = output.mean().detach()
+                optimizer.step()
+                output = model(x)
+                after = output.mean().detach()
+                loss_value, before, after = torch.hstack((loss, before, after)).tolist()
+                bar.write(f"{step}: loss {loss_value:.3f}, scores {before:.3f}, then {after:.3f}")
+        """,
+        Safety.UNSAFE,
+        "model: model; criterion: criterion; optimizer: optimizer; loader: loader; bar: bar",
+    ),
+    Example(
+        """
+        import torch
+
+        def history(x: torch.Tensor, steps: int):
+            seen = []
+            for step in range(steps):
+                size = (x * step).square().mean().item()  # !
+                x = x.cos()
+                if step % 2:
+                    seen.append(size)
+            return seen
+        """,
+        """
+        import torch
+
+        def history(x: torch.Tensor, steps: int):
+            seen = []
+            for step in range(steps):
+                size = (x * step).square().mean().detach()
+                x = x.cos()
+                if step % 2:
+                    size = size.item()
+                    seen.append(size)
+            return seen
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; steps: count",
+    ),
+)
+
+
+class Named(NamedTuple):
+    """`name = t.item()` whose name is used in one later statement only."""
+
+    statement: ast.Assign
+    name: ast.Name
+    tensor: ast.expr
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    named = only_for(site, function)
+    statement = named[1] if named is not None else function.statement(site.node)
+    if not isinstance(statement, SIMPLE) or function.indent(statement).strip():
+        return None
+    found = function.once("in statement", statement, lambda: of_statement(function, statement))
+    return found[1] if found is not None and site.node in found[0] else None
+
+
+def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr], Fix] | None:
+    """The reads that serve a statement, and the fix that makes one of them."""
+    reads = [
+        s.node
+        for s in function.sites_in(statement)
+        if isinstance(s.node, ast.Call) and tensor_read(s.node, function) is not None
+    ]
+    before = named_for(statement, function)
+    every = [*reads, *(b.statement.value for b in before)]
+    if len(reads) + len(before) < 2 and not (
+        before and function.block(statement) is not function.block(before[0].statement)
+    ):
+        return None
+    tensors = [t for r in reads if (t := tensor_read(r, function)) is not None]
+    join = joined([function.fact(t) for t in [*tensors, *(b.tensor for b in before)]])
+    if join is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
+        return None
+    names: list[str] = []
+    for tensor in tensors:
+        op = function.op(tensor)
+        wish = tensor.id if isinstance(tensor, ast.Name) else op.name if op is not None else ""
+        names.append(function.fresh(f"{wish}_value" if wish else "value", names))
+    draft = Draft(function)
+    for b in before:
+        draft.replace(b.statement.value, "{t}.detach()", t=detached(b.tensor, function))
+    kept = [b.name.id for b in before]
+    if not tensors and len(kept) == 1:
+        draft.insert_before(statement, f"{kept[0]} = {kept[0]}.item()")
+    else:
+        parts = {f"t{i}": t for i, t in enumerate(tensors)}
+        stack = ", ".join([*(f"{{{key}}}" for key in parts), *kept])
+        draft.insert_before(statement, f"{', '.join([*names, *kept])} = {join}(({stack})).tolist()", **parts)
+    for read, name in zip(reads, names, strict=True):
+        draft.replace(read, name)
+    many = len(names) + len(kept)
+    if many == 1:
+        return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")
+    return every, draft.fix(f"read {many} numbers at once", Safety.UNSAFE, ONE_KIND)
+
+
+def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:
+    """A read that is named, for one later statement: with that statement."""
+    assign = function.parent(site.node)
+    pairs = reads_of(assign, function) if isinstance(assign, ast.Assign) and assign.value is site.node else []
+    if len(pairs) != 1 or not isinstance(assign, ast.Assign):
+        return None
+    name, tensor = pairs[0]
+    uses = function.seen_by(assign)
+    statements = {id(s): s for use in uses if (s := function.statement(use)) is not None}
+    if len(statements) != 1:
+        return None
+    later = next(iter(statements.values()))
+    inside = next((n for n in [later, *function.around(later)] if n in function.block(assign)), None)
+    if inside is None or inside is assign or function.loop(later) is not function.loop(assign):
+        return None
+    if any(not isinstance(n, ast.If) for n in function.around(later) if n in ast.walk(inside)):
+        return None
+    op = function.op(tensor)
+    shared = op is None or op.name not in REDUCTIONS  # its memory may be that of a tensor that is written until then
+    if shared and any(function.disturbed(n.id, assign, later) for n in ast.walk(tensor) if isinstance(n, ast.Name)):
+        return None
+    return Named(assign, name, tensor), later
+
+
+def named_for(statement: ast.stmt, function: Function) -> list[Named]:
+    """The reads before a statement that are named and serve it only, in order."""
+    found: dict[str, Named] = {}
+    for use in (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
+        made = function.definition(use)
+        site = next((s for s in function.sites_in(made) if s.node is made.value), None) if made is not None else None
+        if site is not None and (named := only_for(site, function)) is not None and named[1] is statement:
+            found.setdefault(use.id, named[0])
+    return sorted(found.values(), key=lambda n: n.statement.lineno)

@@ -1,0 +1,74 @@
+"""`i = nonzero(m).squeeze(1)` that is padded to n as `torch.nonzero_static(m, size=n, fill_value=-1)`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.known_counts import a_size
+from syncscope.codemod.patterns.positions import lookup, positions
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            found = torch.nonzero(x > 0).squeeze(1)  # !
+            return F.pad(found, (0, 30 - found.numel()), value=-1)
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def forward(x: torch.Tensor):
+            x = x.flatten()
+            return torch.nonzero_static(x > 0, size=30, fill_value=-1)[:, 0]
+        """,
+        Safety.SUGGEST,
+        "x: finite[n, m]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    found = lookup(site, function)
+    if found is None:
+        return None
+    call, op, tupled = found
+    row = positions(function, call, tupled)
+    assign = function.parent(row) if row is not None else None
+    uses = function.seen_by(assign) if isinstance(assign, ast.Assign) and assign.value is row else []
+    if len(uses) != 2 or not isinstance(assign, ast.Assign) or row is None:
+        return None
+    pad = function.parent(uses[0])
+    if not isinstance(pad, ast.Call) or function.dotted(pad.func) != "torch.nn.functional.pad" or len(pad.args) != 2:
+        return None
+    widths, fill = pad.args[1], next((k.value for k in pad.keywords if k.arg == "value"), None)
+    if len(pad.keywords) != 1 or fill is None or not isinstance(function.constant(fill), int):
+        return None
+    missing = widths.elts[1] if isinstance(widths, (ast.Tuple, ast.List)) and len(widths.elts) == 2 else None
+    if not isinstance(missing, ast.BinOp) or not isinstance(missing.op, ast.Sub) or not a_size(function, missing.left):
+        return None
+    if uses[1] not in ast.walk(missing.right) or not isinstance(missing.right, (ast.Call, ast.Subscript)):
+        return None
+    names = {n.id for n in ast.walk(op.base) if isinstance(n, ast.Name)}
+    if (
+        not function.pure(op.base)
+        or not function.alone(assign)
+        or any(function.disturbed(n, assign, pad) for n in names)
+    ):
+        return None
+    draft = Draft(function)
+    draft.remove(assign)
+    static = draft.part("torch.nonzero_static({m}, size={n}, fill_value={f})", m=op.base, n=missing.left, f=fill)
+    draft.replace(pad, "{s}[:, 0]", s=static)
+    return draft.fix(
+        "say how many rows there are", Safety.SUGGEST, f"{function.file.text(op.base)} must have one dimension"
+    )

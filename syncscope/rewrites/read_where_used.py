@@ -1,0 +1,132 @@
+"""`value = loss.item()` that is used under one `if` only is read there."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import tensor_read
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.finding import Fix, Safety
+
+PLAIN_SPEC = re.compile(r"|[ +<>^]?\d*(\.\d+[efg])")  # of a number; an int takes these too
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def report(x: torch.Tensor, step: int):
+            loss = x.sigmoid().mean()
+            line = f"{step}: {loss:.3f}"  # !
+            if step % 2 == 0:
+                return line
+            return ""
+        """,
+        """
+        import torch
+
+        def report(x: torch.Tensor, step: int):
+            loss = x.sigmoid().mean()
+            if step % 2 == 0:
+                line = f"{step}: {loss:.3f}"
+                return line
+            return ""
+        """,
+        Safety.SAFE,
+        "x: float[...]; step: count",
+        rule="formatted-tensor",
+    ),
+    Example(
+        """
+        import torch
+
+        def train(x: torch.Tensor, steps: int):
+            seen = 0.0
+            for step in range(steps):
+                mean = (x * step).sigmoid().mean()
+                value = mean.item()  # !
+                if step % 3 == 0:
+                    seen = value
+            return seen
+        """,
+        """
+        import torch
+
+        def train(x: torch.Tensor, steps: int):
+            seen = 0.0
+            for step in range(steps):
+                mean = (x * step).sigmoid().mean()
+                if step % 3 == 0:
+                    value = mean.item()
+                    seen = value
+            return seen
+        """,
+        Safety.SAFE,
+        "x: float[...]; steps: count",
+        rule="host-read",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    statement = function.statement(site.node)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, block = statement.targets[0], function.block(statement)
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    bound = [t.id for t in targets if isinstance(t, ast.Name)]
+    reads = [n for name in bound for n in function.reads(name)]
+    if len(bound) != len(targets) or not reads or any(len(function.binds(n)) != 1 or function.shared(n) for n in bound):
+        return None
+    later = block[block.index(statement) + 1 :]
+    place = next((s for s in later if any(n in reads for n in ast.walk(s))), None)
+    if not isinstance(place, ast.If) or isinstance(function.scope, ast.Module):
+        return None
+    body = {id(n) for s in place.body for n in ast.walk(s)}
+    names = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+    if (
+        any(id(n) not in body for n in reads)
+        or not function.pure(statement.value)
+        or any(function.disturbed(n, statement, place.body[0]) for n in names)
+        or any(function.fact(n).is_tensor for n in ast.walk(place.test) if isinstance(n, ast.expr))
+    ):
+        return None
+    if not function.alone(statement) or not function.alone(place.body[0]):
+        return None
+    draft = Draft(function)
+    draft.remove(statement)
+    draft.insert_before(place.body[0], f"{', '.join(bound)} = {{value}}", value=statement.value)
+    title = f"read {' and '.join(bound)} only where used"
+    if function.quiet(statement, place) and function.pure(place.test) and never_raises(statement.value, function):
+        return draft.fix(title, Safety.SAFE)
+    return draft.fix(
+        title, Safety.UNSAFE, "it is read later: what stands between must not write what it is computed from"
+    )
+
+
+def never_raises(value: ast.expr, function: Function) -> bool:
+    """Whether a read or a text surely works, so that nobody misses its error where it is not made."""
+    tensor = tensor_read(value, function)
+    if tensor is not None:
+        return isinstance(tensor, ast.Name) and function.fact(tensor).ndim == 0
+    if not isinstance(value, ast.JoinedStr):
+        return False
+    for part in value.values:
+        if isinstance(part, ast.FormattedValue):
+            spec = part.format_spec
+            literal = (
+                spec.values[0].value
+                if isinstance(spec, ast.JoinedStr) and isinstance(spec.values[0], ast.Constant)
+                else ""
+            )
+            fact = function.fact(part.value)
+            read = tensor_read(part.value, function)
+            if read is not None:
+                fact = function.fact(read)
+            number = (fact.is_tensor and fact.ndim == 0 and fact.dtype is Dtype.FLOAT) or fact.kind is Value.SCALAR
+            if not isinstance(read or part.value, ast.Name) or not number or not PLAIN_SPEC.fullmatch(str(literal)):
+                return False
+    return True

@@ -1,0 +1,343 @@
+"""A reduction of what a mask selects, `x[m].sum()`, over all of x, with what is left out neutral."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
+from syncscope.codemod.patterns.reductions import Reduction, reduction, whole
+from syncscope.codemod.proofs import is_mask, same_rank, same_shape
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+
+FINITE = "what is left out must be finite or its gradient is NaN"
+OTHER_WORDS = "a mask that does not fit, or a division by zero that is left out, is reported in other words"
+EXACT = (
+    ast.Compare, ast.Subscript, ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert,
+    ast.USub, ast.cmpop, ast.expr_context,
+)  # fmt: skip  # what raises nothing, whatever the values are
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def spread(x: torch.Tensor):
+            x = x.float()
+            known = x[~torch.isnan(x)]  # !
+            mean = known.mean() if known.numel() > 0 else x.new_zeros(())
+            worst = known.max() if known.numel() > 0 else x.new_zeros(())
+            return mean, worst, len(known)
+        """,
+        """
+        import torch
+
+        def spread(x: torch.Tensor):
+            x = x.float()
+            known_mask = ~torch.isnan(x)
+            mean = torch.where(known_mask, x, 0.0).sum() / known_mask.sum().clamp(min=1)
+            worst = torch.where(known_mask.any(), x.masked_fill(~known_mask, float("-inf")).max(), x.new_zeros(()))
+            return mean, worst, known_mask.sum()
+        """,
+        Safety.UNSAFE,
+        "x: holes[n + 1]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            large = error > 1
+            return error[large].mean()  # !
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            large = error > 1
+            return torch.where(large, error, 0.0).sum() / large.sum()
+        """,
+        Safety.UNSAFE,
+        "error: float[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            error = error.square()
+            large = error[error > 1]  # !
+            rest = error.mean()
+            return rest + large.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor):
+            error = error.square()
+            rest = error.mean()
+            return rest + torch.where(error > 1, error, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: finite[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            d = x.abs()
+            good = ~torch.isnan(d)
+            return d[good].mean() if d[good].numel() > 0 else 0.0  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            d = x.abs()
+            good = ~torch.isnan(d)
+            return torch.where(good, d, 0.0).sum() / good.sum().clamp(min=1)
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            good = x > 0
+            near = x < 1
+            return near[good].any(), near[good].all()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            good = x > 0
+            near = x < 1
+            return (near & good).any(), (near | ~good).all()
+        """,
+        Safety.SAFE,
+        "x: float[...]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def accuracy(label: torch.LongTensor):
+            best = label.clone().relu()
+            known = label != -1
+            return (best[known] == label[known]).sum() / known.sum()  # !
+        """,
+        """
+        import torch
+
+        def accuracy(label: torch.LongTensor):
+            best = label.clone().relu()
+            known = label != -1
+            return torch.where(known, best == label, 0).sum() / known.sum()
+        """,
+        Safety.SAFE,
+        "label: label[...]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            known = x > 0
+            return ((x[known] - near[known]) * 2).abs().mean()  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            known = x > 0
+            return torch.where(known, ((x - near) * 2).abs(), 0.0).sum() / known.sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return torch.mean(torch.abs(guess[known] - depth[known]))  # !
+        """,
+        """
+        import torch
+
+        def loss(guess: torch.Tensor, depth: torch.Tensor):
+            known = depth > 0
+            return torch.where(known, torch.abs(guess - depth), 0.0).sum() / known.sum()
+        """,
+        Safety.UNSAFE,
+        "guess: finite[n, m]; depth: finite[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(depth: torch.Tensor):
+            error = depth.square() - 1
+            error = error[depth > 0]  # !
+            return error.abs().mean()
+        """,
+        """
+        import torch
+
+        def loss(depth: torch.Tensor):
+            error = depth.square() - 1
+            return torch.where(depth > 0, error.abs(), 0.0).sum() / (depth > 0).sum()
+        """,
+        Safety.UNSAFE,
+        "depth: finite[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.float()
+            return x[~torch.isnan(x)].max()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            x = x.float()
+            return x.masked_fill(torch.isnan(x), float("-inf")).max()
+        """,
+        Safety.UNSAFE,
+        "x: holes[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            good = x > 0
+            return x.masked_select(good).sum()  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            good = x > 0
+            return torch.where(good, x, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+        rule="masked-select",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    taken, op = site.node, function.op(site.node)
+    if isinstance(taken, ast.Subscript) and isinstance(taken.ctx, ast.Load):
+        return reduced(site, function, taken.value, taken.slice)
+    mask = op.argument(0, "mask") if op is not None and op.name == "masked_select" else None
+    return reduced(site, function, op.base, mask) if op is not None and mask is not None else None
+
+
+def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False) -> Fix | None:
+    """A reduction of what a mask selects, `base[mask].sum()`, as a reduction over all of base. The site is the selection.
+
+    Where the selection has a name, all that is done with it.
+    """
+    taken = site.node
+    if not isinstance(taken, ast.expr) or not is_mask(site.fact_of(mask)):
+        return None
+    inner = whole(site, function, taken, mask)
+    if inner is taken and not fits and not same_rank(site, function, mask, base):
+        return None
+    uses, definition = function.carried_uses(inner)
+    found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken)) is not None]
+    asked = {id(n) for r in found if r.guard is not None for n in ast.walk(r.guard.node.test)}
+    others = [use for use in uses if use not in [r.use for r in found] and id(use) not in asked]
+    lengths = [length(function, use) or number_of_elements(function, use) for use in others]
+    if not found or None in lengths:
+        return counted(function, taken, mask)
+    if not function.pure(mask) or not function.pure(base):
+        return None
+    draft = Draft(function)
+    keeps: Part = mask
+    if definition is not None and len(uses) > 1 and not isinstance(mask, ast.Name):
+        keeps = function.fresh(f"{ast.unparse(definition.targets[0])}_mask")
+        draft.replace(definition, f"{keeps} = {{m}}", m=mask)
+    elif definition is not None:
+        draft.remove(definition)
+    opposite = keeps is mask and isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
+    out: Part = mask.operand if isinstance(mask, ast.UnaryOp) and opposite else ""
+    selected = [n for n in ast.walk(inner) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)]
+    for r in found:
+        bases: dict[ast.expr, Part] = {n: n.value for n in selected}
+        dense: Part = base if inner is taken else draft.swapped(inner, bases)
+        if r.whole is not r.use:
+            more: dict[ast.expr, Part] = {
+                n: n.value for n in ast.walk(r.whole) if isinstance(n, ast.Subscript) and function.same(n.slice, mask)
+            }
+            dense = draft.swapped(r.whole, {**more, r.use: dense})
+        other = r.guard.other if r.guard is not None and r.guard.other is not None else "0.0"
+        template = r.template if opposite else r.template.replace("{out}", "~{m}")
+        draft.replace(r.node, template, m=keeps, out=out, x=dense, other=other)
+    for count in filter(None, lengths):
+        draft.replace(count, "{m}.sum()", m=keeps)
+    bases_of = [n.value for n in selected] if inner is not taken else [base]
+    if definition is None and exact(function, found[0], bases_of, mask, inner is taken):
+        return draft.fix("reduce all, with the mask inside", Safety.SAFE)
+    if definition is not None and len(uses) == 1 and found[0].whole is found[0].use:
+        last = function.statement(found[0].call)
+        calm = last is not None and function.quiet(definition, last)
+        if calm and exact(function, found[0], bases_of, mask, inner is taken):
+            return draft.fix("reduce all, with the mask inside", Safety.SAFE)
+    told = [*(r.supposed for r in found), *(r.changes for r in found), COUNTED if lengths else ""]
+    changes = "; ".join(dict.fromkeys(filter(None, told))) or OTHER_WORDS
+    floats = any(site.fact_of(r.whole).dtype in (Dtype.FLOAT, Dtype.UNKNOWN) for r in found)
+    if floats and (inner is not taken or any(r.whole is not r.use for r in found)):
+        changes = f"{changes}; {FINITE}"
+    if not fits and not all(same_rank(site, function, mask, b) for b in bases_of):
+        changes = f"{changes}; all must have the mask's shape"
+    tier = Safety.SUGGEST if any(r.supposed for r in found) else Safety.UNSAFE
+    return draft.fix("reduce all, with what is left out neutral", tier, changes)
+
+
+def exact(function: Function, r: Reduction, bases: list[ast.expr], mask: ast.expr, plain: bool) -> bool:
+    """Whether the reduction over all surely gives the same, and raises what was raised before."""
+    shaped = all(same_shape(function, mask, b) for b in bases)
+    return not r.changes and shaped and (plain or all(isinstance(n, EXACT) for n in ast.walk(r.whole)))
+
+
+def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
+    """`len(x[m])` is the number of true elements of m."""
+    used, definition = function.carried(taken)
+    count = length(function, used) or number_of_elements(function, used)
+    if count is None:
+        return None
+    draft = Draft(function)
+    if definition is not None:
+        draft.remove(definition)
+    draft.replace(count, "{m}.sum()", m=mask)
+    return draft.fix(
+        "count the mask",
+        Safety.UNSAFE,
+        COUNTED,
+    )

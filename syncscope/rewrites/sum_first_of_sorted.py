@@ -1,0 +1,296 @@
+"""Hard examples, `x[m].topk(k)` with a k that was read from the device: all are sorted, and the first k are summed up."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.device_count import Count
+from syncscope.codemod.patterns.positions import Rows, rows_of
+from syncscope.codemod.proofs import is_mask, same_rank
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites.use_mask_not_positions import Unrowed
+
+CHANGES = (
+    "{k} is a tensor that stays on the device; all are sorted, and the sum may differ in its last bits; of equal ones at "
+    "the cut others may be taken; a k larger than the number there is does not raise"
+)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            negative = label == 0
+            count = min(int((label > 0).sum()) * 3, int(negative.sum()))  # !
+            hard, _ = error.masked_fill(~negative, 0).topk(count)
+            return hard.sum() / (count + 1)
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            negative = label == 0
+            count = torch.minimum((label > 0).sum() * 3, negative.sum())
+            hard = error.masked_fill(~negative, 0).sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / (count + 1)
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            label = label.flatten()
+            count = (label > 0).sum().item()  # !
+            hard = error.flatten().sort(descending=True)[0][:count]
+            return hard.mean()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            label = label.flatten()
+            count = (label > 0).sum()
+            hard = error.flatten().sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum() / count
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error = torch.where(label > 0, error, error.sigmoid()).flatten()
+            negative = error < 0.7
+            count = negative.sum() // 2
+            hard, _ = error[negative].topk(count)  # !
+            return hard.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error = torch.where(label > 0, error, error.sigmoid()).flatten()
+            negative = error < 0.7
+            count = negative.sum() // 2
+            hard = error.masked_fill(~negative, float("-inf")).flatten().sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor, weight: torch.Tensor, ratio: int):
+            each = F.cross_entropy(scores, label.clamp(min=0), reduction="none") * weight
+            positive = (label > 0).nonzero(as_tuple=False).reshape(-1)  # !
+            negative = (label == 0).nonzero(as_tuple=False).view(-1)  # !
+            wanted = ratio * positive.size(0)
+            if wanted > negative.size(0):
+                wanted = negative.size(0)
+            hard, _ = each[negative].topk(wanted)
+            easy = each[positive].sum()
+            return easy + hard.sum()
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor, weight: torch.Tensor, ratio: int):
+            each = F.cross_entropy(scores, label.clamp(min=0), reduction="none") * weight
+            positive_mask = label > 0
+            negative_mask = label == 0
+            wanted = ratio * positive_mask.sum()
+            wanted = torch.minimum(wanted, negative_mask.sum())
+            hard = each.masked_fill(~negative_mask, float("-inf")).flatten().sort(descending=True).values
+            easy = torch.where(positive_mask, each, 0).sum()
+            return easy + torch.where(torch.arange(hard.shape[-1], device=hard.device) < wanted, hard, 0).sum()
+        """,
+        Safety.SUGGEST,
+        "scores: finite[n, 4]; label: label[n] < 4; weight: normal[n]; ratio: count",
+        rule="nonzero",
+    ),
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor, most: int):
+            error, label = error.flatten(), label.flatten()
+            rows = torch.where(label > 0)[0]  # !
+            count = max(len(rows) // 2, 1)
+            if count > most:
+                count = most
+            hard = error.topk(count).values
+            return hard.sum()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor, most: int):
+            error, label = error.flatten(), label.flatten()
+            rows_mask = label > 0
+            count = (rows_mask.sum() // 2).clamp(min=1)
+            count = count.clamp(max=most)
+            hard = error.sort(descending=True).values
+            return torch.where(torch.arange(hard.shape[-1], device=hard.device) < count, hard, 0).sum()
+        """,
+        Safety.UNSAFE,
+        "error: normal[n, m]; label: label[n, m]; most: count",
+        rule="nonzero",
+    ),
+)
+
+
+class Best(NamedTuple):
+    """The k largest of a tensor, and their sum or mean."""
+
+    node: ast.expr  # the topk call, or the sorted tensor that is cut
+    taken: ast.expr  # that of which they are the largest
+    k: ast.expr
+    statement: ast.Assign
+    name: ast.Name  # what the values are called
+    total: ast.Call  # `name.sum()` or `name.mean()`
+    mean: bool
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    if b"topk" not in function.file.code and b"sort(" not in function.file.code:
+        return None
+    for best in filter(None, (largest(function, n) for n in function.every(ast.Assign))):
+        made = Count(function)
+        if made.of(best.k) and site.node in concerned(function, best, made):
+            return first_count(site, function, best, made)
+    return None
+
+
+def largest(function: Function, statement: ast.Assign) -> Best | None:
+    """`v, _ = x.topk(k)`, `v = x.topk(k).values` or `v = x.sort(descending=True)[0][:k]`, where v is only summed up."""
+    target, value = statement.targets[0], statement.value
+    cut: ast.expr | None = None
+    if len(statement.targets) != 1:
+        return None
+    if isinstance(target, ast.Tuple):
+        name, rest = target.elts[0], target.elts[1:]
+        if any(not isinstance(n, ast.Name) or function.reads(n.id) for n in rest):
+            return None
+    else:
+        name = target
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and value.slice.upper is not None:
+            if value.slice.lower is not None or value.slice.step is not None:
+                return None
+            cut = value.slice.upper
+            value = value.value
+        values = isinstance(value, ast.Subscript) and function.constant(value.slice) == 0
+        if not (values or (isinstance(value, ast.Attribute) and value.attr == "values")):
+            return None
+        assert isinstance(value, (ast.Subscript, ast.Attribute))
+        value = value.value
+    op = function.op(value)
+    if op is None or not isinstance(name, ast.Name):
+        return None
+    k = cut if cut is not None else op.argument(0, "k")
+    flag = op.keywords.get("descending")
+    down = isinstance(flag, ast.Constant) and flag.value is True and len(op.keywords) == 1
+    if (
+        k is None
+        or op.name != ("topk" if cut is None else "sort")
+        or not (down if cut is not None else not op.keywords)
+    ):
+        return None
+    if len(op.args) > (1 if cut is None else 0):
+        return None
+    uses = [n for n in function.reads(name.id) if n.lineno > (statement.end_lineno or 0)]
+    if function.binds(name.id)[-1] is not name or function.loop(statement) is not None or len(uses) != 1:
+        return None
+    attribute = function.parent(uses[0])
+    total = function.parent(attribute) if isinstance(attribute, ast.Attribute) else attribute
+    reduction = function.op(total)
+    if reduction is None or reduction.base is not uses[0] or reduction.args or reduction.keywords:
+        return None
+    if not isinstance(total, ast.Call) or reduction.name not in ("sum", "mean"):
+        return None
+    return Best(value, op.base, k, statement, name, total, reduction.name == "mean")
+
+
+def concerned(function: Function, best: Best, made: Count) -> list[ast.AST]:
+    """The nodes at which the host waits for the k largest."""
+    rows = taken_by(function, best.taken)
+    return [
+        *made.reads,
+        *(r.call for r in made.lengths.values()),
+        *([rows.call] if rows else []),
+        best.node,
+        best.taken,
+    ]
+
+
+def taken_by(function: Function, taken: ast.expr) -> Rows | None:
+    """The rows of `x[rows]`."""
+    return rows_of(function, taken.slice) if isinstance(taken, ast.Subscript) else None
+
+
+def first_count(site: Site, function: Function, best: Best, made: Count) -> Fix | None:
+    """The fix: sort, and sum the first k."""
+    taken, chosen = best.taken, taken_by(function, best.taken)
+    mask = taken.slice if isinstance(taken, ast.Subscript) and is_mask(function.fact(taken.slice)) else None
+    op = function.op(taken)
+    flat = (
+        mask is not None
+        or chosen is not None
+        or function.fact(taken).ndim == 1
+        or (op is not None and (op.name == "flatten" or (op.name in ("view", "reshape") and len(op.args) == 1)))
+    )
+    known = {id(n) for e in (best.k, *made.parts()) for n in ast.walk(e)}
+    if (best.mean and not flat) or not made.spread(known) or not function.pure(taken):
+        return None
+    if any(function.disturbed(n.id, best.statement, best.total) for n in ast.walk(best.k) if isinstance(n, ast.Name)):
+        return None
+    if function.fact(taken).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not isinstance(
+        best.k, (ast.Name, ast.Call, ast.BinOp, ast.Subscript)
+    ):
+        return None
+    draft = Draft(function)
+    every = {r.name: r for r in (*made.lengths.values(), *([chosen] if chosen else []))}
+    gone = Unrowed(function, draft, every, {*known, *(id(n) for n in ast.walk(taken))})
+    if not gone.of_all():
+        return None
+    made.written(draft, gone.masks)
+    k = made.on_device(best.k, draft, gone.masks)
+    base = taken.value if isinstance(taken, ast.Subscript) and (mask is not None or chosen is not None) else None
+    if base is not None:
+        draft.replace(
+            best.statement,
+            '{v} = {x}.masked_fill(~{m}, float("-inf")).flatten().sort(descending=True).values',
+            v=best.name.id, x=base, m=gone.masks[chosen.name] if chosen is not None else mask or "",
+        )  # fmt: skip
+    else:
+        draft.replace(best.statement, "{v} = {x}.sort(descending=True).values", v=best.name.id, x=taken)
+    kept = "torch.where(torch.arange({v}.shape[-1], device={v}.device) < {k}, {v}, 0).sum()"
+    draft.replace(best.total, f"{kept} / {{k}}" if best.mean else kept, v=best.name.id, k=k)
+    changes = CHANGES.format(k=function.file.text(best.k))
+    title = "sort all, and sum the first"
+    if base is not None and chosen is not None:
+        gone.selected.insert(0, base)
+    elif base is not None and mask is not None and not same_rank(site, function, mask, base):
+        x, m = function.file.text(base), function.file.text(mask)
+        return draft.fix(title, Safety.SUGGEST, f"{x} must have the shape of {m}; {changes}")
+    if unfit := gone.supposed():
+        return draft.fix(title, Safety.SUGGEST, f"{unfit}; {changes}")
+    return draft.fix(title, Safety.UNSAFE, changes)

@@ -1,0 +1,108 @@
+"""`mse_loss(x[m], t[m])` as the loss of every element, of which those that the mask keeps are summed up."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.guards import guard_of, nothing
+from syncscope.codemod.patterns.losses import Loss, enclosing_loss, reduction, setting
+from syncscope.codemod.proofs import is_mask, pointwise, same_rank
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+PER_ELEMENT = {
+    "torch.nn.functional.mse_loss", "torch.nn.functional.l1_loss", "torch.nn.functional.smooth_l1_loss",
+    "torch.nn.functional.huber_loss", "torch.nn.functional.binary_cross_entropy_with_logits",
+}  # fmt: skip
+CHANGES = "the sum may differ in its last bits, and what is left out must be finite or its gradient is NaN"
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            valid = label >= 0
+            total = F.mse_loss(scores[valid], label[valid].to(torch.float32), reduction="sum")  # !
+            return total / 256
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(scores: torch.Tensor, label: torch.LongTensor):
+            valid = label >= 0
+            total = torch.where(valid, F.mse_loss(scores, label.to(torch.float32), reduction="none"), 0.0).sum()
+            return total / 256
+        """,
+        Safety.UNSAFE,
+        "scores: finite[n, m]; label: label[n, m] < 2",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            good = x > 0
+            return F.mse_loss(x[good], near[good])  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(x: torch.Tensor):
+            near = x.detach().round()
+            good = x > 0
+            return torch.where(good, F.mse_loss(x, near, reduction="none"), 0.0).sum() / good.sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    loss, mask = enclosing_loss(site.node, function, PER_ELEMENT), getattr(site.node, "slice", None)
+    template = total_of(loss) if loss is not None else None
+    if loss is None or template is None or not isinstance(mask, ast.expr) or not is_mask(site.fact_of(mask)):
+        return None
+    draft = Draft(function)
+    made = for_all(function, draft, loss, mask)
+    if made is None or not function.pure(mask) or not any(same_rank(site, function, mask, b) for b in made[1]):
+        return None
+    guard = guard_of(function, loss.call, mask, [loss.input, loss.target])
+    changes = CHANGES
+    if guard is not None and nothing(function, guard.other):
+        template = guard.head + template + (".clamp(min=1)" if template.endswith("{m}.sum()") else "")
+        changes = f"{CHANGES}; where nothing is selected it is a zero tensor, no Python number"
+        draft.replace(guard.node, template, m=mask, each=made[0])
+    else:
+        draft.replace(loss.call, template, m=mask, each=made[0])
+    return draft.fix("compute all, keep what the mask selects", Safety.UNSAFE, changes)
+
+
+def total_of(loss: Loss) -> str | None:
+    """The sum or mean of what a mask {m} keeps of {each}; None where the loss is not reduced to that."""
+    how = reduction(loss)
+    if how not in ("mean", "sum") or loss.settings is not loss.call or setting(loss, "weight") is not None:
+        return None
+    return "torch.where({m}, {each}, 0.0).sum()" + (" / {m}.sum()" if how == "mean" else "")
+
+
+def for_all(function: Function, draft: Draft, loss: Loss, selector: ast.expr) -> tuple[Part, list[ast.expr]] | None:
+    """The loss of each element, and the tensors that are selected from; None where an argument is made of anything else."""
+    bases: list[ast.expr] = []
+    instead: dict[ast.expr, Part] = {}
+    for argument in (loss.input, loss.target):
+        found: list[ast.expr] = []
+        if not pointwise(function, argument, selector, None, found) or not found:
+            return None
+        bases += found
+        taken = [n for n in ast.walk(argument) if isinstance(n, ast.Subscript) and function.same(n.slice, selector)]
+        instead[argument] = found[0] if taken == [argument] else draft.swapped(argument, {n: n.value for n in taken})
+    return draft.call(loss.call, instead, reduction='"none"'), bases

@@ -1,0 +1,79 @@
+"""`nonzero(m)[:k]`, perhaps by a name, as `torch.nonzero_static(m, size=k)`."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.known_counts import a_size
+from syncscope.codemod.patterns.positions import lookup, positions
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+COMPLETED = "there are always that many rows: those that are missing hold -1, which as an index is the last row"
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(scores: torch.Tensor):
+            return torch.nonzero(scores > 0)[:8]  # !
+        """,
+        """
+        import torch
+
+        def forward(scores: torch.Tensor):
+            return torch.nonzero_static(scores > 0, size=8)
+        """,
+        Safety.SUGGEST,
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor, k: int):
+            found = (scores > 0).nonzero(as_tuple=True)[0]  # !
+            found = found[:k]
+            return x[found]
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, scores: torch.Tensor, k: int):
+            found = torch.nonzero_static(scores > 0, size=k)[:, 0]
+            return x[found]
+        """,
+        Safety.SUGGEST,
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    found = lookup(site, function)
+    if found is None:
+        return None
+    call, op, tupled = found
+    flag = op.keywords.get("as_tuple")
+    if op.args or op.keywords.keys() - {"as_tuple"} or not (tupled or flag is None or isinstance(flag, ast.Constant)):
+        return None
+    row = positions(function, call, tupled)
+    if tupled and row is None:
+        return None
+    used, definition = function.carried(row or call)
+    cut = function.parent(used)
+    if not isinstance(cut, ast.Subscript) or cut.value is not used or not isinstance(cut.slice, ast.Slice):
+        return None
+    size = cut.slice.upper
+    if cut.slice.lower is not None or cut.slice.step is not None or size is None or not a_size(function, size):
+        return None
+    draft = Draft(function)
+    if definition is not None:
+        draft.remove(definition)
+    static = draft.part("torch.nonzero_static({m}, size={k})", m=op.base, k=size)
+    if tupled:
+        draft.replace(cut, "{s}[:, 0]", s=static)
+    else:
+        draft.replace(cut, "{s}", s=static if row is None else draft.swapped(row, {call: static}))
+    return draft.fix("take a fixed number of rows", Safety.SUGGEST, COMPLETED)

@@ -1,0 +1,176 @@
+"""`rows = nonzero(m).squeeze(1)` that serve for counts and sums only: `x[rows].sum() / len(rows)` with the mask itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Mapping
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.lengths import length, number_of_elements
+from syncscope.codemod.patterns.losses import enclosing_loss
+from syncscope.codemod.patterns.positions import Rows, lookup, rows_of
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites.sum_losses_by_mask import PER_ELEMENT, for_all, total_of
+
+OF_ROWS = re.compile(r"_?(inds?|idxs?|index|indexes|indices|ids|rows|positions)$")
+TOTALS = {"sum": "torch.where({m}, {x}, 0).sum()", "mean": "torch.where({m}, {x}, 0.0).sum() / {m}.sum()"}
+ROWS = "the sums may differ in their last bits; what was counted is a tensor that stays on the device"
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            rows = torch.nonzero(label > 0).squeeze(1)  # !
+            total = error[rows].sum() / (rows.numel() + 1)
+            return total, error[rows].mean()
+        """,
+        """
+        import torch
+
+        def loss(error: torch.Tensor, label: torch.LongTensor):
+            error, label = error.flatten(), label.flatten()
+            rows_mask = label > 0
+            total = torch.where(rows_mask, error, 0).sum() / (rows_mask.sum() + 1)
+            return total, torch.where(rows_mask, error, 0.0).sum() / rows_mask.sum()
+        """,
+        Safety.UNSAFE,
+        "error: finite[n, m]; label: label[n, m]",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, wanted: torch.Tensor, label: torch.LongTensor):
+            rows = ((label >= 0) & (label < 3)).nonzero().reshape(-1)  # !
+            count = len(rows)
+            return F.l1_loss(guess[rows], wanted[rows], reduction="sum") / (count + 1)
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(guess: torch.Tensor, wanted: torch.Tensor, label: torch.LongTensor):
+            rows_mask = (label >= 0) & (label < 3)
+            count = rows_mask.sum()
+            return torch.where(rows_mask, F.l1_loss(guess, wanted, reduction="none"), 0.0).sum() / (count + 1)
+        """,
+        Safety.SUGGEST,
+        "guess: finite[n]; wanted: finite[n]; label: label[n]",
+    ),
+)
+
+
+class Unrowed:
+    """Names of rows that become names of their masks; `masks` says what each mask is called."""
+
+    def __init__(self, function: Function, draft: Draft, every: Mapping[str, Rows], known: Collection[int]) -> None:
+        self.function, self.draft, self.every = function, draft, every
+        self.known = known  # ids of uses that are seen to otherwise
+        self.masks: dict[str, str] = {}
+        self.losses: list[ast.Call] = []  # those that were written with a mask
+        self.selected: list[ast.expr] = []  # the tensors that were selected from: they have the masks' shape
+
+    def of_all(self) -> bool:
+        """Write each mask down in the place of its rows, and each use with the mask; False where a use does not serve."""
+        for name, rows in self.every.items():
+            function, mask = self.function, rows.mask
+            uses = function.seen_by(rows.statement)
+            if not uses or not function.alone(rows.statement) or not function.pure(mask) or rows.tupled:
+                return False
+            if isinstance(mask, ast.Name) and not any(function.disturbed(mask.id, rows.statement, u) for u in uses):
+                self.masks[name] = mask.id
+                self.draft.remove(rows.statement)
+            else:
+                self.masks[name] = function.fresh(f"{OF_ROWS.sub('', name) or name}_mask", list(self.masks.values()))
+                self.draft.replace(rows.statement, f"{self.masks[name]} = {{m}}", m=mask)
+            if not all(id(use) in self.known or self.used(use, rows) for use in uses):
+                return False
+        return True
+
+    def used(self, use: ast.Name, rows: Rows) -> bool:
+        """One use, written with the mask: a count, a sum over what is selected, or a loss of its elements."""
+        function, mask = self.function, self.masks[rows.name]
+        count = length(function, use) or number_of_elements(function, use)
+        if count is not None:
+            self.draft.replace(count, f"{mask}.sum()")
+            return not decides(function, count)
+        return self.lost(use, mask) or self.totalled(use, mask)
+
+    def lost(self, use: ast.Name, mask: str) -> bool:
+        """A use in `mse_loss(x[rows], t[rows])`: both are seen to with the first."""
+        loss = enclosing_loss(self.function.parent(use) or use, self.function, PER_ELEMENT)
+        template = total_of(loss) if loss is not None else None
+        if loss is None or template is None:
+            return False
+        if loss.call not in self.losses:
+            made = for_all(self.function, self.draft, loss, use)
+            if made is None:
+                return False
+            self.draft.replace(loss.call, template, m=mask, each=made[0])
+            self.losses.append(loss.call)
+            self.selected += made[1]
+        return True
+
+    def totalled(self, use: ast.Name, mask: str) -> bool:
+        """A use in `x[rows].sum()`."""
+        function = self.function
+        taken = function.parent(use)
+        if not isinstance(taken, ast.Subscript) or taken.slice is not use or not isinstance(taken.ctx, ast.Load):
+            return False
+        attribute = function.parent(taken)
+        call = function.parent(attribute) if isinstance(attribute, ast.Attribute) else attribute
+        op = function.op(call)
+        if op is None or op.base is not taken or op.args or op.keywords or not isinstance(call, ast.expr):
+            return False
+        dtype = function.fact(taken.value).dtype
+        if op.name not in TOTALS or dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not function.pure(taken.value):
+            return False
+        self.draft.replace(call, TOTALS[op.name], m=mask, x=taken.value)
+        self.selected.append(taken.value)
+        return True
+
+    def supposed(self) -> str:
+        """What must hold though it is not proved; nothing where all is."""
+        function = self.function
+        unfit = [x for x in self.selected if function.fact(x).ndim != 1]
+        if not unfit and all(function.fact(r.mask).ndim == 1 for r in self.every.values()):
+            return ""
+        *some, last = [*dict.fromkeys(function.file.text(x) for x in unfit), "the masks"]
+        return f"{', '.join(some)} and {last} must have one dimension" if some else f"{last} must have one dimension"
+
+
+def decides(function: Function, count: ast.expr) -> bool:
+    """Whether a number is asked for by a condition: as a tensor it would be waited for there."""
+    child: ast.AST = count
+    for n in function.around(count):
+        if isinstance(n, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+            return n.test is child
+        if isinstance(n, ast.stmt):
+            return False
+        child = n
+    return False
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    if lookup(site, function) is None:
+        return None
+    statement = function.statement(site.node)
+    uses = function.seen_by(statement) if isinstance(statement, ast.Assign) else []
+    rows = rows_of(function, uses[0]) if uses else None
+    if rows is None or rows.call is not site.node:
+        return None
+    draft = Draft(function)
+    gone = Unrowed(function, draft, {rows.name: rows}, set())
+    if not gone.of_all() or not gone.selected:
+        return None
+    title = "use the mask, not the positions"
+    if unfit := gone.supposed():
+        return draft.fix(title, Safety.SUGGEST, f"{unfit}; {ROWS}")
+    return draft.fix(title, Safety.UNSAFE, ROWS)
