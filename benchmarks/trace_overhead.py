@@ -27,8 +27,11 @@ from rich.console import Console
 from rich.table import Table
 
 import syncscope
-from syncscope.tracers import native, opencl, spool
-from syncscope.tracers.icd import patches
+from syncscope.tracers import record_file
+from syncscope.tracers.opencl import compiled
+from syncscope.tracers.opencl.dispatch import tables
+from syncscope.tracers.python_events import PythonEvents
+from syncscope.tracers.sources.opencl import OpenCL
 
 FAKE = Path(__file__).parents[1] / "tests" / "tracers" / "fake_icd.c"
 REPEATS = 11
@@ -46,8 +49,8 @@ def vendor(folder: str) -> Any:
 
 
 def hook(console: Console) -> None:
-    if native.library() is None:
-        console.print(f"no native hook here: {native.why_not()}")
+    if compiled.library() is None:
+        console.print(f"no native hook here: {compiled.why_not()}")
         return
     table = Table("native hook", "ns a call without", "with", "added", title="The hook, another Python thread busy")
     over = threading.Event()
@@ -62,7 +65,7 @@ def hook(console: Console) -> None:
         }
         plain = {name: [call() for _ in range(REPEATS)] for name, call in calls.items()}
         with syncscope.trace():
-            patches.hook(at, "fake")
+            tables.hook(at, "fake")
             hooked = {name: [call() for _ in range(REPEATS)] for name, call in calls.items()}
         over.set()
         busy.join()
@@ -75,22 +78,24 @@ def hook(console: Console) -> None:
 
 def flat(console: Console, fake: Any, at: int) -> None:
     """Ten million events: memory before and after, and what was lost."""
-    recording = opencl.Recording(Path(tempfile.gettempdir()))
-    recording.start()
-    patches.hook(at, "fake")
+    events, recording = PythonEvents(), OpenCL()
+    recording.start(events)
+    tables.hook(at, "fake")
     fake.enqueue(100_000)
     before = resident()
-    while opencl.counts()[0] < EVENTS:
+    while compiled.counts()[0] < EVENTS:
         fake.enqueue(100_000)
     grown = resident() - before
     recording.stop()
-    assert recording.path is not None
-    written, _, *lost, _ = opencl.counts()
-    size = recording.path.stat().st_size
-    _, records = spool.read(recording.path)
-    calls = int((records["type"] == spool.CALL).sum())
-    stamps = int((records["type"] == spool.STAMP).sum())
-    recording.path.unlink()
+    events.close()
+    (path,) = recording.files
+    written, _, *lost, _ = compiled.counts()
+    size = path.stat().st_size
+    _, records = record_file.read(path)
+    calls = int((records["type"] == record_file.CALL).sum())
+    stamps = int((records["type"] == record_file.STAMP).sum())
+    for file in (path, *events.files):
+        file.unlink()
     console.print(
         f"{written:,} events: memory grew by {grown / 1e6:.1f} MB, {size / 1e6:.0f} MB on disk, {sum(lost)} lost, "
         f"{calls:,} calls and {stamps:,} device times read back\n"

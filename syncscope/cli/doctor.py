@@ -15,17 +15,17 @@ def command() -> int:
 
     Exit status: 0 something can be traced, 1 nothing can.
     """
-    from syncscope.tracers import survey
+    from syncscope.tracers import doctor
 
     traceable = False
-    for item in survey.survey():
+    for item in doctor.survey():
         sign, colour = SIGNS[item.state]
         echo(f"{click.style(sign, fg=colour)} {click.style(item.what, bold=True)}  {item.said}")
         if item.hint:
             echo(f"    {item.hint}")
-        traceable |= item.state == "good" and item.what.startswith(("OpenCL device", "CUDA", "ROCm"))
+        traceable |= item.traceable
     echo("\nwould be missed:")
-    for line in survey.missed():
+    for line in doctor.missed():
         echo(f"  {line}")
     if not traceable:
         echo("\nno device can be traced here; `syncscope run --device cpu` still finds the lines that read (dry mode)")

@@ -78,7 +78,7 @@ def limits(devices: list[Any], bandwidth: float | None, flops: float | None) -> 
 def _measured(name: str) -> tuple[tuple[float, float], str]:
     here: Any = None
     try:
-        from syncscope.tracers import ceilings as measure
+        from syncscope.tracers import peaks as measure
 
         here = next((d for d in measure.devices() if d.name.strip() == name.strip()), None)
     except ImportError:  # without the extra `opencl` nothing can be measured
@@ -87,7 +87,7 @@ def _measured(name: str) -> tuple[tuple[float, float], str]:
         raise UserError(
             f"the ceilings of {name or 'the device'} are not known here", "give --bandwidth GB/s and --flops TFLOPS"
         )
-    return measure.ceilings(here), here.name
+    return measure.peaks(here), here.name
 
 
 def show(found: Roofline, ceilings: Ceilings, source: str) -> None:

@@ -143,7 +143,7 @@ def _record(
     quiet: bool,
 ) -> int:
     """In the child: the program under a recording; then the files and the table."""
-    from syncscope.tracers import live, program, retarget
+    from syncscope.tracers import live, program, redirect
     from syncscope.tracers.session import Session
 
     me = os.getpid()
@@ -154,9 +154,9 @@ def _record(
     def failed(error: Exception) -> None:
         _say("the recording could not be finished", error)
 
-    session = Session(spool=folder, on_trace=keep, on_failure=failed, **schedule)
-    line = live.Line(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
-    with retarget.to(device), session, line:
+    session = Session(folder=folder, on_trace=keep, on_failure=failed, **schedule)
+    line = live.LiveLine(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
+    with redirect.to(device), session, line:
         code = program.run(target, arguments, module=module)
         if os.getpid() != me:  # a child of the program that came back this way
             return code
@@ -167,10 +167,10 @@ def _record(
 
 def _recovered(folder: Path, output: Path, quiet: bool) -> bool:
     """Whether what a program had recorded when it was killed could be kept."""
-    from syncscope.tracers import tape
+    from syncscope.tracers import process_recording
 
     try:
-        trace = tape.recover(folder)
+        trace = process_recording.recover(folder)
     except Exception as error:  # cut off anywhere, and the exit code stays the program's
         _say("what was recorded cannot be read", error, folder)
         return False

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.model.trace import Event, Meta, Table, Trace
+from syncscope.model.trace import Event, Lane, Meta, Table, Trace
 
 TABLES = {"name": "names", "lane": "lanes", "place": "places", "detail": "details"}
 COLUMNS = tuple(f.name for f in fields(Trace) if f.name not in {*TABLES.values(), "meta"})
 
 
 class Builder:
-    """Collects blocks of columns whose names, lanes, places and details are numbered in shared tables."""
+    """Collects blocks of columns whose names, lanes, places and details are numbered in shared tables.
 
-    def __init__(self) -> None:
+    `labels` names threads of the host by the number that the system gave them.
+    """
+
+    def __init__(self, labels: Mapping[int, str] | None = None) -> None:
+        self._labels = labels or {}
         self.tables: dict[str, Table[Any]] = {table: Table() for table in TABLES.values()}
         self._blocks: list[dict[str, NDArray[Any]]] = []
 
@@ -26,6 +30,10 @@ class Builder:
         """The numbers of these values in the column's table; None is -1."""
         table = self.tables[TABLES[column]]
         return np.array([-1 if value is None else table[value] for value in values], np.int64)
+
+    def thread(self, process: int, thread: int) -> Lane:
+        """The lane of a thread of the host."""
+        return Lane(process, thread, label=self._labels.get(thread, ""))
 
     def add(self, count: int, **columns: Any) -> None:
         """Adds events by columns (arrays or one value for all); what is not given is not known."""

@@ -13,8 +13,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from syncscope.model.source import Place
-from syncscope.tracers import dry as dry_mode
-from syncscope.tracers import imports, places, reads, sync_debug
+from syncscope.tracers import dry_run, places
+from syncscope.tracers.hooks import listening, reads
+from syncscope.tracers.hooks.listeners import Listener
 
 Advise = Callable[[str, Place], str]
 
@@ -36,7 +37,6 @@ _Policy = tuple[
     dict[Any, Any] | None, Advise | None
 ]  # where it is noted what was warned of (None: raise), and the advice
 _policy: ContextVar[_Policy | None] = ContextVar("syncscope forbids", default=None)
-_users = 0
 
 
 @contextlib.contextmanager
@@ -46,15 +46,12 @@ def forbid_syncs(*, warn: bool = False, dry: bool | None = None, advise: Advise 
     `dry` treats tensors of the CPU that come from parameters and batches as a device's; None: where there is no device.
     `advise(op, place)` may say how to avoid it.
     """
-    forget = sync_debug.listen()
-    with contextlib.ExitStack() as stack:
-        stack.callback(forget)
-        stack.enter_context(listening(dry))
-        token = _policy.set(({} if warn else None, advise))
-        try:
+    token = _policy.set(({} if warn else None, advise))
+    try:
+        with listening(Listener(guard=_check, sync_debug=True)), dry_if(dry):
             yield
-        finally:
-            _policy.reset(token)
+    finally:
+        _policy.reset(token)
 
 
 @contextlib.contextmanager
@@ -67,24 +64,9 @@ def allow_syncs(reason: str = "") -> Iterator[None]:
         _policy.reset(token)
 
 
-@contextlib.contextmanager
-def listening(dry: bool | None) -> Iterator[None]:
-    """Readers in place, in dry mode if asked or needed."""
-    global _users
-    imports.install()
-    reads.install()
-    _users += 1
-    if _users == 1:
-        reads.guards.append(_check)
-    try:
-        with dry_mode.mode() if (not has_device() if dry is None else dry) else contextlib.nullcontext():
-            yield
-    finally:
-        _users -= 1
-        if not _users and _check in reads.guards:
-            reads.guards.remove(_check)
-        reads.uninstall()
-        imports.uninstall()
+def dry_if(dry: bool | None) -> contextlib.AbstractContextManager[None]:
+    """The dry run if it is asked for, or (None) needed."""
+    return dry_run.mode() if (not has_device() if dry is None else dry) else contextlib.nullcontext()
 
 
 def has_device() -> bool:

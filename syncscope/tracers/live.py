@@ -7,27 +7,29 @@ import threading
 import time
 from typing import Any, TextIO, cast
 
-from syncscope.tracers import opencl, reads
+from syncscope.tracers.hooks.listeners import Listener, Record, listeners
+from syncscope.tracers.opencl import compiled
 from syncscope.tracers.session import Session
 
 EVERY = 0.5  # s
 ERASE = "\r\x1b[K"
 
 
-class Line:
+class LiveLine:
     """Rewrites one line of stderr from a thread of its own; silent where stderr is no terminal."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._reads = 0
+        self._listener = Listener(read=self._count)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._stdout: TextIO | None = None
         self._shown = False
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> LiveLine:
         if sys.stderr.isatty():
-            reads.sinks.append(self._count)
+            listeners.add(self._listener)
             if sys.stdout.isatty():
                 self._stdout, sys.stdout = sys.stdout, cast(TextIO, _Clearing(sys.stdout, self))
             self._thread = threading.Thread(target=self._run, name="syncscope live line", daemon=True)
@@ -38,18 +40,18 @@ class Line:
         if self._thread is not None:
             self._over.set()
             self._thread.join()
-            reads.sinks.remove(self._count)
+            listeners.remove(self._listener)
             self.clear()
             if self._stdout is not None:
                 sys.stdout = self._stdout
 
-    def _count(self, record: reads.Record) -> None:
+    def _count(self, record: Record) -> None:
         self._reads += 1
 
     def _run(self) -> None:
         then = (time.monotonic_ns(), self._session.count, 0, 0)
         while not self._over.wait(EVERY):
-            now = (time.monotonic_ns(), self._session.count, self._reads, opencl.counts()[6])
+            now = (time.monotonic_ns(), self._session.count, self._reads, compiled.counts()[6])
             sys.stderr.write(ERASE + text(then, now))
             sys.stderr.flush()
             self._shown = True
@@ -66,7 +68,7 @@ class Line:
 class _Clearing:
     """The program's standard output, which takes the line away before it writes."""
 
-    def __init__(self, stream: TextIO, line: Line) -> None:
+    def __init__(self, stream: TextIO, line: LiveLine) -> None:
         self._stream, self._line = stream, line
 
     def write(self, text: str) -> int:

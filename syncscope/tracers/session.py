@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import time
@@ -12,9 +13,11 @@ from typing import NoReturn, ParamSpec, TypeVar
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Trace
-from syncscope.tracers import dry, imports, native, reads, steps, sync_debug, torch_reads
-from syncscope.tracers.icd import patches
-from syncscope.tracers.tape import Window
+from syncscope.tracers import dry_run
+from syncscope.tracers.hooks import listening, look
+from syncscope.tracers.hooks.listeners import Listener
+from syncscope.tracers.opencl.dispatch import armed
+from syncscope.tracers.process_recording import Window
 
 T = TypeVar("T")
 A = ParamSpec("A")
@@ -33,6 +36,11 @@ def _exit_after_saving(status: int) -> NoReturn:
         _exit(status)
 
 
+def _restore_exit() -> None:
+    if len(_open) <= 1:
+        os._exit = _exit
+
+
 def current() -> Session | None:
     """The innermost session that is open, if any."""
     return _open[-1] if _open else None
@@ -41,7 +49,7 @@ def current() -> Session | None:
 class Session:
     """Records what the `with` block does. A trace holds `active` steps, after `wait` and `warmup` steps, `repeat` times;
     without `active`, everything up to the end. `on_trace` is called with each finished trace; where it returns False, what the
-    trace was made of stays in the folder `spool`. Where a recording cannot be finished, `on_failure` is told instead of the
+    trace was made of stays in the folder `folder`. Where a recording cannot be finished, `on_failure` is told instead of the
     program.
 
     Raises:
@@ -56,7 +64,7 @@ class Session:
         active: int | None = None,
         repeat: int = 1,
         record_shapes: bool = False,
-        spool: Path | None = None,
+        folder: Path | None = None,
         on_trace: Callable[[Trace], object] | None = None,
         on_failure: Callable[[Exception], None] | None = None,
     ) -> None:
@@ -70,13 +78,13 @@ class Session:
         self.count = 0  # steps so far
         self.cycle = 0
         self._record_shapes = record_shapes
-        self._spool = spool
+        self._folder = folder
         self._on_trace = on_trace
         self._on_failure = on_failure
         self._take: Window | None = None
         self._marked = False  # somebody marks the steps: finding them would count twice
         self._process = 0
-        self._forget: tuple[Callable[[], None], ...] = ()
+        self._stack = contextlib.ExitStack()
         self._held: int | None = None  # when the first found step ended; 0: it has been counted
 
     @property
@@ -96,21 +104,15 @@ class Session:
         if self in _open:
             raise UserError("this recording is running already", "make one of its own for the inner block")
         self._process = os.getpid()
-        _open.append(self)
-        library = native.library()
-        if library is not None:
-            library.arm(1)
-            patches.install()
-        imports.install()
-        reads.install()
-        self._forget = (reads.when_imported("torch", torch_reads.regions_of), sync_debug.listen(), steps.install())
-        steps.sinks.append(self._found_step)
-        os._exit = _exit_after_saving
-        try:
+        with contextlib.ExitStack() as stack:
+            _open.append(self)
+            stack.callback(_open.remove, self)
+            stack.enter_context(armed())
+            stack.enter_context(listening(Listener(step=self._found_step)))
+            stack.callback(_restore_exit)
+            os._exit = _exit_after_saving
             self._turn()
-        except UserError:
-            self._close()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
@@ -127,21 +129,7 @@ class Session:
                 raise
             error.add_note(f"syncscope: the recording was lost: {failed}")  # what the program raised comes first
         finally:
-            self._close()
-
-    def _close(self) -> None:
-        steps.sinks.remove(self._found_step)
-        for forget in self._forget:
-            forget()
-        reads.uninstall()
-        imports.uninstall()
-        library = native.library()
-        if library is not None:
-            patches.uninstall()
-            library.arm(int(patches.users > 0))
-        _open.remove(self)
-        if not _open:
-            os._exit = _exit
+            self._stack.close()
 
     def __call__(self, function: Callable[A, T]) -> Callable[A, T]:
         """As a decorator: records every call of the function."""
@@ -175,7 +163,7 @@ class Session:
         self.count += 1
         if self._take is not None:
             self._take.boundary(at)
-        imports.heard()
+        look()
         self._turn()
 
     def _turn(self) -> None:
@@ -193,7 +181,7 @@ class Session:
             self._begin()
 
     def _begin(self) -> None:
-        self._take = Window(self.count, self._spool, self._record_shapes)
+        self._take = Window(self.count, self._folder, self._record_shapes)
         self.cycle = self.count // (self.wait + self.warmup + (self.active or 1)) + 1
 
     def _finish(self) -> None:
@@ -204,7 +192,7 @@ class Session:
             trace = take.end()
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat
             if self._on_trace is None or self._on_trace(trace) is not False:
-                take.tape.remove()
+                take.recording.remove()
         except Exception as failed:
             if self._on_failure is None:
                 raise
@@ -214,7 +202,7 @@ class Session:
 def steps_of(loader: Iterable[T]) -> Iterator[T]:
     """The batches of a loader, each of them a step of the recording."""
     for batch in loader:
-        yield dry.mark(batch)
+        yield dry_run.mark(batch)
         session = current()
         if session is not None:
             session.step()

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from syncscope.model.source import Place
-from syncscope.tracers import places, reads
-from syncscope.tracers.guard import listening
+from syncscope.tracers import places
+from syncscope.tracers.guard import dry_if
+from syncscope.tracers.hooks import listening, reads
+from syncscope.tracers.hooks.listeners import Listener, Record
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class WatchedLine:
     """Reads of one op at one place: how many, and how long they held the host, ns."""
 
     op: str
@@ -36,7 +38,7 @@ class Watch:
         self._totals: dict[tuple[str, places.Seen], list[int]] = {}
         self._lock = threading.Lock()
 
-    def add(self, record: reads.Record) -> None:
+    def add(self, record: Record) -> None:
         """One more read."""
         key = (record.op, record.seen)
         with self._lock:
@@ -53,7 +55,7 @@ class Watch:
             return sum(total[0] for total in self._totals.values())
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[WatchedLine]:
         """The lines that read, the longest wait first."""
         with self._lock:
             totals = [(op, seen, total[0], total[1]) for (op, seen), total in self._totals.items()]
@@ -62,7 +64,7 @@ class Watch:
             spot = reads.spot_of(seen)
             place, column = places.resolve(spot) if spot else (None, -1)
             library = places.short(seen.library) if seen.library and seen.user else ""
-            found.append(Line(op, place, column, count, blocked, library))
+            found.append(WatchedLine(op, place, column, count, blocked, library))
         return sorted(found, key=lambda line: -line.blocked)
 
     def clear(self) -> None:
@@ -78,10 +80,5 @@ class Watch:
 def watch(*, dry: bool | None = False) -> Iterator[Watch]:
     """Inside, reads are counted by line; `dry` as in `forbid_syncs`."""
     found = Watch()
-    with listening(dry):
-        reads.sinks.append(found.add)
-        try:
-            yield found
-        finally:
-            if found.add in reads.sinks:  # a child of a fork has none
-                reads.sinks.remove(found.add)
+    with listening(Listener(read=found.add)), dry_if(dry):
+        yield found

@@ -12,7 +12,7 @@ from syncscope.model.trace import Kind
 
 PROGRAM = """
 import atexit, glob, os, signal, sys
-import syncscope, syncscope.cli.run, syncscope.exporters.tensorboard, syncscope.tracers.tape
+import syncscope, syncscope.cli.run, syncscope.exporters.tensorboard, syncscope.tracers.process_recording
 
 def broken(*args, **kwargs):
     if "interrupt" in sys.argv: raise KeyboardInterrupt
@@ -20,7 +20,7 @@ def broken(*args, **kwargs):
 
 if "table" in sys.argv: syncscope.cli.run._show = broken
 if "files" in sys.argv: syncscope.exporters.tensorboard.save = broken
-if "trace" in sys.argv: syncscope.tracers.tape.assemble = broken
+if "trace" in sys.argv: syncscope.tracers.process_recording.assemble = broken
 for _ in syncscope.steps(range(3)):
     pass
 print("done", flush=True)

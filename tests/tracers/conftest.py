@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from syncscope.tracers import icd, native
+from syncscope.tracers.opencl import abi, compiled, dispatch
 
 HERE = Path(__file__).parent
-PACKAGE = Path(icd.__file__).parents[1]
+PACKAGE = Path(dispatch.__file__).parents[2]
 
 
 def name_cpu(device: Any) -> None:
@@ -33,14 +33,14 @@ def name_cpu(device: Any) -> None:
 @pytest.fixture(autouse=True)
 def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is a GPU in sight, torch.profiler is left out: what is recorded here is drawn, or OpenCL's."""
-    monkeypatch.setattr("syncscope.tracers.cuda._available", lambda: False)
+    monkeypatch.setattr("syncscope.tracers.sources.torch_profiler._available", lambda: False)
 
 
 @pytest.fixture(scope="session")
 def hook() -> ctypes.CDLL:
-    library = native.library()
+    library = compiled.library()
     if library is None:
-        pytest.skip(f"no compiled hook: {native.why_not()}")
+        pytest.skip(f"no compiled hook: {compiled.why_not()}")
     return library
 
 
@@ -92,7 +92,7 @@ def fake(fake_library: ctypes.CDLL) -> Iterator[Any]:
         change(name, 0)
     yield SimpleNamespace(
         library=fake_library,
-        table=ctypes.addressof((ctypes.c_void_p * icd.SLOTS).in_dll(fake_library, "table")),
+        table=ctypes.addressof((ctypes.c_void_p * abi.SLOTS).in_dll(fake_library, "table")),
         change=change,
         value=value,
         enqueue=fake_library.enqueue,

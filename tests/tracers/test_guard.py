@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import syncscope  # noqa: E402
 from syncscope import SyncError, SyncWarning  # noqa: E402
-from syncscope.tracers import reads  # noqa: E402
+from syncscope.tracers.hooks.listeners import listeners  # noqa: E402
 
 
 @pytest.fixture
@@ -132,4 +132,4 @@ def test_watch_counts_by_line(x: Any) -> None:
 def test_nothing_is_left_in_place(x: Any) -> None:
     with pytest.raises(SyncError), syncscope.forbid_syncs(dry=True), syncscope.watch(dry=True):
         x.sum().item()
-    assert (reads.guards, reads.sinks, reads.pretend) == ([], [], None)
+    assert (listeners.guards, listeners.reads, listeners.pretend) == ((), (), None)

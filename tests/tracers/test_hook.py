@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from syncscope.model.trace import Flag, Kind, Trace
-from syncscope.tracers import icd, native, opencl
-from syncscope.tracers.icd import patches
+from syncscope.tracers.opencl import abi, compiled, dispatch
+from syncscope.tracers.opencl.dispatch import tables
 from syncscope.tracers.session import Session
+from syncscope.tracers.sources import opencl as opencl_source
 
 SANE, ENDS_BEFORE_START, ZEROS, REFUSES, BACKWARDS, UNFINISHED, ENDS_MEANWHILE = range(7)
 
@@ -24,7 +25,7 @@ SANE, ENDS_BEFORE_START, ZEROS, REFUSES, BACKWARDS, UNFINISHED, ENDS_MEANWHILE =
 def record(fake: Any, launches: int = 100, reads: int = 1) -> Trace:
     session = Session()
     with session:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         fake.enqueue(launches)
         fake.read(reads)
     return session.trace
@@ -75,7 +76,7 @@ def test_a_command_that_ends_between_two_questions_is_not_lost(fake: Any) -> Non
 
 
 def test_a_full_ring_is_counted_and_bounded(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencl, "PATIENCE", 1_000_000)
+    monkeypatch.setattr(opencl_source, "PATIENCE", 1_000_000)
     fake.change("mood", UNFINISHED)
     trace = record(fake, 70_000, 0)
     assert kinds(trace) == {"CALL": 70_000}
@@ -115,7 +116,7 @@ def test_a_queue_without_profiling_is_said_once(fake: Any) -> None:
 def test_new_queues_get_profiling(fake: Any) -> None:
     session = Session()
     with session:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         fake.library.make_queue(0)
         fake.enqueue(20)
     assert kinds(session.trace) == {"CALL": 20, "KERNEL": 20}
@@ -124,7 +125,7 @@ def test_new_queues_get_profiling(fake: Any) -> None:
 def test_queues_made_while_waiting_get_profiling_too(fake: Any) -> None:
     session = Session(wait=1, active=1)
     with session:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         fake.library.make_queue(0)
         fake.enqueue(20)
         session.step()
@@ -146,56 +147,56 @@ def test_a_timer_that_is_not_the_clock_of_the_stamps_is_not_believed(fake: Any) 
 def test_a_driver_without_profiling_gives_its_queue_all_the_same(fake: Any) -> None:
     fake.change("refuse_profiling", 1)
     with Session():
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         assert fake.library.make_queue(0) == fake.library.queue_handle()
 
 
 def test_loader_managed_dispatch(fake: Any) -> None:
     fake.library.setup(1)
-    assert icd.table_of(fake.library.platform_handle()) == fake.table
+    assert abi.table_of(fake.library.platform_handle()) == fake.table
     assert kinds(record(fake, 30, 0)) == {"CALL": 30, "KERNEL": 30}
 
 
 def test_the_table_is_given_back(fake: Any) -> None:
-    table = (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)
+    table = (ctypes.c_void_p * abi.SLOTS).from_address(fake.table)
     before = list(table)
     with Session():
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         assert list(table) != before
     assert list(table) == before
 
 
 def test_empty_slots_stay_empty(fake: Any) -> None:
     with Session():
-        patches.hook(fake.table, "fake")
-        assert (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)[129] is None
+        tables.hook(fake.table, "fake")
+        assert (ctypes.c_void_p * abi.SLOTS).from_address(fake.table)[129] is None
 
 
 def test_somebody_else_may_have_hooked_over_us(fake: Any) -> None:
-    table = (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)
+    table = (ctypes.c_void_p * abi.SLOTS).from_address(fake.table)
     with Session():
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         table[46] = 0x1234
     assert table[46] == 0x1234
 
 
 def test_who_hooked_over_us_leads_to_us_and_we_not_to_him(fake: Any) -> None:
-    table = (ctypes.c_void_p * icd.SLOTS).from_address(fake.table)
+    table = (ctypes.c_void_p * abi.SLOTS).from_address(fake.table)
     flush = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
     queue, vendor, called = fake.library.queue_handle(), table[46], []
     with Session() as first:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         ours = flush(table[46])
         his = flush(lambda queue: called.append(queue) or ours(queue))
         table[46] = ctypes.cast(his, ctypes.c_void_p).value
         flush(table[46])(queue)
     with Session() as second:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         flush(table[46])(queue)  # to him, to us, to the vendor, and not to him again
         table[46] = ctypes.cast(ours, ctypes.c_void_p).value  # he goes
         flush(table[46])(queue)
     with Session() as third:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         flush(table[46])(queue)
     flush(table[46])(queue)
     assert called == [queue] * 2
@@ -209,9 +210,9 @@ def test_a_protected_page_is_opened_for_one_store() -> None:
     libc = ctypes.CDLL(None)
     libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     libc.mprotect(address, 4096, 1)
-    icd.poke(address + 8, 42)
+    dispatch.poke(address + 8, 42)
     assert ctypes.c_uint64.from_address(address + 8).value == 42
-    assert next(perm for low, high, perm, _ in icd.maps() if low <= address < high).startswith("r-")
+    assert next(perm for low, high, perm, _ in dispatch.maps() if low <= address < high).startswith("r-")
 
 
 def test_two_vendors_in_one_process(fake: Any, tmp_path: Path) -> None:
@@ -221,8 +222,8 @@ def test_two_vendors_in_one_process(fake: Any, tmp_path: Path) -> None:
     ctypes.c_uint64.in_dll(second, "clock_offset").value = 7 * 10**15
     session = Session()
     with session:
-        patches.hook(fake.table, "fake")
-        patches.hook(table, "second")
+        tables.hook(fake.table, "fake")
+        tables.hook(table, "second")
         fake.enqueue(10)
         second.enqueue(20)
     trace = session.trace
@@ -238,7 +239,7 @@ def test_two_vendors_in_one_process(fake: Any, tmp_path: Path) -> None:
 def test_threads_lose_nothing(fake: Any) -> None:
     session = Session()
     with session:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         threads = [threading.Thread(target=fake.enqueue, args=(3000,)) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -263,7 +264,7 @@ def test_recordings_begin_and_end_while_threads_enqueue(fake: Any) -> None:
         thread.start()
     for _ in range(10):
         with Session() as outer:
-            patches.hook(fake.table, "fake")
+            tables.hook(fake.table, "fake")
             with Session() as inner:
                 fake.enqueue(300)
             fake.enqueue(300)
@@ -282,7 +283,7 @@ def test_recordings_begin_and_end_while_threads_enqueue(fake: Any) -> None:
 
 def test_no_two_threads_race(tmp_path: Path) -> None:
     program, here = tmp_path / "races", Path(__file__).parent
-    sources = [native.SOURCE, here / "fake_icd.c", here / "races.c"]
+    sources = [compiled.SOURCE, here / "fake_icd.c", here / "races.c"]
     build = ["cc", "-O1", "-g", "-w", "-pthread", "-fsanitize=thread", *map(str, sources), "-o", str(program)]
     if shutil.which("cc") is None or subprocess.run(build, capture_output=True).returncode:
         pytest.skip("no C compiler with ThreadSanitizer")
@@ -296,13 +297,13 @@ def test_no_two_threads_race(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-def test_operators_go_straight_into_the_spool(fake: Any) -> None:
+def test_operators_go_straight_into_the_file(fake: Any) -> None:
     told: list[Any] = []
-    observer = native.observer(lambda *what: told.append(what))
+    observer = compiled.observer(lambda *what: told.append(what))
     assert observer is not None
     nothing: Any = ((), {}, None)
     with Session() as session:
-        patches.hook(fake.table, "fake")
+        tables.hook(fake.table, "fake")
         begin = monotonic_ns()
         for _ in range(3):
             observer("aten::mm", begin, False, *nothing)
@@ -331,7 +332,7 @@ def test_operators_go_straight_into_the_spool(fake: Any) -> None:
     assert fake.value("live_events") == 0
 
 
-def test_windows_of_the_spool_are_appended_whole(fake: Any) -> None:
+def test_windows_of_the_file_are_appended_whole(fake: Any) -> None:
     trace = record(fake, 20_000)  # 40,000 records of 64 bytes: ten windows
     assert kinds(trace) == {"CALL": 20_001, "KERNEL": 20_000, "COPY": 1}
     assert np.unique(trace.correlation[trace.kind == Kind.KERNEL]).size == 20_000

@@ -25,7 +25,7 @@ def test_the_line_makes_room_for_the_program(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "stderr", error)
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(live, "EVERY", 0.01)
-    with Session() as session, live.Line(session):
+    with Session() as session, live.LiveLine(session):
         while "step 0" not in error.getvalue():
             pass
         print("the program's")
@@ -36,6 +36,6 @@ def test_the_line_makes_room_for_the_program(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_no_terminal_no_line(capsys: Any) -> None:
-    with Session() as session, live.Line(session):
+    with Session() as session, live.LiveLine(session):
         pass
     assert capsys.readouterr().err == ""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from syncscope.model.trace import DEVICE, Flag, Kind, Trace
-from syncscope.tracers import icd
+from syncscope.tracers.opencl import abi, dispatch
 from syncscope.tracers.session import Session
 
 
@@ -32,11 +32,11 @@ def test_the_loader_calls_the_slots_that_we_know_by_name(pocl: Any, hook: Any) -
     """An object whose table holds 149 functions of ours: each says which slot the loader went through."""
     called: list[int] = []
     kind = ctypes.CFUNCTYPE(ctypes.c_int)
-    functions = [kind(lambda slot=slot: called.append(slot) or 0) for slot in range(icd.SLOTS)]
-    table = (ctypes.c_void_p * icd.SLOTS)(*(ctypes.cast(f, ctypes.c_void_p).value for f in functions))
+    functions = [kind(lambda slot=slot: called.append(slot) or 0) for slot in range(abi.SLOTS)]
+    table = (ctypes.c_void_p * abi.SLOTS)(*(ctypes.cast(f, ctypes.c_void_p).value for f in functions))
     fake = (ctypes.c_void_p * 2)(ctypes.addressof(table), ctypes.addressof(table))
     listed = (ctypes.c_void_p * 1)(ctypes.addressof(fake))
-    loader = ctypes.CDLL(icd.loaders()[0])
+    loader = ctypes.CDLL(dispatch.loaders()[0])
     slots = map(hook.slot_list().__getitem__, itertools.count())
     known = list(itertools.takewhile(lambda slot: slot.name, slots))
     for function in known:

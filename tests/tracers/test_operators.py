@@ -11,7 +11,7 @@ pytest.importorskip("pyopencl")
 
 from syncscope.kernels import queue  # noqa: E402 - registers the device
 from syncscope.model.trace import Flag, Kind  # noqa: E402
-from syncscope.tracers import native  # noqa: E402
+from syncscope.tracers.opencl import compiled  # noqa: E402
 from syncscope.tracers.session import Session  # noqa: E402
 
 
@@ -69,7 +69,7 @@ def test_a_device_that_is_imported_in_the_recording_is_heard_from_its_first_oper
     assert "aten::mul" in done.stdout
 
 
-@pytest.mark.skipif(bool(native.why_not()), reason="no compiled hook")
+@pytest.mark.skipif(bool(compiled.why_not()), reason="no compiled hook")
 def test_recording_an_operator_is_two_calls_of_c_and_none_of_python():
     x = torch.rand(8, device="ocl")
 

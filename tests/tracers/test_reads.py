@@ -13,8 +13,10 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from syncscope.model.trace import Event, Flag, Kind  # noqa: E402
-from syncscope.tracers import torch_reads  # noqa: E402
-from syncscope.tracers.guard import listening  # noqa: E402
+from syncscope.tracers.guard import dry_if  # noqa: E402
+from syncscope.tracers.hooks import listening  # noqa: E402
+from syncscope.tracers.hooks import torch as torch_reads  # noqa: E402
+from syncscope.tracers.hooks.listeners import Listener  # noqa: E402
 from syncscope.tracers.session import Session  # noqa: E402
 
 
@@ -77,7 +79,7 @@ def test_each_way_of_reading_on_the_device(device: str, way: str) -> None:
 @pytest.mark.parametrize("way", [way for way in WAYS if way not in ("to", "index")])
 def test_each_way_of_reading_in_dry_mode(way: str) -> None:
     op, read = WAYS[way]
-    with listening(dry=True):
+    with dry_if(True):
         x = (torch.tensor([1.0, 0.0, 2.0], requires_grad=True) * 1).detach()
         found = reads_of(lambda: read(x))
     assert [e.name for e in found] == [op]
@@ -210,14 +212,14 @@ def test_a_fallback_is_the_operators_read_not_the_users(device: str) -> None:
 
 def test_batches_of_a_loader_count_in_dry_mode() -> None:
     loader = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2)
-    with listening(dry=True):
+    with dry_if(True):
         found = reads_of(lambda: [F.relu(batch).max().item() for (batch,) in loader])
     assert [e.name for e in found] == ["item", "item"]
 
 
 def test_what_came_back_to_the_host_no_longer_counts_in_dry_mode() -> None:
     x = torch.ones(2, requires_grad=True)
-    with listening(dry=True):
+    with dry_if(True):
         found = reads_of(lambda: [v for _ in range(3) for v in x.detach().cpu().tolist()])
     assert [e.name for e in found] == ["cpu"] * 3
 
@@ -226,7 +228,7 @@ def test_uploads_that_wait(device: str, monkeypatch: pytest.MonkeyPatch) -> None
     """As CUDA's do; our own device copies while the host goes on, so that it has none."""
     x = torch.ones(4)
     assert reads_of(lambda: x.to(device)) == []
-    with listening(dry=False):
+    with listening(Listener()):
         monkeypatch.setattr(torch_reads, "uploads_wait", frozenset({torch.device(device).type}))
         found = reads_of(lambda: (x.to(torch.float64), x.to("cpu"), x.to(device), x.to(device, non_blocking=True)))
     assert [e.name for e in found] == ["to_device"] * 2
@@ -236,7 +238,7 @@ def test_uploads_that_wait(device: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_everything_is_given_back() -> None:
     before = {name: torch.Tensor.__dict__.get(name) for name in dir(torch.Tensor)}
-    with listening(dry=True):
+    with dry_if(True):
         assert torch.Tensor.item is not before["item"]
     assert {name: torch.Tensor.__dict__.get(name) for name in dir(torch.Tensor)} == before
 

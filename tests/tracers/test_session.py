@@ -13,7 +13,7 @@ import pytest
 import syncscope
 from syncscope import UserError, kineto
 from syncscope.model.trace import Kind, Trace
-from syncscope.tracers import spool, tape
+from syncscope.tracers import process_recording, record_file
 from syncscope.tracers.session import Session
 
 
@@ -121,7 +121,7 @@ def test_an_exception_comes_before_a_trace_that_cannot_be_written() -> None:
 
 
 def test_a_folder_that_cannot_be_written() -> None:
-    with pytest.raises(UserError, match="cannot record into /proc"), Session(spool=Path("/proc")):
+    with pytest.raises(UserError, match="cannot record into /proc"), Session(folder=Path("/proc")):
         pass
     with Session() as session:  # and nothing is left of the attempt
         session.step()
@@ -133,14 +133,14 @@ import ctypes, resource, signal, sys, warnings
 import numpy as np
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from syncscope.tracers import icd
+from syncscope.tracers.opencl import abi, dispatch
 from syncscope.tracers.session import Session
 fake = ctypes.CDLL({fake!r})
 fake.setup.restype = ctypes.c_void_p
 table = fake.setup(0)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with Session() as session:
-    icd.patches.hook(table, "fake")
+    dispatch.tables.hook(table, "fake")
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
     fake.enqueue(50_000)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -153,7 +153,7 @@ def test_a_full_disk_is_counted_and_said(python: Any, fake_library: Any) -> None
     done = python(FULL.format(tests=str(Path(__file__).parent), fake=fake_library._name))
     assert done.returncode == 0, done.stderr
     events, said = re.fullmatch(
-        r"(\d+) \['(\d+ records were lost: no room on the disk of the spool)'.*\]\n", done.stdout
+        r"(\d+) \['(\d+ records were lost: no room on the disk of the recording)'.*\]\n", done.stdout
     ).groups()
     assert 0 < int(events) < 100_000
     assert int(said.split()[0]) > 50_000
@@ -162,17 +162,17 @@ def test_a_full_disk_is_counted_and_said(python: Any, fake_library: Any) -> None
 KILLED = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from syncscope.tracers import icd, reads
+from syncscope.tracers.opencl import dispatch
 from syncscope.tracers.session import Session
 fake = ctypes.CDLL({fake!r})
 fake.setup.restype = ctypes.c_void_p
 table = fake.setup(0)
-session = Session(spool=Path.cwd())
+session = Session(folder=Path.cwd())
 with session:
-    icd.patches.hook(table, "fake")
+    dispatch.tables.hook(table, "fake")
     fake.enqueue(30_000)
     session.step()
-    session._take.tape.journal.flush()
+    session._take.recording.events.flush()
     print("ready", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -182,7 +182,7 @@ def test_what_was_recorded_before_sigkill_is_readable(python: Any, fake_library:
     done = python(KILLED.format(fake=fake_library._name))
     assert done.returncode == -signal.SIGKILL
     assert done.stdout == "ready\n"
-    trace = tape.recover(tmp_path)
+    trace = process_recording.recover(tmp_path)
     assert trace is not None
     assert int((trace.kind == Kind.CALL).sum()) == 30_000
     assert int((trace.kind == Kind.KERNEL).sum()) > 29_900  # the last stamps may not have been asked for
@@ -191,10 +191,10 @@ def test_what_was_recorded_before_sigkill_is_readable(python: Any, fake_library:
 
 
 def test_nothing_to_recover(tmp_path: Path) -> None:
-    assert tape.recover(tmp_path) is None
-    (tmp_path / "other.spool").write_text("something else")
+    assert process_recording.recover(tmp_path) is None
+    (tmp_path / "other.records").write_text("something else")
     with pytest.raises(UserError, match="is not a recording of syncscope"):
-        spool.read(tmp_path / "other.spool")
+        record_file.read(tmp_path / "other.records")
 
 
 EXITS = """
@@ -208,17 +208,17 @@ with syncscope.trace("run.json") as trace:
 def test_os_exit(python: Any, tmp_path: Path) -> None:
     assert python(EXITS).returncode == 7
     assert steps(kineto.read(tmp_path / "run.json")) == ["ProfilerStep#0"]
-    assert not list(tmp_path.glob("*.spool"))
+    assert not list(tmp_path.glob("*.records"))
 
 
 FORKS = """
 import ctypes, os, sys, syncscope
-from syncscope.tracers import icd
+from syncscope.tracers.opencl import abi, dispatch
 fake = ctypes.CDLL({fake!r})
 fake.setup.restype = ctypes.c_void_p
 table = fake.setup(0)
 with syncscope.trace("run.json") as trace:
-    icd.patches.hook(table, "fake")
+    dispatch.tables.hook(table, "fake")
     fake.enqueue(100)
     child = os.fork()
     fake.enqueue(1000 if child == 0 else 10)

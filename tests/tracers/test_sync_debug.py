@@ -13,8 +13,8 @@ import syncscope
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Kind, Lane, Trace
 from syncscope.tracers.guard import SyncError
-from syncscope.tracers.marks import MARK, placed
-from syncscope.tracers.sync_debug import quiet
+from syncscope.tracers.hooks.sync_debug import quiet
+from syncscope.tracers.sync_attribution import MARK, placed
 
 torch = pytest.importorskip("torch")
 TOLD = "called a synchronizing CUDA operation (Triggered internally at CUDAFunctions.cpp:162.)"
@@ -26,7 +26,7 @@ def modes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen = [0]
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr("syncscope.tracers.cuda.wanted", lambda: False)
+    monkeypatch.setattr("syncscope.tracers.sources.torch_profiler.wanted", lambda: False)
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: seen[-1])
     monkeypatch.setattr(torch._C, "_cuda_set_sync_debug_mode", seen.append, raising=False)
     return seen

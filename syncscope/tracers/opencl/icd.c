@@ -1,7 +1,7 @@
 /* Hooks for the vendors' ICD dispatch tables, and the spool that they write to.
  *
  * No Python, no OpenCL headers: cc -O2 -shared -fPIC -pthread.  Python stores the addresses of hooks[] into the tables
- * (icd.py), gives us the originals, and reads the spool back (opencl.py).
+ * (dispatch.py), gives us the originals, and reads the spool back (records.py).
  *
  * A record is 64 bytes of the spool file: what was recorded survives any death of the process, and memory stays flat.  The type is stored last, so a record is there or it is not.  A call and the device's stamps of
  * what it launched are two records joined by `corr`; so nothing waits, nothing is rewritten, and the number of live
@@ -51,7 +51,7 @@ typedef size_t Z;
 #define SLOT(name, slot) name = slot,
 enum { FUNCTIONS(ID) NFN };
 enum { FUNCTIONS(SLOT) ASKED(SLOT) SLOTS = 149 };
-enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE, OPERATOR = 8 /* journal.py's */, WINDOW = 255 };
+enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE, OPERATOR = 8 /* python_events.py's */, WINDOW = 255 };
 enum { BLOCKING = 1, FAILED = 2, PROFILED = 4, FORCED = 8, OUT_OF_ORDER = 16 };
 enum { FELL_BACK = 2 }; /* of an OPERATOR, as in model/trace.py */
 
@@ -60,12 +60,12 @@ typedef struct {
   uint32_t tid, queue, name;
   uint64_t corr, size, t0, t1, a, b;
 } Rec;
-_Static_assert(sizeof(Rec) == 64, "opencl.py reads 64 bytes");
+_Static_assert(sizeof(Rec) == 64, "record_file.py reads 64 bytes");
 
 /* ---- state ---- */
 #define TABLES 16
 #define PENDING (1u << 16)
-#define HOT (1u << 18) /* spool.py knows it */
+#define HOT (1u << 18) /* record_file.py knows it */
 #define MAP (1u << 13)
 typedef struct { P at; P vendor[SLOTS]; } Table;
 static Table tables[TABLES];
@@ -687,7 +687,7 @@ P new_observer(P explain) {
 
 /* ---- what Python calls ---- */
 #define HOOK(name, slot) {#name, slot, (P)h_##name},
-#define ABI 2 /* native.py knows it: raise both when a record or a function changes */
+#define ABI 2 /* abi.py knows it: raise both when a record or a function changes */
 int abi(void) { return ABI; }
 typedef struct { const char *name; int64_t slot; P hook; } Hook;
 const Hook hooks[] = {FUNCTIONS(HOOK)};

@@ -2,7 +2,7 @@
 
 What needs a value, or a shape that depends on values, is replaced by a function that notes the caller's code and instruction;
 the line is looked up afterwards. A tensor of the CPU costs one attribute. The outermost read counts: the `.item()` inside of
-`print(x)` is `print`'s. `torch_reads` says what is replaced in torch; `driver_reads` notes what has no such function (a
+`print(x)` is `print`'s. `hooks/torch` says what is replaced in torch; `hooks/pyopencl` notes what has no such function (a
 fallback inside of our own device, a driver call of pyopencl) where it waits.
 """
 
@@ -14,33 +14,12 @@ import sys
 import threading
 from collections.abc import Callable
 from time import monotonic_ns
-from typing import Any, NamedTuple
+from typing import Any
 
-from syncscope.tracers import native
+from syncscope.tracers.hooks.listeners import Record, listeners
 from syncscope.tracers.modules import path_from
+from syncscope.tracers.opencl import compiled
 from syncscope.tracers.places import Seen, Spot, seen_from
-
-
-class Record(NamedTuple):
-    """One read. Times are ns of CLOCK_MONOTONIC; `operator` is what fell back to the CPU, `module` the nn.Module's path."""
-
-    op: str
-    seen: Seen
-    thread: int
-    start: int
-    end: int
-    bytes: int = -1
-    operator: str = ""
-    module: str = ""
-
-
-Sink = Callable[[Record], None]
-Guard = Callable[[str, Seen], None]
-
-sinks: list[Sink] = []
-modules_wanted = 0  # how many of the sinks want to know the nn.Module: it costs microseconds
-guards: list[Guard] = []
-"""Called before a read, on its thread; what they raise is what the user's line raises."""
 
 
 class _Local(threading.local):
@@ -48,7 +27,7 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         self.thread = threading.get_native_id()
-        library = native.library()
+        library = compiled.library()
         # blocking calls of the driver on this thread, and how many of them a read explains
         self.waits = library.waits_of_this_thread().contents if library is not None else (ctypes.c_uint64 * 2)()
         self.waits[1] = self.waits[0]
@@ -57,10 +36,6 @@ class _Local(threading.local):
 local = _Local()
 # The thread that called backward, so that reads of the autograd threads, which have no frame of the user, get its line.
 backward: list[Seen] = []
-# Called after each `record_function` of the user's with its name, host start and end, on its thread.
-regions: list[Callable[[str, int, int], None]] = []
-# Says whether a tensor of the CPU is to be treated as one of a device (dry mode); None: no.
-pretend: Callable[[Any], bool] | None = None
 
 
 def here(frame: Any) -> Seen:
@@ -78,7 +53,7 @@ def on_device(tensor: Any) -> bool:
             return not tensor.is_meta
     except AttributeError:
         return False
-    return pretend is not None and pretend(tensor)
+    return listeners.pretend is not None and listeners.pretend(tensor)
 
 
 def watched(op: str, original: Callable[..., Any], waits: Callable[..., bool] | None = None) -> Callable[..., Any]:
@@ -90,7 +65,7 @@ def watched(op: str, original: Callable[..., Any], waits: Callable[..., bool] | 
             return original(**kwargs)
         tensor = args[0]
         try:
-            if tensor.is_cpu and pretend is None:
+            if tensor.is_cpu and listeners.pretend is None:
                 return original(*args, **kwargs)
         except AttributeError:
             return original(*args, **kwargs)
@@ -102,18 +77,18 @@ def watched(op: str, original: Callable[..., Any], waits: Callable[..., bool] | 
 
 
 def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Calls `original` and tells the sinks how long it took; the guards are asked first."""
+    """Calls `original` and tells the listeners how long it took; the guards are asked first."""
     seen = here(frame)
     local.inside = True
     try:
-        for guard in guards:
+        for guard in listeners.guards:
             guard(op, seen)
         start = monotonic_ns()
         try:
             return original(*args, **kwargs)
         finally:
             end = monotonic_ns()
-            if sinks:
+            if listeners.reads:
                 tell(op, frame, seen, start, end, _bytes(args))
     finally:
         local.inside = False
@@ -148,11 +123,11 @@ def unexplained() -> bool:
 
 
 def tell(op: str, frame: Any, seen: Seen, start: int, end: int, size: int = -1, operator: str = "") -> None:
-    """Gives the sinks a read of this thread: from `start` to `end` ns, of `size` bytes, by an operator that fell back."""
-    module = path_from(frame) if modules_wanted else ""
+    """Gives the listeners a read of this thread: from `start` to `end` ns, of `size` bytes, by an operator that fell back."""
+    module = path_from(frame) if listeners.modules else ""
     record = Record(op, seen, local.thread, start, end, size, operator, module)
-    for sink in sinks:
-        sink(record)
+    for read in listeners.reads:
+        read(record)
 
 
 def _bytes(args: Any) -> int:
@@ -160,77 +135,6 @@ def _bytes(args: Any) -> int:
         return int(args[0].nbytes)
     except (AttributeError, IndexError, RuntimeError, NotImplementedError):
         return -1
-
-
-_users = 0
-_undo: list[Callable[[], object]] = []
-_lock = threading.RLock()
-
-
-def undo(action: Callable[[], object]) -> None:
-    """Something to do at `uninstall`."""
-    _undo.append(action)
-
-
-def replace(owner: Any, name: str, new: Any) -> None:
-    """Sets an attribute until `uninstall`."""
-    if name in vars(owner):
-        _undo.append(functools.partial(setattr, owner, name, vars(owner)[name]))
-    else:  # it was inherited
-        _undo.append(functools.partial(delattr, owner, name))
-    setattr(owner, name, new)
-
-
-def install() -> None:
-    """Puts the readers in place, for torch and pyopencl as far as they are imported; counted."""
-    global _users
-    with _lock:
-        _users += 1
-        rescan()
-
-
-def uninstall() -> None:
-    """Gives everything back when the last user has gone."""
-    global _users
-    with _lock:
-        _users -= 1
-        if not _users:
-            for action in reversed(_undo):
-                action()
-            _undo.clear()
-            _ready.clear()
-
-
-Installer = Callable[[Any], None]
-_installers: list[tuple[str, Installer]] = []
-_ready: set[tuple[str, Installer]] = set()
-
-
-def when_imported(name: str, put: Installer) -> Callable[[], None]:
-    """Has `put` called with a library as soon as it is whole, while readers are installed; returns how to take that back."""
-    _installers.append((name, put))
-    return functools.partial(_installers.remove, (name, put))
-
-
-def awaited(name: str) -> bool:
-    """Whether somebody wants to know when this is imported."""
-    return any(name == n for n, _ in _installers)
-
-
-def rescan(just_now: str = "") -> None:
-    """Takes in libraries that were imported since; `just_now` is one whose import is ending."""
-    if not _users:
-        return
-    for name, put in _installers.copy():
-        module = sys.modules.get(name)
-        if module is None or (name, put) in _ready:
-            continue
-        with _lock:
-            if name != just_now and getattr(module.__spec__, "_initializing", False):
-                continue
-            if (name, put) not in _ready:
-                _ready.add((name, put))
-                put(module)
 
 
 def spot_of(seen: Seen) -> Spot | None:

@@ -16,14 +16,14 @@ import ctypes, os
 os.environ["SYNCSCOPE_HOOK"] = "ctypes"
 from collections import Counter
 from syncscope.model.trace import Kind
-from syncscope.tracers import icd
+from syncscope.tracers.opencl import abi, dispatch
 from syncscope.tracers.session import Session
 fake = ctypes.CDLL({fake!r})
 fake.setup.restype = ctypes.c_void_p
 table = fake.setup(0)
 before = list((ctypes.c_void_p * 149).from_address(table))
 with Session() as session:
-    icd.patches.hook(table, "fake")
+    dispatch.tables.hook(table, "fake")
     fake.enqueue(300)
     fake.blocking_read(2)
     session.step()
@@ -95,9 +95,9 @@ def test_no_compiler_is_said(python: Any, tmp_path: Path, monkeypatch: pytest.Mo
     done = python("""
 import shutil
 from pathlib import Path
-from syncscope.tracers import native
-native.SOURCE = Path(shutil.copy(native.SOURCE, "icd.c"))  # no extension lies beside this one
-print(type(native.library()).__name__, native.why_not())
+from syncscope.tracers.opencl import compiled
+compiled.SOURCE = Path(shutil.copy(compiled.SOURCE, "icd.c"))  # no extension lies beside this one
+print(type(compiled.library()).__name__, compiled.why_not())
 """)
     assert done.stdout.startswith("Library no native hook ("), done.stderr
     assert "no-compiler" in done.stdout

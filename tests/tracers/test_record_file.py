@@ -6,25 +6,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from syncscope.tracers import spool
+from syncscope.tracers import record_file
 
 WINDOW = 8  # records
 
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """A spool without records."""
-    handle, path = spool.create(tmp_path, window=WINDOW * 64)
+    """A file without records."""
+    handle, path = record_file.create("opencl", tmp_path, window=WINDOW * 64)
     os.close(handle)
     return path
 
 
 def records(*numbers: int, count: int = 0) -> bytes:
     """A window that begins with how many were appended, or what was appended."""
-    rows = np.zeros(WINDOW, spool.RECORD)
+    rows = np.zeros(WINDOW, record_file.RECORD)
     rows["type"][0], rows["t0"][0] = 255, count
     for at, number in enumerate(numbers, 1):
-        rows["type"][at], rows["corr"][at] = spool.CALL, number
+        rows["type"][at], rows["corr"][at] = record_file.CALL, number
     return rows.tobytes()
 
 
@@ -42,5 +42,5 @@ def records(*numbers: int, count: int = 0) -> bytes:
 def test_every_record_is_read_once(written: Path, window: bytes, appended: bytes, expected: list[int]) -> None:
     with open(written, "ab") as file:
         file.write(window + appended)
-    _, found = spool.read(written)
-    assert found["corr"][found["type"] == spool.CALL].tolist() == expected
+    _, found = record_file.read(written)
+    assert found["corr"][found["type"] == record_file.CALL].tolist() == expected

@@ -1,4 +1,4 @@
-"""What the hook wrote, read back: a file of 64-byte records that is whole at any moment, also after SIGKILL."""
+"""What is written while a recording runs: a file of 64-byte records that is whole at any moment, also after SIGKILL."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.errors import UserError
 
+SUFFIX = ".records"
 HEADER = 4096  # bytes of JSON before the first record; a page, as mappings want it
 WINDOW = 1 << 18  # bytes at the front that the hook writes into; a full window is appended to the file
 ENDLESS = 1 << 40  # as the number of windows: records are appended one by one
@@ -29,16 +30,23 @@ RECORD = np.dtype(
 CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME: text in the last 48 bytes."""
 
 
-def create(folder: Path | None = None, suffix: str = ".spool", **facts: Any) -> tuple[int, Path]:
-    """A new spool, open for writing, with `facts` in its header.
+class Contents(NamedTuple):
+    """A record file as far as it goes: what its header says, and its records."""
+
+    header: dict[str, Any]
+    records: NDArray[Any]
+
+
+def create(source: str, folder: Path | None = None, **facts: Any) -> tuple[int, Path]:
+    """A new file, open for writing; its header says which source writes it, and `facts`.
 
     Raises:
         UserError: the folder cannot be written.
     """
     now, unix = time.monotonic_ns(), time.time_ns()
-    header = {"syncscope": 1, "pid": os.getpid(), "origin_ns": unix, "monotonic_ns": now, **facts}
+    header = {"syncscope": 1, "source": source, "pid": os.getpid(), "origin_ns": unix, "monotonic_ns": now, **facts}
     try:
-        handle, name = tempfile.mkstemp(prefix=f"syncscope-{os.getpid()}-", suffix=suffix, dir=folder)
+        handle, name = tempfile.mkstemp(prefix=f"syncscope-{os.getpid()}-", suffix=SUFFIX, dir=folder)
         os.write(handle, json.dumps(header).encode().ljust(HEADER))
     except OSError as error:
         raise UserError(
@@ -47,25 +55,25 @@ def create(folder: Path | None = None, suffix: str = ".spool", **facts: Any) -> 
     return handle, Path(name)
 
 
-def read(path: Path) -> tuple[dict[str, Any], NDArray[Any]]:
-    """Header and records of a spool.
+def read(path: Path) -> Contents:
+    """What a file holds.
 
     Raises:
-        UserError: it is no spool.
+        UserError: it is no record file.
     """
     with open(path, "rb") as file:
         try:
             header = json.loads(file.read(HEADER))
         except ValueError as error:
-            raise UserError(f"{path} is not a recording of syncscope", "it should end in .spool") from error
+            raise UserError(f"{path} is not a recording of syncscope", f"it should end in {SUFFIX}") from error
     while True:
         size = path.stat().st_size - HEADER
         if size < max(header.get("window", 0), RECORD.itemsize):
-            return header, np.zeros(0, RECORD)
+            return Contents(header, np.zeros(0, RECORD))
         records = np.memmap(path, RECORD, "r", HEADER, (size // RECORD.itemsize,))
         found = _whole(records, header["window"] // RECORD.itemsize) if header.get("window") else records
         if found is not None:
-            return header, found
+            return Contents(header, found)
 
 
 def _whole(records: NDArray[Any], window: int) -> NDArray[Any] | None:
@@ -89,7 +97,7 @@ def name_records(number: int, text: bytes) -> Iterator[bytes]:
 
 
 def texts(records: NDArray[Any]) -> dict[int, str]:
-    """The names in a spool by their numbers."""
+    """The names in a file by their numbers."""
     found: dict[int, bytes] = {}
     for row in records[records["type"] == NAME]:
         number = int(row["name"])

@@ -17,14 +17,9 @@ from typing import Any
 from syncscope import files
 from syncscope.errors import UserError
 
+from syncscope.tracers.opencl.abi import ABI, Hook
+
 SOURCE = Path(__file__).with_name("icd.c")
-ABI = 2  # as in icd.c
-
-
-class Hook(c.Structure):
-    """One replaceable function: its name without `cl`, its slot in the dispatch table, the address of our own."""
-
-    _fields_ = (("name", c.c_char_p), ("slot", c.c_int64), ("address", c.c_void_p))
 
 
 @cache
@@ -46,7 +41,7 @@ def library() -> Any:
     except (OSError, UserError, subprocess.CalledProcessError) as error:
         detail = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
         _reasons.append(f"no native hook ({(detail or str(error)).splitlines()[0]})")
-        from syncscope.tracers.ctypes_hook import Library
+        from syncscope.tracers.opencl.fallback import Library
 
         return Library()
 
@@ -119,3 +114,20 @@ def _open(path: Path) -> c.CDLL | None:
     found.arm.argtypes = [c.c_int]
     found.arm.restype = None
     return found
+
+
+def functions() -> list[str]:
+    """The hooked functions without their `cl`, by the number that a record holds."""
+    found = library()
+    if found is None:
+        return []
+    return [hook.name.decode() for hook in found.hook_list()[: found.number_of_hooks()]]
+
+
+def counts() -> list[int]:
+    """Records written, live events, what was lost (no disk, full ring, refused, too many handles), ns of device work."""
+    found = (c.c_uint64 * 7)()
+    hook = library()
+    if hook is not None:
+        hook.counts(c.byref(found))
+    return list(found)

@@ -1,4 +1,4 @@
-"""What Python saw (reads, operators, steps), written as it comes beside the hook's spool, in the same 64-byte records.
+"""What Python saw (reads, operators, steps, regions), written as it comes, in the same 64-byte records as the hook's.
 
 Memory stays flat and a killed process leaves what it knew: rows go to disk every few thousand, and once a second at a step or
 a read.
@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.model.source import Place
-from syncscope.model.trace import Flag, Kind, Lane, Table
-from syncscope.tracers import places, reads, spool
+from syncscope.model.trace import Flag, Kind, Table
+from syncscope.tracers import places, record_file
 from syncscope.tracers.columns import Builder
+from syncscope.tracers.hooks import reads
+from syncscope.tracers.hooks.listeners import Record
 
 READ, OP, STEP, ANNOTATION = 7, 8, 9, 10  # record types after the hook's own
+NAME = "python"  # of the source in the header of a file
 KINDS = {READ: Kind.READ, OP: Kind.OP, STEP: Kind.STEP, ANNOTATION: Kind.ANNOTATION}
 BATCH = 32768  # rows between two writes
 FLUSH = 1_000_000_000  # ns after which a step or a read writes what there is
 
 
-class Journal:
-    """Rows on their way to disk. In a record `queue` is the column, `corr` the place and `a` the detail, by their names."""
+class PythonEvents:
+    """Events on their way to disk; sources tell theirs here.
+
+    In a record `queue` is the column, `corr` the place and `a` the detail, by their names.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._handle, self.path = spool.create(folder, ".rows")
-        self._reads: deque[reads.Record] = deque()
+        self.folder = folder
+        self.began, self.began_unix = time.monotonic_ns(), time.time_ns()
+        self.shapes_wanted = 0  # by how many windows: what operators were given
+        self._handle, self._path = record_file.create(NAME, folder)
+        self._reads: deque[Record] = deque()
         self._ops: deque[tuple[int, str, int, int, bool, int, int]] = deque()
         self._steps: deque[tuple[int, int, int, int, int]] = deque()
         self._names = Table[str]()
@@ -44,7 +53,12 @@ class Journal:
         self._flushed = time.monotonic_ns()
         self.lost = 0
 
-    def read(self, record: reads.Record) -> None:
+    @property
+    def files(self) -> Sequence[Path]:
+        """Where they go."""
+        return (self._path,)
+
+    def read(self, record: Record) -> None:
         """A line has read."""
         self._reads.append(record)
         if len(self._reads) > BATCH or record.end - self._flushed > FLUSH:
@@ -82,10 +96,10 @@ class Journal:
             text = [
                 r
                 for number, name in enumerate(new, self._written + 1)
-                for r in spool.name_records(number, name.encode())
+                for r in record_file.name_records(number, name.encode())
             ]
             self._written = len(self._names)
-            data = b"".join(text) + np.array(rows, spool.RECORD).tobytes() + ops.tobytes()
+            data = b"".join(text) + np.array(rows, record_file.RECORD).tobytes() + ops.tobytes()
             try:
                 while data:
                     data = data[os.write(self._handle, data) :]
@@ -99,6 +113,12 @@ class Journal:
             os.close(self._handle)
             self._handle = -1
 
+    def add(self, builder: Builder, origin: int) -> dict[str, Any]:
+        """Adds what is on disk, as a source does."""
+        add_rows(builder, record_file.read(self._path), origin)
+        lost = f"{self.lost} reads, operators and steps were lost: no room on the disk"
+        return {"notes": [lost] if self.lost else []}
+
     def _number(self, name: str) -> int:
         return self._names[name] + 1 if name else 0
 
@@ -107,7 +127,7 @@ class Journal:
 
     def _op_rows(self, ops: list[tuple[int, str, int, int, bool, int, int]]) -> NDArray[Any]:
         """By columns: there are hundreds of operators in a step, and a row at a time would cost more than recording them."""
-        rows = np.zeros(len(ops), spool.RECORD)
+        rows = np.zeros(len(ops), record_file.RECORD)
         if ops:
             kinds, names, starts, ends, fallbacks, threads, details = zip(*ops, strict=True)
             rows["type"], rows["name"] = kinds, [self._number(name) for name in names]
@@ -115,7 +135,7 @@ class Journal:
             rows["flags"] = np.where(fallbacks, Flag.FALLBACK, Flag.NONE)
         return rows
 
-    def _read_row(self, r: reads.Record) -> tuple[int, ...]:
+    def _read_row(self, r: Record) -> tuple[int, ...]:
         key = (r.seen, r.operator, r.module)
         known = self._known.get(key)
         if known is None:
@@ -124,7 +144,7 @@ class Journal:
         flags = Flag.FALLBACK if r.operator else Flag.NONE
         return (READ, 0, flags, 0, r.thread, column, self._number(r.op), place, r.bytes, r.start, r.end, detail, 0)
 
-    def _described(self, r: reads.Record) -> tuple[int, int, int]:
+    def _described(self, r: Record) -> tuple[int, int, int]:
         """Numbers of place and detail, and the column: the user's line, and beside it the library's that reads."""
         spot = reads.spot_of(r.seen)
         place, column = places.resolve(spot) if spot else (None, -1)
@@ -139,18 +159,27 @@ class Journal:
         return (self._number(str(place)) if place else 0, max(0, column), number)
 
 
+class Written:
+    """The events of a process that has ended, as the part of a recording that they are."""
+
+    def __init__(self, contents: record_file.Contents) -> None:
+        self._contents = contents
+
+    def add(self, builder: Builder, origin: int) -> dict[str, Any]:
+        """Adds them, as a source does."""
+        add_rows(builder, self._contents, origin)
+        return {}
+
+
 def _drain(rows: deque[Any]) -> list[Any]:
     """Takes out what is there; another thread may append meanwhile."""
     return [rows.popleft() for _ in range(len(rows))]
 
 
-def add_rows(builder: Builder, records: NDArray[Any], origin: int, lane: Callable[[int], Lane], only: int = 0) -> None:
-    """Adds the events of a journal's records to a builder; of the steps those of window `only` (0: the first)."""
-    names = spool.texts(records)
-    records = records[np.isin(records["type"], list(KINDS))]
-    windows = records["b"][records["type"] == STEP]
-    only = only or int(windows.min(initial=1))
-    records = records[(records["type"] != STEP) | (records["b"] == only)]
+def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> None:
+    """Adds the events of a file to a builder. A step's correlation is its window, until one is cut out."""
+    names = record_file.texts(contents.records)
+    records = contents.records[np.isin(contents.records["type"], list(KINDS))]
     if not len(records):
         return
     table = [names.get(i) for i in range(max(names, default=0) + 1)]
@@ -170,9 +199,10 @@ def add_rows(builder: Builder, records: NDArray[Any], origin: int, lane: Callabl
         len(records),
         kind=kinds[records["type"]],
         name=numbered("name", records["name"], str),
-        lane=builder.numbers("lane", [lane(int(t)) for t in threads])[at],
+        lane=builder.numbers("lane", [builder.thread(contents.header["pid"], int(t)) for t in threads])[at],
         start=records["t0"] - origin,
         duration=records["t1"] - records["t0"],
+        correlation=np.where(records["type"] == STEP, records["b"], -1),
         bytes=records["size"],
         place=numbered("place", records["corr"], _place),
         column=np.where(records["queue"] > 0, records["queue"].astype(np.int64), -1),

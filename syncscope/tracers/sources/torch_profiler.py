@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any
@@ -20,8 +20,11 @@ import numpy as np
 
 from syncscope import kineto
 from syncscope.model.trace import Kind, Trace
-from syncscope.tracers import clocks, reads, retarget
+from syncscope.tracers import clocks, redirect
 from syncscope.tracers.columns import COLUMNS, TABLES, Builder
+from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.python_events import PythonEvents
+from syncscope.tracers.sources import GOOD, WARN, Item, Source
 
 ANCHOR = "syncscope clock"  # a region of the host whose time we know on our clock and find on the profiler's
 WARM = 8  # of them at the start: the first take long
@@ -32,7 +35,7 @@ OFFSET = 1 << 40  # added to correlations, so that they do not meet the hook's
 def wanted() -> bool:
     """Whether there is a device here that only torch.profiler can time."""
     torch = sys.modules.get("torch")
-    if torch is None or getattr(torch.__spec__, "_initializing", False) or retarget.target is not None:
+    if torch is None or getattr(torch.__spec__, "_initializing", False) or redirect.target is not None:
         return False
     return _available()
 
@@ -44,8 +47,8 @@ def _available() -> bool:
     return bool(torch.cuda.is_available())
 
 
-class Profiled:
-    """A recording by torch.profiler, from `start` to `stop`; `add` puts it onto our clock.
+class TorchProfiler(Source):
+    """A recording by torch.profiler, from the moment that there is a device for it; `add` puts it onto our clock.
 
     `host_only` leaves the device out, for machines that have none.
     """
@@ -53,13 +56,32 @@ class Profiled:
     def __init__(self, host_only: bool = False) -> None:
         self.notes: list[str] = []
         self._host_only = host_only
+        self._begun = False
         self._profiler: Any = None
         self._trace: Trace | None = None
         self._anchors: list[tuple[int, int]] = []
         self._lock = threading.RLock()
 
-    def start(self) -> None:
+    def start(self, events: PythonEvents) -> None:
+        """Begins where there is a device already."""
+        self.boundary()
+
+    def boundary(self) -> None:
+        """Begins once there is a device; then notes a moment on both clocks: a few us, worth it at every step."""
+        if self._begun:
+            self.anchor()
+        elif wanted():
+            self.begin()
+
+    def settle(self) -> None:
+        """There is no reading without ending."""
+        if self._profiler is not None:
+            self.stop()
+            self.notes.append("an inner recording ended torch.profiler's: later device times are missing")
+
+    def begin(self) -> None:
         """Begins, unless the program's own profiler is running."""
+        self._begun = True
         import torch
         from torch._C._profiler import _ExperimentalConfig
 
@@ -79,7 +101,7 @@ class Profiled:
             self.anchor()
 
     def anchor(self) -> None:
-        """Notes a moment on both clocks: a few us, worth it at every step."""
+        """Notes a moment on both clocks."""
         if self._profiler is None:
             return
         from torch.autograd.profiler import record_function
@@ -118,6 +140,23 @@ class Profiled:
             return {"notes": self.notes}
         return add_trace(builder, self._trace, origin, self._anchors) | {"notes": self.notes}
 
+    @classmethod
+    def describe(cls) -> Iterator[Item]:
+        """Torch, and the devices that only it can time."""
+        try:
+            import torch
+        except ImportError:
+            yield Item("torch", WARN, "not installed: only plain OpenCL programs can be traced", "pip install torch")
+            return
+        yield Item("torch", GOOD, torch.__version__)
+        if not torch.cuda.is_available():
+            hint = "scripts that ask for cuda: syncscope run --device ocl script.py"
+            yield Item("CUDA, ROCm", WARN, "none here", hint)
+            return
+        kind = "ROCm" if torch.version.hip else "CUDA"
+        names = ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
+        yield Item(kind, GOOD, f"{names}: traced through torch.profiler, lines by our own recorder", traceable=True)
+
 
 def add_trace(builder: Builder, trace: Trace, origin: int, anchors: Sequence[tuple[int, int]]) -> dict[str, Any]:
     """Adds a trace of torch.profiler in which the regions ANCHOR lie, in order, between two readings of our clock each.
@@ -148,7 +187,7 @@ def add_trace(builder: Builder, trace: Trace, origin: int, anchors: Sequence[tup
     return meta
 
 
-_running: list[Profiled] = []
+_running: list[TorchProfiler] = []
 
 
 def _make_way(torch: Any) -> None:
@@ -163,7 +202,8 @@ def _make_way(torch: Any) -> None:
                 ours.give_way()
         return original(self)
 
-    reads.replace(profile, "_prepare_trace", prepare)
+    patches.replace(profile, "_prepare_trace", prepare)
 
 
-reads.when_imported("torch", _make_way)
+SOURCE = TorchProfiler
+patches.when_imported("torch", _make_way)

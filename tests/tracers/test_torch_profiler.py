@@ -13,16 +13,16 @@ from syncscope.analysis.reads import reads
 from syncscope.analysis.waits import launches, waits
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
-from syncscope.tracers import cuda
 from syncscope.tracers.columns import Builder
+from syncscope.tracers.sources import torch_profiler
 
 torch = pytest.importorskip("torch")
 
 
 def test_operators_land_on_our_clock() -> None:
-    recording = cuda.Profiled(host_only=True)
+    recording = torch_profiler.TorchProfiler(host_only=True)
     origin = time.monotonic_ns()
-    recording.start()
+    recording.begin()
     time.sleep(0.02)
     before = time.monotonic_ns()
     torch.ones(64, 64) @ torch.ones(64, 64)
@@ -35,13 +35,15 @@ def test_operators_land_on_our_clock() -> None:
     uncertainty = meta["clocks"]["torch.profiler"]["uncertainty_ns"] + 5_000_000
     mm = next(e for e in trace if e.name == "aten::mm")
     assert before - uncertainty <= mm.start + origin <= mm.end + origin <= after + uncertainty
-    assert cuda.ANCHOR not in trace.names or not (trace.name == trace.names.index(cuda.ANCHOR)).any()
+    assert (
+        torch_profiler.ANCHOR not in trace.names or not (trace.name == trace.names.index(torch_profiler.ANCHOR)).any()
+    )
 
 
 def test_a_profiler_that_runs_already_is_left_alone() -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
-        ours = cuda.Profiled(host_only=True)
-        ours.start()
+        ours = torch_profiler.TorchProfiler(host_only=True)
+        ours.begin()
         torch.ones(2) + 1
         ours.stop()
     assert "was running already" in ours.notes[0]
@@ -52,8 +54,8 @@ def test_a_profiler_of_the_program_gets_its_way(tmp_path: Path) -> None:
     from syncscope.tracers.session import Session
 
     with Session():
-        ours = cuda.Profiled(host_only=True)
-        ours.start()
+        ours = torch_profiler.TorchProfiler(host_only=True)
+        ours.begin()
         torch.ones(2) * 2
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
             torch.ones(2) + 1
@@ -67,13 +69,13 @@ def test_a_profiler_of_the_program_gets_its_way(tmp_path: Path) -> None:
 
 def test_a_whole_recording_through_torch_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, but for the device: operators of torch.profiler around the lines of our own recorder, step by step."""
-    from syncscope.tracers.guard import listening
+    from syncscope.tracers.guard import dry_if
     from syncscope.tracers.session import Session
 
-    monkeypatch.setattr(cuda, "wanted", lambda: True)
-    monkeypatch.setattr(cuda, "Profiled", functools.partial(cuda.Profiled, host_only=True))
+    monkeypatch.setattr(torch_profiler, "wanted", lambda: True)
+    monkeypatch.setattr(torch_profiler, "SOURCE", functools.partial(torch_profiler.TorchProfiler, host_only=True))
     x = torch.ones(8, requires_grad=True)
-    with listening(dry=True), Session(wait=1, active=2) as session:
+    with dry_if(True), Session(wait=1, active=2) as session:
         for _ in range(3):
             (x * 2).sum().item()
             time.sleep(0.02)  # so that neighbours cannot be taken for one another
@@ -104,7 +106,7 @@ def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: st
     theirs = kineto.read(shared / "traces" / name)
     lane = next(e.lane for e in theirs if e.kind == Kind.CALL)
     first, last = int(theirs.start.min()), int(theirs.end.max())
-    regions = [Event(Kind.ANNOTATION, cuda.ANCHOR, lane, at, 1000) for at in (first, last)]
+    regions = [Event(Kind.ANNOTATION, torch_profiler.ANCHOR, lane, at, 1000) for at in (first, last)]
     with_anchor = Trace.of([*regions, *theirs], **theirs.meta)
     origin = 5_000_000_000
     anchors = [(origin + at - first - 100, origin + at - first + 1100) for at in (first, last)]
@@ -115,7 +117,7 @@ def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: st
     builder.add_events(
         Event(Kind.READ, "item", ours, e.start - first - 500, e.duration + 1000, place=place, column=4) for e in stops
     )
-    meta = cuda.add_trace(builder, with_anchor, origin, anchors)
+    meta = torch_profiler.add_trace(builder, with_anchor, origin, anchors)
     assert meta["clocks"]["torch.profiler"]["uncertainty_ns"] <= 100
     joined = builder.trace(**meta)
     assert len(joined) == len(theirs) + len(stops) - int((theirs.kind == Kind.STEP).sum())
@@ -127,7 +129,7 @@ def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: st
         theirs.correlation[np.isin(theirs.kind, DEVICE)], theirs.correlation[theirs.kind == Kind.CALL]
     ).mean()
     assert linked == before > 0.9
-    assert calls.min() >= cuda.OFFSET
+    assert calls.min() >= torch_profiler.OFFSET
     assert kineto.read(kineto.write(joined)) == joined
     launched = launches(joined)
     found = reads(joined, waits(joined, launched), launched)
@@ -147,14 +149,14 @@ def test_the_profilers_clock_is_found_between_two_readings_of_ours(drift: int) -
     moments = [1000, *range(1_000_000, 2_000_000_000, 10_000_000)]
     widths = [200_000, *(3000 for _ in moments[1:])]
     events = [
-        Event(Kind.ANNOTATION, cuda.ANCHOR, lane, theirs(at) + width // 3, width // 3)
+        Event(Kind.ANNOTATION, torch_profiler.ANCHOR, lane, theirs(at) + width // 3, width // 3)
         for at, width in zip(moments, widths, strict=True)
     ]
     middle = 777_777_777
     events.append(Event(Kind.OP, "aten::item", lane, theirs(middle), 10))
     builder = Builder()
     anchors = [(at, at + width) for at, width in zip(moments, widths, strict=True)]
-    meta = cuda.add_trace(builder, Trace.of(events), 0, anchors)
+    meta = torch_profiler.add_trace(builder, Trace.of(events), 0, anchors)
     (found,) = builder.trace()
     assert abs(found.start - middle) <= 2000
     assert meta["clocks"]["torch.profiler"]["uncertainty_ns"] <= 1500
@@ -162,13 +164,13 @@ def test_the_profilers_clock_is_found_between_two_readings_of_ours(drift: int) -
 
 
 def test_which_rank_of_a_job_it_is_is_kept() -> None:
-    region = Event(Kind.ANNOTATION, cuda.ANCHOR, Lane(1, 1), 0, 10)
+    region = Event(Kind.ANNOTATION, torch_profiler.ANCHOR, Lane(1, 1), 0, 10)
     told = {"backend": "nccl", "rank": 0, "world_size": 2, "host": "another"}
-    meta = cuda.add_trace(Builder(), Trace.of([region], **told), 0, [(0, 20)])
+    meta = torch_profiler.add_trace(Builder(), Trace.of([region], **told), 0, [(0, 20)])
     assert {key: meta.get(key) for key in told} == told | {"host": None}
 
 
 def test_no_events_no_trouble() -> None:
     builder = Builder()
-    assert cuda.add_trace(builder, Trace.of(()), 0, ()) == {}
+    assert torch_profiler.add_trace(builder, Trace.of(()), 0, ()) == {}
     assert json.loads(json.dumps(builder.trace().meta)) == {}

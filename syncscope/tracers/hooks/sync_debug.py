@@ -3,7 +3,8 @@
 `torch.cuda.set_sync_debug_mode("warn")` has every operation of torch that waits send a Python warning, from the line whose
 call it was, after the call. We take those warnings out before anybody sees them. What one of our own readers is noting is
 known already; the rest (`torch.tensor(..., device=)`, an index on the host, `_grouped_mm`) is noted as MARK: a place and a
-moment, which `marks` gives its operator. The waits of a backward pass are told at its end, on the thread that called it.
+moment, which `sync_attribution` gives its operator. The waits of a backward pass are told at its end, on the thread that
+called it.
 """
 
 from __future__ import annotations
@@ -16,23 +17,21 @@ from collections.abc import Callable, Iterable
 from time import monotonic_ns
 from typing import Any, SupportsIndex
 
-from syncscope.tracers import reads
-from syncscope.tracers.marks import MARK
+from syncscope.tracers.hooks import reads
+from syncscope.tracers.hooks.listeners import listeners
+from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.sync_attribution import MARK
 
 SAYS = "called a synchronizing"  # CUDA operation, or HIP
 WARN = 1  # of torch's modes: 0 says nothing, 2 raises
 
 
-def listen() -> Callable[[], None]:
-    """Has readers that are in place hear of such waits too; returns how to take that back.
+def install(torch: Any) -> None:
+    """Switches the mode on and hears its warnings.
 
     For recordings, not for `watch`: an operator of C++ that Python does not call through torch has nowhere to send its
     warning but the program's stderr.
     """
-    return reads.when_imported("torch", _torch)
-
-
-def _torch(torch: Any) -> None:
     if not (torch.version.cuda or torch.version.hip) or not torch.cuda.is_available():
         return
     if torch.cuda.get_sync_debug_mode():
@@ -40,9 +39,9 @@ def _torch(torch: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the mode is a prototype
         torch._C._cuda_set_sync_debug_mode(WARN)
-    reads.undo(functools.partial(_off, torch))
-    reads.replace(warnings, "filters", _Filters(warnings.filters))
-    reads.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
+    patches.stack.callback(_off, torch)
+    patches.replace(warnings, "filters", _Filters(warnings.filters))
+    patches.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
 
 
 def quiet(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,8 +102,8 @@ def _heard() -> None:
         return
     frame = sys._getframe(2)
     seen = reads.here(frame)
-    for guard in reads.guards:
+    for guard in listeners.guards:
         guard(MARK, seen)
-    if reads.sinks:
+    if listeners.reads:
         now = monotonic_ns()
         reads.tell(MARK, frame, seen, now, now)

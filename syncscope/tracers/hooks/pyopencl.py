@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from syncscope.tracers import reads
+from syncscope.tracers.hooks import reads
+from syncscope.tracers.hooks.listeners import listeners
+from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import HERE
 
 BY_OPERATOR = {
@@ -41,12 +43,12 @@ def _kernels(queue: Any) -> None:
         op = "ocl_fallback" if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
         frame = sys._getframe(1)
         seen = reads.here(frame)
-        for guard in reads.guards:
+        for guard in listeners.guards:
             guard(op, seen)
         reads.tell(op, frame, seen, start, end, size, operator if fallback else "")
 
     queue.readers.append(wait)
-    reads.undo(functools.partial(queue.readers.remove, wait))
+    patches.stack.callback(queue.readers.remove, wait)
 
 
 def explain(operator: str, start: int, end: int, fallback: bool) -> None:
@@ -79,11 +81,11 @@ def _pyopencl(module: Any) -> None:
         original = getattr(library, name, None)
         if original is not None:
             new = _driver(op, original)
-            reads.replace(library, name, new)
+            patches.replace(library, name, new)
             if getattr(module, name, None) is original:
-                reads.replace(module, name, new)
-    reads.replace(library.CommandQueue, "finish", _driver("synchronize", library.CommandQueue.finish))
-    reads.replace(library.Event, "wait", _driver("synchronize", library.Event.wait))
+                patches.replace(module, name, new)
+    patches.replace(library.CommandQueue, "finish", _driver("synchronize", library.CommandQueue.finish))
+    patches.replace(library.Event, "wait", _driver("synchronize", library.Event.wait))
 
 
 def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,5 +106,4 @@ def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-reads.when_imported("syncscope.kernels.queue", _kernels)
-reads.when_imported("pyopencl", _pyopencl)
+INSTALL = (("syncscope.kernels.queue", _kernels), ("pyopencl", _pyopencl))

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from syncscope.tracers import reads
+from syncscope.tracers.hooks.listeners import listeners
+from syncscope.tracers.hooks.patches import patches
 
 MARK = "_syncscope_on_device"
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
@@ -47,22 +48,21 @@ def mode() -> Iterator[None]:
     global _users
     _users += 1
     stack = contextlib.ExitStack()
-    reads.pretend = counts
+    listeners.pretend = counts
 
     def begin(torch: Any) -> None:
         stack.enter_context(_follower(torch.overrides)())
 
-    stack.callback(reads.when_imported("torch", begin))
-    stack.callback(reads.when_imported("torch.utils.data.dataloader", _batches))
-    stack.callback(reads.when_imported("torch._dynamo.config", _eager))
+    stack.callback(patches.when_imported("torch", begin))
+    stack.callback(patches.when_imported("torch.utils.data.dataloader", _batches))
+    stack.callback(patches.when_imported("torch._dynamo.config", _eager))
     try:
-        with stack:
-            reads.rescan()
+        with stack, patches.held():
             yield
     finally:
         _users -= 1
         if not _users:
-            reads.pretend = None
+            listeners.pretend = None
 
 
 def _follower(overrides: Any) -> Any:
@@ -95,7 +95,7 @@ def _any_counts(values: Any) -> bool:
 def _eager(config: Any) -> None:
     """What torch.compile made runs as it was written: compiled code has no lines, and its tensors cannot be followed."""
     before, config.disable = config.disable, True
-    reads.undo(functools.partial(setattr, config, "disable", before))
+    patches.stack.callback(setattr, config, "disable", before)
 
 
 def _batches(dataloader: Any) -> None:
@@ -107,4 +107,4 @@ def _batches(dataloader: Any) -> None:
     def following(self: Any) -> Any:
         return mark(original(self))
 
-    reads.replace(iterator, "__next__", following)
+    patches.replace(iterator, "__next__", following)

@@ -44,7 +44,7 @@ def devices() -> list[cl.Device]:
         return []
 
 
-def ceilings(device: cl.Device, again: bool = False) -> tuple[float, float]:
+def peaks(device: cl.Device, again: bool = False) -> tuple[float, float]:
     """Bytes and floating-point operations per second of a device; from the cache unless `again`."""
     path = _kept(device)
     if not again and path.is_file():
@@ -63,7 +63,7 @@ def ceilings(device: cl.Device, again: bool = False) -> tuple[float, float]:
 def _kept(device: cl.Device) -> Path:
     what = "|".join((METHOD, device.platform.name, device.platform.version, device.name, device.driver_version))
     name = hashlib.sha256(what.encode()).hexdigest()[:16]
-    return files.cache_folder("ceilings") / f"{name}.json"
+    return files.cache_folder("peaks") / f"{name}.json"
 
 
 def _bandwidth(device: cl.Device) -> float:

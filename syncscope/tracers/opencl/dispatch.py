@@ -8,16 +8,15 @@ table of its own, which the object's second word points to.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes as c
 import re
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
-from syncscope.tracers import native
+from syncscope.tracers.opencl import compiled
+from syncscope.tracers.opencl.abi import SLOTS, table_of
 
-ICD2_TAG = 0x4F50454E434C3331  # "OPENCL1" in the first slot: the loader manages the dispatch
-SLOTS = 149  # of the OpenCL 3.0 table; the list is append-only
 PAGE = 4096
 
 _libc = c.CDLL(None, use_errno=True)
@@ -48,13 +47,6 @@ def platforms(loader: str) -> list[int]:
     return [handle for handle in found[: count.value] if handle]
 
 
-def table_of(handle: int) -> int:
-    """Address of the dispatch table that calls on this OpenCL object go through."""
-    table = c.c_uint64.from_address(handle).value
-    tagged = c.c_uint64.from_address(table).value == ICD2_TAG
-    return c.c_uint64.from_address(handle + 8).value if tagged else table
-
-
 def poke(address: int, value: int) -> None:
     """Stores eight aligned bytes at once, so that a concurrent caller sees the old function or the new; opens the page
     for it where the vendor protects its table."""
@@ -68,7 +60,7 @@ def poke(address: int, value: int) -> None:
         _libc.mprotect(page, PAGE, 1)
 
 
-class Patches:
+class Tables:
     """The hooks in the tables of this process: one object for all traces, counted, out again with the last of them."""
 
     def __init__(self) -> None:
@@ -97,7 +89,7 @@ class Patches:
 
     def rescan(self) -> bool:
         """Hooks vendors that were loaded since; True if there were any. Costs a microsecond where nothing was loaded."""
-        library = native.library()
+        library = compiled.library()
         if not self.users or library is None or library.loads() == self._loads:
             return False
         with self._lock:
@@ -111,7 +103,7 @@ class Patches:
 
     def hook(self, table: int, origin: str) -> bool:
         """Puts our functions into a table; whether it was a new one."""
-        library = native.library()
+        library = compiled.library()
         if library is None or table in self.tables:
             return False
         self.tables[table] = origin
@@ -147,9 +139,20 @@ class Patches:
             atexit.unregister(self.restore)
 
 
-patches = Patches()
+tables = Tables()
 
 
-def describe(loader: str) -> str:
-    """A loader's file name, for people."""
-    return Path(loader).name
+@contextlib.contextmanager
+def armed() -> Iterator[None]:
+    """Inside, the drivers are hooked and their new queues get profiling, although nothing may be recorded yet."""
+    library = compiled.library()
+    if library is None:
+        yield
+        return
+    library.arm(1)
+    tables.install()
+    try:
+        yield
+    finally:
+        tables.uninstall()
+        library.arm(int(tables.users > 0))

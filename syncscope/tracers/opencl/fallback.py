@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from syncscope.tracers import spool
-from syncscope.tracers.native import Hook
+from syncscope.tracers import record_file
+from syncscope.tracers.opencl.abi import Hook, table_of
 
 P, N, U, Z, L = c.c_void_p, c.c_int32, c.c_uint32, c.c_size_t, c.c_uint64
 _RW = [P, P, U, Z, Z, P, U, P, P]
@@ -55,7 +55,6 @@ FUNCTIONS = [
 ]
 _INFO = c.CFUNCTYPE(N, P, U, Z, P, P)
 _ONE = c.CFUNCTYPE(N, P)
-ICD2_TAG = 0x4F50454E434C3331
 LIVE = 4096  # events that may wait for their stamps
 
 
@@ -100,7 +99,7 @@ class Library:
         self._file = -1
         self._pending.clear()
 
-    # ---- what icd.py and opencl.py call ----
+    # ---- what the rest of this room calls ----
 
     def abi(self) -> int:
         """No compiled code, no version of it."""
@@ -132,9 +131,9 @@ class Library:
             if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
                 self._interrupt = signal.signal(signal.SIGINT, self._later)
             os.lseek(file, 0, os.SEEK_END)
-            window = np.zeros(spool.WINDOW // spool.RECORD.itemsize, spool.RECORD)
+            window = np.zeros(record_file.WINDOW // record_file.RECORD.itemsize, record_file.RECORD)
             window["type"][0] = 255
-            window["t0"][0] = spool.ENDLESS
+            window["t0"][0] = record_file.ENDLESS
             try:
                 os.write(file, window.tobytes())
             except OSError as error:
@@ -198,19 +197,14 @@ class Library:
             found = self._functions[table, slot] = kind(self._vendors[table][slot])
         return found
 
-    def _table(self, handle: int) -> int:
-        table = c.c_uint64.from_address(handle).value
-        tagged = c.c_uint64.from_address(table).value == ICD2_TAG
-        return c.c_uint64.from_address(handle + 8).value if tagged else table
-
     def _thunk(self, number: int, function: Function) -> Any:
         kind = c.CFUNCTYPE(function.result, *function.takes)
 
         def hook(*arguments: Any) -> Any:
             if function.name != "WaitForEvents":
-                table = self._table(arguments[0])
+                table = table_of(arguments[0])
             elif arguments[0] and arguments[1]:
-                table = self._table(c.c_uint64.from_address(arguments[1]).value)
+                table = table_of(c.c_uint64.from_address(arguments[1]).value)
             else:  # an error of the program: any vendor says so
                 table = next(iter(self._vendors))
             vendor = self._call(table, function.slot, kind)
@@ -257,9 +251,9 @@ class Library:
             return result
         with self._lock:
             self._correlation += 1
-            flags = (spool.BLOCKING if waits else 0) | (spool.FAILED if failed else 0)
+            flags = (record_file.BLOCKING if waits else 0) | (record_file.FAILED if failed else 0)
             thread = threading.get_native_id()
-            self._put(spool.CALL, number, flags, thread, queue, name, self._correlation, size, start, end)
+            self._put(record_file.CALL, number, flags, thread, queue, name, self._correlation, size, start, end)
             if event and len(self._pending) < LIVE:
                 self._pending.append((event, table, self._correlation, queue))
             elif event:
@@ -292,19 +286,19 @@ class Library:
                     continue
                 queued, submitted, started, ended = stamps
                 self._busy += max(0, ended - started)
-                self._put(spool.STAMP, 0, 0, 0, queue, 0, correlation, 0, started, ended, queued, submitted)
+                self._put(record_file.STAMP, 0, 0, 0, queue, 0, correlation, 0, started, ended, queued, submitted)
 
     def _put(self, *row: int) -> None:
         values = (*row[:3], 0, *row[3:], *[0] * (12 - len(row)))
         try:
-            os.write(self._file, np.array([values], spool.RECORD).tobytes())
+            os.write(self._file, np.array([values], record_file.RECORD).tobytes())
             self._written += 1
         except OSError:
             self._lost[0] += 1
 
     def _number(self, key: tuple[int, ...], text: bytes) -> int:
         number = self._names[key] = len(self._names) + 1
-        for record in spool.name_records(number, text):
+        for record in record_file.name_records(number, text):
             try:
                 os.write(self._file, record)
             except OSError:
@@ -334,9 +328,9 @@ class Library:
                 self._devices[at] = len(self._devices) + 1
                 self._call(table, 3, _INFO)(at, 0x101F, 8, c.addressof(memory), None)
                 name = self._number((0, at), self._text(table, 3, at, 0x102B))
-                self._put(spool.DEVICE, 0, 0, 0, self._devices[at], name, 0, memory.value)
+                self._put(record_file.DEVICE, 0, 0, 0, self._devices[at], name, 0, memory.value)
             known = self._queues[queue] = (len(self._queues) + 1, bool(properties.value & 2))
-            self._put(spool.QUEUE, 0, spool.PROFILED if known[1] else 0, 0, known[0], self._devices[at])
+            self._put(record_file.QUEUE, 0, record_file.PROFILED if known[1] else 0, 0, known[0], self._devices[at])
             return known
 
 

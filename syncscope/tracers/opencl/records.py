@@ -1,21 +1,15 @@
-"""Records every OpenCL command of this process, whoever enqueues it, by hooks in the vendors' dispatch tables."""
+"""What the hook has written, as events: calls of the driver, the device's work that they launched, first uses of kernels."""
 
 from __future__ import annotations
 
-import ctypes as c
-import os
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.errors import UserError
 from syncscope.model.trace import Flag, Kind, Lane
-from syncscope.tracers import clocks, native, spool
+from syncscope.tracers import clocks, record_file
 from syncscope.tracers.columns import Builder
-from syncscope.tracers.icd import patches
 
 PATIENCE = 10_000_000_000  # ns that the end of a recording waits for the device
 SLACK = 1_000_000  # ns by which a stamp may lie outside of what is possible before it is nonsense
@@ -52,94 +46,16 @@ WORK = {
 BUILDS = ("BuildProgram", "CompileProgram", "LinkProgram")
 
 
-def functions() -> list[str]:
-    """The hooked functions without their `cl`, by the number that a record holds."""
-    library = native.library()
-    if library is None:
-        return []
-    return [hook.name.decode() for hook in library.hook_list()[: library.number_of_hooks()]]
+def add_records(builder: Builder, records: NDArray[Any], known: list[str], origin: int, process: int) -> dict[str, Any]:
+    """Adds the events of a record file's records; what belongs into the trace's meta: devices, clocks, notes.
 
-
-class Recording:
-    """From `start` to `stop` everything goes into a spool, which `add_records` turns into events."""
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self.path: Path | None = None
-        self.notes: list[str] = []
-        self._folder = folder
-        self._handle = -1
-
-    def start(self) -> None:
-        """Hooks the vendors that are there and begins to record."""
-        library = native.library()
-        if library is None:
-            self.notes.append(native.why_not())
-            return
-        if native.why_not():
-            self.notes.append(
-                f"{native.why_not()}: recorded through ctypes, some microseconds a call, kernels and copies only"
-            )
-        self._handle, self.path = spool.create(self._folder, window=spool.WINDOW, functions=functions())
-        failed = library.start(self._handle, spool.HEADER, native.cycles_are_time())
-        if failed:
-            os.close(self._handle)
-            self.path.unlink(missing_ok=True)
-            raise UserError(
-                f"cannot record into {self.path}: {os.strerror(failed)}", "set TMPDIR to a folder with room"
-            )
-        patches.install()
-
-    def settle(self) -> None:
-        """Waits for what the device still works on, and goes on recording."""
-        library = native.library()
-        if library is not None and self._handle >= 0:
-            library.settle(PATIENCE)
-
-    def stop(self) -> None:
-        """Waits for what the device still works on, and gives the tables back."""
-        library = native.library()
-        if library is None or self._handle < 0:
-            return
-        left = library.stop(PATIENCE)
-        patches.uninstall()
-        os.close(self._handle)
-        self._handle = -1
-        self.notes += lost_in_words(left, *counts()[2:6])
-
-
-def counts() -> list[int]:
-    """Records written, live events, what was lost (no disk, full ring, refused, too many handles), ns of device work."""
-    library = native.library()
-    found = (c.c_uint64 * 7)()
-    if library is not None:
-        library.counts(c.byref(found))
-    return list(found)
-
-
-def lost_in_words(left: int, disk: int, ring: int, refused: int, full: int) -> list[str]:
-    """What was lost, for people."""
-    said = {
-        f"{left} commands had not ended when the recording did: their device times are missing": left,
-        f"{disk} records were lost: no room on the disk of the spool": disk,
-        f"{ring} device times were lost: the device was more than 65,536 commands behind": ring,
-        f"{refused} device times were lost: the driver gave none for the command": refused,
-        f"{full} queues or kernels could not be remembered: more than 8,192 were alive": full,
-    }
-    return [words for words, count in said.items() if count]
-
-
-def add_records(
-    builder: Builder, records: NDArray[Any], known: list[str], origin: int, host: Callable[[int], Lane]
-) -> dict[str, Any]:
-    """Adds the events of a spool's records; what belongs into the trace's meta: devices, clocks, notes.
-
-    `known` names the hooked functions by the number that a record holds, `host` gives a thread's lane.
+    `known` names the hooked functions by the number that a record holds.
     """
-    names = spool.texts(records)
+    names = record_file.texts(records)
     notes: list[str] = []
-    of_type = {kind: records[records["type"] == kind] for kind in range(spool.CALL, spool.DEVICE + 1)}
-    queues, calls, stamps = of_type[spool.QUEUE], of_type[spool.CALL], of_type[spool.STAMP]
-    _add_calls(builder, calls, known, origin, host)
+    of_type = {kind: records[records["type"] == kind] for kind in range(record_file.CALL, record_file.DEVICE + 1)}
+    queues, calls, stamps = of_type[record_file.QUEUE], of_type[record_file.CALL], of_type[record_file.STAMP]
+    _add_calls(builder, calls, known, origin, process)
 
     device_of = np.zeros(int(queues["queue"].max(initial=0)) + 1, np.int64)
     device_of[queues["queue"]] = queues["name"]
@@ -148,14 +64,14 @@ def add_records(
     launch = calls[np.searchsorted(calls["corr"], stamps["corr"])]
     devices = []
     device_clocks = {}
-    for row in of_type[spool.DEVICE]:
+    for row in of_type[record_file.DEVICE]:
         number = int(row["queue"]) - 1
         devices.append({"name": names.get(int(row["name"]), "").strip(), "totalGlobalMem": int(row["size"])})
         mine = device_of[stamps["queue"]] == number + 1
         queued, submitted, started = stamps["a"], stamps["b"], stamps["t0"]
-        latest = np.where(launch["flags"] & spool.BLOCKING, stamps["t1"], queued)
+        latest = np.where(launch["flags"] & record_file.BLOCKING, stamps["t1"], queued)
         sane = (started > 0) & (stamps["t1"] >= started) & (queued <= submitted) & (submitted <= started)
-        ticks = of_type[spool.CLOCK][of_type[spool.CLOCK]["queue"] == number + 1]
+        ticks = of_type[record_file.CLOCK][of_type[record_file.CLOCK]["queue"] == number + 1]
         use = mine & sane
         clock = clocks.from_brackets(queued[use], launch["t0"][use], launch["t1"][use], latest[use])
         timer = clocks.from_timer(ticks["a"], ticks["t0"], ticks["t1"]) if len(ticks) else clock
@@ -176,7 +92,7 @@ def add_records(
         _add_first_uses(builder, stamps[use], launch[use], clock, start[use], origin, number, names)
     notes += [
         f"queue {row['queue']} was made before the recording and without profiling: host times only"
-        for row in queues[(queues["flags"] & spool.PROFILED) == 0]
+        for row in queues[(queues["flags"] & record_file.PROFILED) == 0]
     ]
     return {"devices": devices, "clocks": device_clocks, "notes": notes}
 
@@ -189,13 +105,11 @@ def _explains(clock: clocks.Clock, stamps: NDArray[Any], launch: NDArray[Any]) -
     return 2 * int(possible.sum()) >= len(stamps)
 
 
-def _add_calls(
-    builder: Builder, calls: NDArray[Any], known: list[str], origin: int, host: Callable[[int], Lane]
-) -> None:
+def _add_calls(builder: Builder, calls: NDArray[Any], known: list[str], origin: int, process: int) -> None:
     kinds = np.array([int(Kind.COMPILE if name in BUILDS else Kind.CALL) for name in known], np.int64)
     name = builder.numbers("name", [f"cl{name}" for name in known])
     threads, at = np.unique(calls["tid"], return_inverse=True)
-    lanes = builder.numbers("lane", [host(int(t)) for t in threads])
+    lanes = builder.numbers("lane", [builder.thread(process, int(t)) for t in threads])
     builder.add(
         len(calls),
         kind=kinds[calls["fn"]],
@@ -205,7 +119,7 @@ def _add_calls(
         duration=calls["t1"] - calls["t0"],
         correlation=calls["corr"],
         bytes=np.where((calls["name"] > 0) | (calls["size"] == 0), -1, calls["size"]),
-        flags=np.where(calls["flags"] & spool.BLOCKING, Flag.BLOCKING, Flag.NONE),
+        flags=np.where(calls["flags"] & record_file.BLOCKING, Flag.BLOCKING, Flag.NONE),
     )
 
 

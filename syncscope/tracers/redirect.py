@@ -11,7 +11,8 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from syncscope.tracers import dry, reads
+from syncscope.tracers import dry_run
+from syncscope.tracers.hooks.patches import patches
 
 target: str | None = None
 
@@ -81,16 +82,16 @@ def to(device: str | None) -> Iterator[None]:
         yield
         return
     target = device
-    forget = reads.when_imported("torch", _retarget)
+    forget = patches.when_imported("torch", _redirect)
     try:
-        with dry.mode() if device == "cpu" else contextlib.nullcontext():
+        with dry_run.mode() if device == "cpu" else contextlib.nullcontext():
             yield
     finally:
         target = None
         forget()
 
 
-def _retarget(torch: Any) -> None:
+def _redirect(torch: Any) -> None:
     """Replaces what takes a device, in torch as it is just imported."""
     if target == "ocl":
         import syncscope.kernels  # noqa: F401  (makes the device known)
@@ -112,7 +113,7 @@ def _retarget(torch: Any) -> None:
             return real(*args, **kwargs)
 
     device = Meta("device", (), {"__doc__": real.__doc__, "__module__": "torch"})
-    reads.replace(torch, "device", device)
+    patches.replace(torch, "device", device)
 
     def keyword(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -120,7 +121,7 @@ def _retarget(torch: Any) -> None:
             if kwargs.get("device") is not None:
                 asked = kwargs["device"]
                 kwargs["device"] = cast(asked)
-                return dry.mark(original(*args, **kwargs)) if _is_cuda(asked, real) else original(*args, **kwargs)
+                return dry_run.mark(original(*args, **kwargs)) if _is_cuda(asked, real) else original(*args, **kwargs)
             return original(*args, **kwargs)
 
         return call
@@ -134,26 +135,26 @@ def _retarget(torch: Any) -> None:
             if "device" in kwargs:
                 kwargs["device"] = cast(kwargs["device"])
             result = original(self, *args, **kwargs)
-            return dry.mark(result) if asked else result
+            return dry_run.mark(result) if asked else result
 
         return call
 
     def to_target(self: Any, device: Any = None, non_blocking: bool = False, **_: Any) -> Any:
-        return dry.mark(self.to(real(target), non_blocking=non_blocking))
+        return dry_run.mark(self.to(real(target), non_blocking=non_blocking))
 
     def module_to_target(self: Any, device: Any = None) -> Any:
         return self.to(real(target))
 
     for name in FACTORIES:
         if hasattr(torch, name):
-            reads.replace(torch, name, keyword(getattr(torch, name)))
+            patches.replace(torch, name, keyword(getattr(torch, name)))
     for name in NEW:
-        reads.replace(torch.Tensor, name, keyword(getattr(torch.Tensor, name)))
-    reads.replace(torch.Tensor, "to", moving(torch.Tensor.to))
-    reads.replace(torch.Tensor, "cuda", to_target)
-    reads.replace(torch.Tensor, "pin_memory", lambda self, *a, **k: self)
-    reads.replace(torch.nn.Module, "to", moving(torch.nn.Module.to))
-    reads.replace(torch.nn.Module, "cuda", module_to_target)
+        patches.replace(torch.Tensor, name, keyword(getattr(torch.Tensor, name)))
+    patches.replace(torch.Tensor, "to", moving(torch.Tensor.to))
+    patches.replace(torch.Tensor, "cuda", to_target)
+    patches.replace(torch.Tensor, "pin_memory", lambda self, *a, **k: self)
+    patches.replace(torch.nn.Module, "to", moving(torch.nn.Module.to))
+    patches.replace(torch.nn.Module, "cuda", module_to_target)
     _replace_load(torch, cast)
     _replace_cuda(torch, torch.cuda)
     _replace_amp(torch)
@@ -176,7 +177,7 @@ def _replace_load(torch: Any, cast: Callable[[Any], Any]) -> None:
             map_location = cast(map_location) if map_location is not None else "cpu"
         return load(f, map_location, *args, **kwargs)
 
-    reads.replace(torch, "load", call)
+    patches.replace(torch, "load", call)
 
 
 def _replace_cuda(torch: Any, cuda: Any) -> None:
@@ -199,9 +200,9 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
         answers["Event"] = real.Event
     for name, answer in answers.items():
         if hasattr(cuda, name):
-            reads.replace(cuda, name, answer)
+            patches.replace(cuda, name, answer)
     if hasattr(torch, "accelerator"):
-        reads.replace(torch.accelerator, "is_available", lambda: True)
+        patches.replace(torch.accelerator, "is_available", lambda: True)
 
 
 def _always(value: Any) -> Callable[..., Any]:
@@ -223,4 +224,4 @@ def _replace_amp(torch: Any) -> None:
                 return contextlib.nullcontext()
             return _make(device_type, *args, enabled=enabled, **kwargs)
 
-        reads.replace(owner, "autocast", make)
+        patches.replace(owner, "autocast", make)

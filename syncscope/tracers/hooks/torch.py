@@ -8,7 +8,9 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
-from syncscope.tracers import reads, sync_debug
+from syncscope.tracers.hooks import reads, sync_debug
+from syncscope.tracers.hooks.listeners import listeners
+from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import seen_from
 
 Waits = Callable[..., bool] | None
@@ -99,27 +101,27 @@ def _torch(torch: Any) -> None:
     for name, (op, waits) in METHODS.items():
         original = getattr(torch.Tensor, name, None)
         if original is not None:
-            reads.replace(torch.Tensor, name, reads.watched(op, original, waits))
+            patches.replace(torch.Tensor, name, reads.watched(op, original, waits))
     for name, (op, waits) in FUNCTIONS.items():
-        reads.replace(torch, name, reads.watched(op, getattr(torch, name), waits))
+        patches.replace(torch, name, reads.watched(op, getattr(torch, name), waits))
     global uploads_wait
     uploads_wait = frozenset({"cuda"} if torch.version.cuda or torch.version.hip else ())
-    reads.replace(torch.Tensor, "to", _to(torch.Tensor.to))
-    reads.replace(torch.Tensor, "cuda", _cuda(torch.Tensor.cuda))
-    reads.replace(
+    patches.replace(torch.Tensor, "to", _to(torch.Tensor.to))
+    patches.replace(torch.Tensor, "cuda", _cuda(torch.Tensor.cuda))
+    patches.replace(
         torch.nn.functional, "one_hot", reads.watched("one_hot", torch.nn.functional.one_hot, _no_output_size)
     )
-    reads.replace(torch.autograd, "backward", _backward(torch.autograd.backward))
-    reads.replace(torch.autograd, "grad", _backward(torch.autograd.grad))
+    patches.replace(torch.autograd, "backward", _backward(torch.autograd.backward))
+    patches.replace(torch.autograd, "grad", _backward(torch.autograd.grad))
     for backend in ("cuda", "ocl", "xpu", "accelerator"):
         module = getattr(torch, backend, None)
         if module is not None and hasattr(module, "synchronize"):
-            reads.replace(module, "synchronize", reads.always("synchronize", module.synchronize))
+            patches.replace(module, "synchronize", reads.always("synchronize", module.synchronize))
 
 
 def _torchvision(ops: Any) -> None:
     for module in (ops, ops.boxes):
-        reads.replace(module, "nms", reads.watched("nms", sync_debug.quiet(module.nms)))
+        patches.replace(module, "nms", reads.watched("nms", sync_debug.quiet(module.nms)))
 
 
 def _to(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,11 +175,11 @@ def _goes_to_cpu(args: Any, kwargs: Any) -> bool:
     return str(target).partition(":")[0] == "cpu" and not kwargs.get("non_blocking")
 
 
-def regions_of(torch: Any) -> None:
-    """Has `record_function` report to `regions`; for recordings only, it is called more often than it seems."""
+def regions(torch: Any) -> None:
+    """Has `record_function` report to the listeners; for recordings only, it is called more often than it seems."""
     record_function = torch.autograd.profiler.record_function
-    reads.replace(record_function, "__enter__", _annotated(record_function.__enter__, True))
-    reads.replace(record_function, "__exit__", _annotated(record_function.__exit__, False))
+    patches.replace(record_function, "__enter__", _annotated(record_function.__enter__, True))
+    patches.replace(record_function, "__exit__", _annotated(record_function.__exit__, False))
 
 
 def _annotated(original: Callable[..., Any], entering: bool) -> Callable[..., Any]:
@@ -191,7 +193,7 @@ def _annotated(original: Callable[..., Any], entering: bool) -> Callable[..., An
         finally:
             began = getattr(self, "_syncscope_began", None)
             if began is not None:
-                for region in reads.regions:
+                for region in listeners.regions:
                     region(str(self.name), began, monotonic_ns())
 
     return method
@@ -212,5 +214,4 @@ def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-reads.when_imported("torch", _torch)
-reads.when_imported("torchvision.ops", _torchvision)
+INSTALL = (("torch", _torch), ("torchvision.ops", _torchvision))

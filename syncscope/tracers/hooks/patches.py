@@ -1,0 +1,78 @@
+"""What is replaced in other libraries while somebody listens: put in place as each is imported, all taken back at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from syncscope.tracers.hooks import imports
+
+Installer = Callable[[Any], None]  # is given the library as soon as it is whole
+
+
+class Patches:
+    """The replacements in this process. `stack` takes them back when the last of those who `hold` them has gone."""
+
+    def __init__(self) -> None:
+        self.stack = contextlib.ExitStack()
+        self._users = 0
+        self._wanted: list[tuple[str, Installer]] = []
+        self._done: set[tuple[str, Installer]] = set()
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, everything that is wanted is in place, for the libraries that are imported and for those to come."""
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self.stack.enter_context(imports.heard_by(self.awaited, self.rescan))
+            self.rescan()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._done.clear()
+                    self.stack.close()
+
+    def when_imported(self, name: str, put: Installer) -> Callable[[], None]:
+        """Has `put` called with a library as soon as it is whole, while somebody holds us; returns how to take that back."""
+        self._wanted.append((name, put))
+        self.rescan()
+        return functools.partial(self._wanted.remove, (name, put))
+
+    def awaited(self, name: str) -> bool:
+        """Whether somebody wants to know when this is imported."""
+        return any(name == wanted for wanted, _ in self._wanted)
+
+    def rescan(self, just_now: str = "") -> None:
+        """Takes in libraries that were imported since; `just_now` is one whose import is ending."""
+        if not self._users:
+            return
+        for name, put in self._wanted.copy():
+            module = sys.modules.get(name)
+            if module is None or (name, put) in self._done:
+                continue
+            with self._lock:
+                if name != just_now and getattr(module.__spec__, "_initializing", False):
+                    continue
+                if (name, put) not in self._done:
+                    self._done.add((name, put))
+                    put(module)
+
+    def replace(self, owner: Any, name: str, new: Any) -> None:
+        """Sets an attribute until the patches are taken back."""
+        if name in vars(owner):
+            self.stack.callback(setattr, owner, name, vars(owner)[name])
+        else:  # it was inherited
+            self.stack.callback(delattr, owner, name)
+        setattr(owner, name, new)
+
+
+patches = Patches()

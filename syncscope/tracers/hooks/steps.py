@@ -1,0 +1,25 @@
+"""Finds training steps where nobody marks them: a step ends with the `step()` of the optimizer that was seen first."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from syncscope.tracers.hooks.listeners import listeners
+from syncscope.tracers.hooks.patches import patches
+
+_first: weakref.ref[Any] | None = None
+
+
+def _stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+    global _first
+    if _first is None or _first() is None:
+        _first = weakref.ref(optimizer)
+    if _first() is optimizer:
+        for step in listeners.steps:
+            step()
+
+
+def install(module: Any) -> None:
+    """Has torch.optim tell of each step."""
+    patches.stack.callback(module.register_optimizer_step_post_hook(_stepped).remove)

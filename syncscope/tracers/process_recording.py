@@ -1,0 +1,199 @@
+"""The one recording that runs in a process: all sources and what Python saw, and the windows of it that become traces.
+
+Traces may nest and overlap (a script with a `with syncscope.trace()` of its own under `syncscope run`): each is a window of the
+same recording, which ends with the last of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import platform
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from syncscope import discover
+from syncscope.model.trace import DEVICE, Kind, Trace
+from syncscope.tracers import python_events, record_file, sources, sync_attribution
+from syncscope.tracers.columns import Builder
+from syncscope.tracers.hooks import listening
+from syncscope.tracers.hooks.listeners import Listener, listeners
+from syncscope.tracers.python_events import PythonEvents, Written
+from syncscope.tracers.sources import Source
+
+_current: ProcessRecording | None = None
+_numbers = itertools.count(1)
+_lock = threading.RLock()
+
+
+def known_sources() -> dict[str, type[Source]]:
+    """Every source by the name of its file."""
+    return {name: module.SOURCE for name, module in discover.discover(sources).items()}
+
+
+class ProcessRecording:
+    """Everything that is recorded, from the first window's start to the last one's end."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.users = 0
+        self._kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
+        self._dry = False
+        self._sources: list[Source] = []
+        self.events = PythonEvents(folder)
+        try:
+            self._running = self._begun()
+        except BaseException:
+            self.remove()
+            raise
+
+    def _begun(self) -> contextlib.ExitStack:
+        """Starts everything; what is returned stops it."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.events.close)
+            for make in known_sources().values():
+                source = make()
+                source.start(self.events)
+                self._sources.append(source)
+                stack.callback(source.stop)
+            listener = Listener(read=self.events.read, region=self.events.annotation, modules=True, sync_debug=True)
+            stack.enter_context(listening(listener))
+            return stack.pop_all()
+
+    def boundary(self) -> None:
+        """A step has ended, or something else is wanted of the sources."""
+        self._dry |= listeners.pretend is not None
+        for source in self._sources:
+            source.boundary()
+
+    def so_far(self) -> Trace:
+        """What there is of it, once the device has done what it was asked to."""
+        self._dry |= listeners.pretend is not None
+        if self.users:
+            for source in self._sources:
+                source.settle()
+            self.events.flush()
+        else:
+            self._running.close()
+        labels = {t.native_id: t.name for t in threading.enumerate() if t.native_id is not None}
+        labels[os.getpid()] = "MainThread"  # whose number threading does not correct after a fork
+        try:
+            found = assemble([self.events, *self._sources], self.events.began, self.events.began_unix, labels)
+            return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
+        finally:
+            if not self._kept:
+                self.remove()
+
+    def remove(self) -> None:
+        """Take the files away, once nobody records into them any more."""
+        if not self.users:
+            for path in (*self.events.files, *(file for source in self._sources for file in source.files)):
+                path.unlink(missing_ok=True)
+
+
+class Window:
+    """The part of the recording between two moments, with steps of its own."""
+
+    def __init__(self, first_step: int = 0, folder: Path | None = None, record_shapes: bool = False) -> None:
+        global _current
+        with _lock:
+            if _current is None:
+                _current = ProcessRecording(folder)
+            self.recording = _current
+            self.recording.users += 1
+            self._want_shapes(+record_shapes)
+        self._record_shapes = record_shapes
+        self._number = next(_numbers)
+        self._step = first_step
+        self.began = self._since = time.monotonic_ns()
+
+    def _want_shapes(self, more: int) -> None:
+        if more:
+            self.recording.events.shapes_wanted += more
+            self.recording.boundary()
+
+    def boundary(self, at: int) -> None:
+        """A step ends."""
+        self.recording.events.step(self._step, self._since, at, self._number)
+        self._step += 1
+        self._since = at
+        self.recording.boundary()
+
+    def end(self) -> Trace:
+        """The trace of what was recorded since the start."""
+        global _current
+        now = time.monotonic_ns()
+        with _lock:
+            self.recording.users -= 1
+            self._want_shapes(-self._record_shapes)
+            if not self.recording.users:
+                _current = None
+            whole = self.recording.so_far()
+        return cut(whole, self._number, self.began, now if self.recording.users else None)
+
+
+def assemble(
+    parts: Sequence[Source | PythonEvents | Written], origin: int, origin_ns: int, labels: dict[int, str] | None = None
+) -> Trace:
+    """The trace of what these have, with times from `origin` (CLOCK_MONOTONIC), which was `origin_ns` since 1970."""
+    builder = Builder(labels)
+    meta: dict[str, Any] = {"origin_ns": origin_ns, "monotonic_ns": origin}
+    notes: list[str] = []
+    for part in parts:
+        facts = part.add(builder, origin)
+        notes += facts.pop("notes", ())
+        for key, value in facts.items():
+            meta[key] = meta[key] | value if isinstance(meta.get(key), dict) else (meta.get(key) or value)
+    return sync_attribution.placed(builder.trace(host=platform.node(), recorder="syncscope", notes=notes, **meta))
+
+
+def cut(trace: Trace, window: int, began: int, ended: int | None) -> Trace:
+    """One window: its steps, the events that the host began between two moments of CLOCK_MONOTONIC, and the device's work
+    that they launched."""
+    meta = trace.meta.copy()
+    shift = began - meta.pop("monotonic_ns")
+    kept = trace.start >= shift
+    if ended is not None:
+        kept &= trace.start < shift + ended - began
+    steps = trace.kind == Kind.STEP
+    device = np.isin(trace.kind, DEVICE)
+    launched = np.isin(trace.correlation, trace.correlation[kept & ~device & ~steps & (trace.correlation >= 0)])
+    kept = np.where(device, launched, np.where(steps, trace.correlation == window, kept))
+    part = trace.take(kept)
+    meta["origin_ns"] += shift
+    correlation = np.where(part.kind == Kind.STEP, -1, part.correlation)
+    return replace(part, start=part.start - shift, correlation=correlation, meta=meta)
+
+
+def recover(folder: Path) -> Trace | None:
+    """The trace of a process that died while it recorded into this folder, as its first window; None where it left nothing.
+
+    What Python saw is written once a second at a step or a read, the hook's records with every call.
+    """
+    found = [record_file.read(path) for path in sorted(folder.glob(f"*{record_file.SUFFIX}"))]
+    if not found:
+        return None
+    readers: dict[str, Any] = {python_events.NAME: Written} | {
+        name: source.recovered for name, source in known_sources().items()
+    }
+    first = min((contents.header for contents in found), key=lambda header: header["monotonic_ns"])
+    parts = [readers[contents.header["source"]](contents) for contents in found]
+    whole = assemble(parts, first["monotonic_ns"], first["origin_ns"])
+    whole.meta["notes"].append("the program ended without ending its recording: what it had written is here")
+    windows = whole.correlation[whole.kind == Kind.STEP]
+    return cut(whole, int(windows.min()) if len(windows) else 0, first["monotonic_ns"], None)
+
+
+def forget() -> None:
+    """In the child of a fork: the recording is the parent's."""
+    global _current
+    _current = None
+
+
+os.register_at_fork(after_in_child=forget)

@@ -1,0 +1,67 @@
+"""A file dropped into `tracers/sources/` is a source of every recording: the page of docs/development.md, done."""
+
+import gc
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from syncscope.model.trace import Kind
+from syncscope.tracers import doctor, process_recording, sources
+from syncscope.tracers.session import Session
+
+DOCS = Path(__file__).parents[2] / "docs" / "development.md"
+
+
+@pytest.fixture
+def garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example of the page, in the folder."""
+    (example,) = re.findall(r"  ```python\n(  # syncscope/tracers/sources/garbage\.py\n.*?)```", DOCS.read_text(), re.S)
+    (tmp_path / "garbage.py").write_text(textwrap.dedent(example))
+    monkeypatch.setattr(sources, "__path__", [*sources.__path__, str(tmp_path)])
+    yield
+    sys.modules.pop("syncscope.tracers.sources.garbage", None)
+    del sources.garbage
+
+
+@pytest.mark.usefixtures("garbage")
+def test_its_events_are_in_the_trace_and_the_doctor_knows_it() -> None:
+    gc.collect()
+    with Session() as session:
+        session.step()
+        gc.collect(1)
+        session.step()
+    gc.collect()
+    found = [event for event in session.trace if event.name == "garbage collection, generation 1"]
+    assert len(found) == 1
+    (step,) = [event for event in session.trace if event.name == "ProfilerStep#1"]
+    assert step.start <= found[0].start < found[0].end <= step.end
+    assert found[0].lane == step.lane
+    assert session.trace.meta["collections"] == sum(e.name.startswith("garbage") for e in session.trace)
+    assert any(item.what == "garbage collector" for item in doctor.survey())
+
+
+@pytest.mark.usefixtures("garbage")
+def test_nothing_of_it_is_left() -> None:
+    before = list(gc.callbacks)
+    with Session():
+        assert len(gc.callbacks) == len(before) + 1
+    assert gc.callbacks == before
+
+
+@pytest.mark.usefixtures("garbage")
+def test_what_it_told_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
+    session = Session(folder=tmp_path / "records")
+    (tmp_path / "records").mkdir()
+    with session:
+        gc.collect(1)
+        session.step()
+        assert session._take is not None
+        session._take.recording.events.flush()
+        trace = process_recording.recover(tmp_path / "records")
+    assert trace is not None
+    assert {e.name for e in trace if e.kind == Kind.ANNOTATION} >= {"garbage collection, generation 1"}
+    assert [e.name for e in trace if e.kind == Kind.STEP] == ["ProfilerStep#0"]
