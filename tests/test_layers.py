@@ -15,7 +15,6 @@ ROOT = Path(syncscope.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "development.md"
 TOP = {"cli", "api", "__init__", "__main__"}  # they may import all
 KNOWN_CIRCLES: set[frozenset[str]] = {  # to be taken apart: none is ever added
-    frozenset({"tracers.ctypes_hook", "tracers.native"}),
     frozenset({"tensors.attributes", "tensors.functions"}),
 }
 

@@ -6,7 +6,6 @@ a read.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.model.detail import Detail
 from syncscope.model.source import Place
 from syncscope.model.trace import Flag, Kind, Table
 from syncscope.tracers import places, record_file
@@ -148,14 +148,8 @@ class PythonEvents:
         """Numbers of place and detail, and the column: the user's line, and beside it the library's that reads."""
         spot = reads.spot_of(r.seen)
         place, column = places.resolve(spot) if spot else (None, -1)
-        detail = {}
-        if r.seen.library is not None and r.seen.user is not None:
-            detail["library"] = places.short(r.seen.library)
-        if r.operator:
-            detail["operator"] = r.operator
-        if r.module:
-            detail["module"] = r.module
-        number = self._number(json.dumps(detail)) if detail else 0
+        library = places.short(r.seen.library) if r.seen.library is not None and r.seen.user is not None else ""
+        number = self._number(Detail(module=r.module, library=library, operator=r.operator).text())
         return (self._number(str(place)) if place else 0, max(0, column), number)
 
 

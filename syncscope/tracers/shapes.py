@@ -6,11 +6,13 @@ first of each kind is put into words.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
+
+from syncscope.model.detail import Detail
 
 # Kineto's names of what is not called as in C++ with `c10::` before it.
 NAMES = {
@@ -94,8 +96,10 @@ class Shapes:
         ):
             self._with_lists.add(name)
             return self.number(name, args, kwargs, result)  # by the key that tells the tensors in lists apart
-        facts = dict(zip(("Input Dims", "Input type"), words(given), strict=True))
+        dims, types = words(given)
+        facts = Detail(input_dims=tuple(dims), input_types=tuple(types))
         if any(map(_is_tensor, made)):
-            facts["Output Dims"], facts["Output type"] = words(made)
-        number = self._known[key] = self._note(json.dumps(facts, separators=(",", ":")))
+            dims, types = words(made)
+            facts = replace(facts, output_dims=tuple(dims), output_types=tuple(types))
+        number = self._known[key] = self._note(facts.text())
         return number

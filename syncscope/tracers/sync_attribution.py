@@ -16,10 +16,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.model.detail import Detail
+from syncscope.model.ops import Op
 from syncscope.model.trace import Event, Kind, Trace
 from syncscope.tracers.columns import Builder
 
-MARK = "sync"
+MARK = Op.SYNC
 SLACK = 5000  # ns by which the clocks of the mark and the operator may disagree
 OPERATOR = re.compile(r"^(?!autograd::)\w+::")  # the autograd engine's own regions run operators and are none
 WAITS = re.compile(
@@ -39,8 +41,9 @@ def placed(trace: Trace) -> Trace:
     for mark, count, since in operators.groups(marks):
         event = trace[mark]
         lane, now = int(trace.lane[mark]), event.start + SLACK
-        own = [] if ENGINE in event.detail else operators.own(lane, since, now, count)
-        meant = operators.elsewhere(lane, now) if ENGINE in event.detail else own
+        engine = Detail.of(event.detail).library.startswith(ENGINE)
+        own = [] if engine else operators.own(lane, since, now, count)
+        meant = operators.elsewhere(lane, now) if engine else own
         meant = [row for row in meant if row not in done]
         if not meant:
             found.append(event)

@@ -147,7 +147,7 @@ def test_the_module_that_reads_has_its_path(device: str) -> None:
     model = Model()
     x = torch.ones(2).to(device)
     found = reads_of(lambda: model(x))
-    assert [e.detail for e in found] == ['{"module": "model.backbone.1"}']
+    assert [e.detail for e in found] == ['{"module":"model.backbone.1"}']
 
 
 def test_a_hook_in_the_backward_pass_has_its_own_line(device: str) -> None:
