@@ -16,7 +16,6 @@ from typing import Any
 
 from syncscope import files
 from syncscope.errors import UserError
-
 from syncscope.tracers.opencl.abi import ABI, Hook
 
 SOURCE = Path(__file__).with_name("icd.c")
