@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -177,6 +178,8 @@ def lint(
         linted = stdin(raw, str(paths[0]) if paths else "<source>", files, [])
     else:
         linted = gather(files, (), jobs)
+    for line in linted.refused:
+        warnings.warn(line, stacklevel=2)
     if linted.problems:
         raise UserError("\n".join(linted.problems), "name files that can be read")
     return [finding for _, finding in linted.presented]

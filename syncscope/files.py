@@ -1,8 +1,9 @@
-"""Files that are there whole or not at all, and the one folder of caches."""
+"""Files that are there whole or not at all, files that can be read to their end, and the folders that are the user's own."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -13,6 +14,8 @@ from typing import BinaryIO
 from syncscope.errors import UserError
 
 CACHE = "SYNCSCOPE_CACHE_DIR"
+SETTINGS = "SYNCSCOPE_CONFIG_DIR"
+LARGEST = 64 << 20  # bytes of a source file, notebooks with their pictures included
 
 
 def cache_folder(what: str) -> Path:
@@ -26,6 +29,73 @@ def cache_folder(what: str) -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("syncscope") / what
+
+
+def settings_folder() -> Path:
+    """Where the user's answers are kept: `SYNCSCOPE_CONFIG_DIR`, else the user's folder of settings."""
+    named = os.environ.get(SETTINGS)
+    if named:
+        return Path(named)
+    import platformdirs
+
+    return platformdirs.user_config_path("syncscope")
+
+
+def regular(path: str | os.PathLike[str], most: int = LARGEST) -> bytes:
+    """The content of a regular file: a stranger's folder may hold pipes, devices and files without end under any name.
+
+    Raises:
+        OSError: it cannot be read, is none, or holds more than `most` bytes.
+    """
+    _demand_regular(os.stat(path), path, most)  # before it is opened, which may wait or wake a device
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        _demand_regular(os.fstat(handle), path, most)
+        return file.read(most)
+
+
+def _demand_regular(told: os.stat_result, path: str | os.PathLike[str], most: int) -> None:
+    if stat.S_ISDIR(told.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(told.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    if told.st_size > most:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB", os.fspath(path))
+
+
+def private(folder: Path) -> None:
+    """Make a folder that only the user may write to, if it is not there yet.
+
+    Raises:
+        UserError: it cannot be made, or others can write to it: then what lies in it may be theirs.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be made: {error.strerror}", "see who owns the folders above") from None
+    if why := _foreign(os.stat(folder)):
+        raise UserError(f"{folder} is not used: {why}", f"chmod 700 {folder}, or name another one")
+
+
+def own(path: Path) -> bytes:
+    """The content of a file that only the user can have written, in a folder of which the same holds.
+
+    Raises:
+        OSError: it cannot be read, or somebody else may have written it.
+    """
+    for one in (path.parent, path):
+        if why := _foreign(os.stat(one)):
+            raise PermissionError(errno.EPERM, why, os.fspath(one))
+    return regular(path, 1 << 30)
+
+
+def _foreign(told: os.stat_result) -> str:
+    """Why something may not be the user's own work; "" where it is."""
+    if not hasattr(os, "getuid"):  # Windows: the folders of a user are closed to others from the start
+        return ""
+    if told.st_uid != os.getuid():
+        return "it belongs to another user"
+    return "others may write to it" if told.st_mode & 0o022 else ""
 
 
 @contextlib.contextmanager

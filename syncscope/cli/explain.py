@@ -11,6 +11,7 @@ import click
 
 from syncscope.cli._console import echo
 from syncscope.errors import UserError
+from syncscope.model.words import visible
 
 if TYPE_CHECKING:
     from syncscope.rules import Example, Rule
@@ -43,10 +44,14 @@ def command(name: str | None, everything: bool) -> int:
     from syncscope import discover
     from syncscope.linter.config import Configs
     from syncscope.linter.engine import ruleset
+    from syncscope.linter.trust import refused
 
     if everything and name:
         raise UserError(f"--all is every rule, and not {name!r} alone", "choose one")
-    rules = ruleset(Configs().of("x.py").rules)
+    config = Configs().of("x.py")
+    for line in refused(config.refused):
+        echo(visible(line), err=True)
+    rules = ruleset(config.rules)
     families = {family.replace(" ", "-"): members for family, members in by_family(rules).items()}
     if everything:
         echo(reference(rules), nl=False)

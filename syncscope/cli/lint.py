@@ -61,6 +61,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option(
     "--force-exclude", is_flag=True, default=None, help="Leave out what `exclude` names even if it is named here."
 )
+@click.option("--rules", multiple=True, metavar="FOLDER", help="Load the rules there: code of yours, or in CI.")
 @click.option("--config", metavar="FILE", help="This pyproject.toml instead of the nearest.")
 @click.option("--isolated", is_flag=True, help="No pyproject.toml at all.")
 @click.option("--stdin-filename", metavar="PATH", help="What the source on standard input (`-`) is called.")
@@ -175,6 +176,7 @@ def wanted(said: dict[str, Any]) -> Files:
         "backend": said["backend"],
         "baseline": said["baseline"],
         "force_exclude": said["force_exclude"],
+        "rules": said["rules"] or None,
     }
     return Files(said["paths"] or (".",), over, Configs(said["config"] or "", said["isolated"]))
 
@@ -223,7 +225,9 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
 
 
 def complain(linted: Linted) -> int:
-    """Say what could not be read or written; 2 if there was anything."""
+    """Say which rules were not loaded, and what could not be read or written; 2 if there was anything of that."""
+    for line in linted.refused:
+        echo(f"{click.style('note', fg='yellow')}: {visible(line)}", err=True)
     for problem in linted.problems:
         echo(f"{click.style('error', fg='red', bold=True)}: {visible(problem)}", err=True)
     return 2 if linted.problems else 0

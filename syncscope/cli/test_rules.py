@@ -25,10 +25,14 @@ def command(folders: tuple[str, ...], config: str | None) -> int:
     from pathlib import Path
 
     from syncscope import rules
-    from syncscope.linter.config import Config, Configs
+    from syncscope.linter.config import Config, Configs, shown
     from syncscope.linter.examples import failures
 
-    named = tuple(map(os.path.abspath, folders)) or Configs(config or "").of("x.py").rules
+    told = Configs(config or "").of("x.py")
+    named = tuple(map(os.path.abspath, folders)) or told.rules
+    if not folders and told.refused:
+        where = " ".join(map(shown, told.refused))
+        raise UserError(f"not trusted yet: {where}", f"read it, then: syncscope test-rules {where}")
     settings = Config(rules=named)
     own = {name: rule for folder in named for name, rule in rules.from_folder(Path(folder)).items()}
     if not folders:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import os
 import re
@@ -10,8 +11,11 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 
+from syncscope import files
 from syncscope.errors import UserError
+from syncscope.linter.trust import is_trusted
 
+LARGEST = 1 << 20  # bytes of a pyproject.toml
 CONFIDENCE = {"low": 0, "medium": 2, "high": 3}
 """What `--min-confidence` takes, and the lowest `Finding.confidence` that it lets through."""
 
@@ -33,7 +37,8 @@ class Config:
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
     force_exclude: bool = False  # what is named is left out too
-    rules: tuple[str, ...] = ()  # folders of the user's own rules
+    rules: tuple[str, ...] = ()  # folders of the user's own rules, which may run
+    refused: tuple[str, ...] = ()  # those that are named too, but may not: see `trust`
     min_confidence: str = "medium"
     all: bool = False
     backend: str = ""
@@ -54,7 +59,7 @@ class Config:
         return frozenset(r for pattern, off in self.per_file_ignores if matches(pattern, relative) for r in off)
 
 
-KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name not in ("root", "file")}
+KEYS = {f.name.replace("_", "-"): f for f in fields(Config) if f.name not in ("root", "file", "refused")}
 
 
 @cache
@@ -70,9 +75,12 @@ def matches(pattern: str, relative: str) -> bool:
 
 
 def overlay(config: Config, **said: Any) -> Config:
-    """The configuration with what the command line said; None is nothing said, `ignore` adds."""
+    """The configuration with what the command line said; None is nothing said, `ignore` and `rules` add."""
     changes = {key: value for key, value in said.items() if value is not None}
     changes["ignore"] = (*config.ignore, *changes.get("ignore", ()))
+    named = tuple(map(os.path.abspath, changes.get("rules", ())))  # the user's own word
+    changes["rules"] = tuple(dict.fromkeys((*config.rules, *named)))
+    changes["refused"] = tuple(folder for folder in config.refused if folder not in named)
     return replace(config, **changes)
 
 
@@ -119,12 +127,13 @@ def read(path: str, required: bool = False) -> Config | None:
         UserError: no TOML, an unknown key, a value of the wrong type.
     """
     try:
-        with open(path, "rb") as file:
-            raw = file.read()
+        raw = files.regular(path, LARGEST)
     except OSError as error:
         if required:
             raise UserError(f"cannot read {path}: {error.strerror}", "name a pyproject.toml with --config") from None
         return None
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UserError(f"{shown(path)} is UTF-16, and TOML is UTF-8", "save it as UTF-8, or pass --isolated")
     if b"syncscope" not in raw:
         return Config(root=os.path.dirname(os.path.abspath(path))) if required else None
     import tomllib
@@ -133,6 +142,10 @@ def read(path: str, required: bool = False) -> Config | None:
         table: Any = tomllib.loads(raw.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{shown(path)}: {error}", "mend the TOML, or pass --isolated to go without it") from None
+    except RecursionError:
+        raise UserError(
+            f"{shown(path)}: its TOML is nested too deeply", "mend the TOML, or pass --isolated to go without it"
+        ) from None
     for key in ("tool", "syncscope", "lint"):
         table = table.get(key) if isinstance(table, Mapping) else None
     if table is None:
@@ -142,7 +155,8 @@ def read(path: str, required: bool = False) -> Config | None:
         if not os.path.isdir(folder):
             at = f"{shown(path)}:{line_of('rules', raw.decode())}"
             raise UserError(f"{at}: no such folder of rules: {shown(folder)}", "it is looked for beside this file")
-    return config
+    may = tuple(filter(is_trusted, config.rules))
+    return replace(config, rules=may, refused=tuple(folder for folder in config.rules if folder not in may))
 
 
 def parsed(table: Any, path: str, text: str) -> Config:

@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from syncscope.errors import UserError
-from syncscope.linter import config, engine, suppressions
+from syncscope.linter import config, engine, suppressions, trust
 from syncscope.linter.files import excluded
 from syncscope.linter.fixing import edited
 from syncscope.linter.lsp_documents import Document, fixed, of_notebook, of_text
@@ -44,6 +44,7 @@ class Server(LanguageServer):
         self.known: dict[str, Document] = {}
         self.configs = config.Configs()
         self.due: dict[str, asyncio.TimerHandle] = {}
+        self.told: set[str] = set()  # which rules were not loaded: said once
 
     def home(self, uri: str) -> str:
         """The URI of what is linted as one: the notebook of a cell, else the file itself."""
@@ -70,6 +71,10 @@ class Server(LanguageServer):
         """What the linter says of it; a configuration that cannot be read is told to the user, and nothing else is said."""
         try:
             settings = self.configs.of(document.path)
+            for line in trust.refused(settings.refused):
+                if line not in self.told:
+                    self.told.add(line)
+                    self.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, f"syncscope: {line}"))
             if settings.root and excluded(document.path, False, settings):
                 return ()
             return engine.check(document.path, document.raw, settings).findings
@@ -101,6 +106,8 @@ class Server(LanguageServer):
         """Forget what was read from disk, and lint all that is open: files may rely on one that has changed."""
         engine.project.cache_clear()
         config.read.cache_clear()
+        engine.ruleset.cache_clear()  # a rule that was trusted anew has changed
+        engine.claimants.cache_clear()
         self.configs = config.Configs()
         for uri in [*self.known]:
             self.later(uri)

@@ -15,6 +15,7 @@ from syncscope.linter.engine import Checked, Hidden, presented, source_of
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.run import Done, Files, Job, mended, run
 from syncscope.linter.source import Source
+from syncscope.linter.trust import refused
 from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.words import all_visible, visible
 
@@ -31,6 +32,7 @@ class Linted:
     files: Files
     done: Sequence[Done]
     problems: list[str]
+    refused: tuple[str, ...] = ()  # a line for each folder of rules that was not loaded
     found: list[Found] = field(default_factory=list)
     presented: list[Found] = field(default_factory=list)
     known: int = 0  # findings that the baseline holds
@@ -62,7 +64,7 @@ class Linted:
         named = dict.fromkeys(f.rule for _, f in self.found)
         rules = engine.ruleset(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
-        return Report(findings=self.shown, sources=self.sources, notes=tuple(self.problems), hazards=hazards)
+        return Report(findings=self.shown, sources=self.sources, notes=(*self.refused, *self.problems), hazards=hazards)
 
     def fixes(self) -> Iterator[tuple[Source, Finding, int]]:
         """Each fix once: where it belongs, its first finding, how many further findings it mends."""
@@ -173,9 +175,11 @@ def gather(
 ) -> Linted:
     """Lint the files of a command."""
     jobs = files.jobs(safeties)
-    check_names(dict.fromkeys([files.first, *(job.config for job in jobs)]))
+    configs = dict.fromkeys([files.first, *(job.config for job in jobs)])
+    check_names(configs)
     done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
     linted = Linted(files, done, [*files.problems, *(d.checked.problem for d in done if d.checked.problem)])
+    linted.refused = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
     for job, one in zip(jobs, done, strict=True):
         if one.checked.findings:
             raw = one.mended.raw if one.mended else None
@@ -190,7 +194,7 @@ def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Li
     check_names([job.config])
     one = mended(job, raw)
     one = one if one.mended else Done(one.checked, None, raw)
-    linted = Linted(files, [one], [], is_stdin=True)
+    linted = Linted(files, [one], [], tuple(refused(job.config.refused)), is_stdin=True)
     collect(linted, one.checked, job, one.mended.raw if one.mended else raw)
     recall(linted)
     return linted
@@ -232,6 +236,6 @@ def check_names(configs: Iterable[Config]) -> None:
             families = {engine.family(name, config.rules) for name in rules}
             choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
             for name in said:
-                if name not in choices:
+                if name not in choices and not config.refused:  # it may be one of a rule that was not loaded
                     hint = discover.did_you_mean(name, choices, "`syncscope explain` lists them all")
                     raise UserError(f"{said_at(name, config)}no rule is called {name!r}", hint)

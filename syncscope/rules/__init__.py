@@ -21,9 +21,10 @@ import sys
 import traceback
 from collections.abc import Mapping
 from enum import Enum
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from syncscope import discover, rewrites
@@ -125,7 +126,7 @@ def from_folder(folder: Path) -> dict[str, Rule]:
         raise UserError(f"{folder}: no such folder of rules", "name the folder that holds your rules' .py files")
     found = {}
     for path in sorted(folder.glob("[!_]*.py")):
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        spec = importlib.util.spec_from_file_location(path.stem, path, loader=_FromSource(path.stem, str(path)))
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -139,6 +140,13 @@ def from_folder(folder: Path) -> dict[str, Rule]:
             raise UserError(said, "a rule is a Python module that can be imported") from error
         found[discover.slug(path.stem)] = checked(discover.slug(path.stem), module)
     return found
+
+
+class _FromSource(SourceFileLoader):
+    """Runs what the file says: bytecode beside it may be another's, and none is written."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def checked(name: str, module: ModuleType) -> Rule:

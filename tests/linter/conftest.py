@@ -61,6 +61,7 @@ def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Door:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("SYNCSCOPE_CONFIG_DIR", str(tmp_path / "settings"))
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return Door(folder)

@@ -112,5 +112,7 @@ def test_the_users_own_rules_are_part_of_the_question(door, analysed):
     assert "seen" in door("lint", "loss.py").out
     rule = door.folder / "own" / "nonzero.py"
     rule.write_text(rule.read_text().replace('"seen"', '"perceived"'))
+    assert "has changed since you trusted it" in door("lint", "loss.py").err
+    door("trust")
     assert "perceived" in door("lint", "loss.py").out
     assert path.read_text() == MASKS

@@ -190,6 +190,7 @@ def own_rule(door, text: str, op: str = "nonzero") -> None:
     """Replaces the built-in rule `nonzero` by one that writes `text`."""
     door.write("own/nonzero.py", RULE.replace("{op}", op).replace("{text}", text))
     door.write("pyproject.toml", '[tool.syncscope.lint]\nrules = ["own"]\n')
+    assert door("trust").code == 0
 
 
 def test_a_fix_that_would_not_parse_is_refused_and_named(door):

@@ -59,6 +59,7 @@ def own(door, rule: str = RULE) -> None:
     ops = repr(builtin()["host-read"].OPS)
     door.write("house/host_read.py", rule.replace('("OP",)', ops))
     door.write("pyproject.toml", '[tool.syncscope.lint]\nrules = ["house"]\n')
+    assert door("trust").out == "trusted house: host_read.py\n"
 
 
 def test_a_folder_of_rules_is_used(door):
