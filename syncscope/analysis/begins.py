@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.graph import NEVER
 from syncscope.analysis.hosts import Host
 from syncscope.analysis.intervals import covered, union
-from syncscope.analysis.waits import SLACK, Launches, stream_waits
+from syncscope.analysis.waits import CLOCKS, SLACK, Launches, stream_waits
 from syncscope.model.trace import Kind, Trace
 
 BACK_TO_BACK = 4_000  # ns: a kernel that starts sooner after its predecessor was waiting for it
@@ -72,7 +72,7 @@ class Work:
     `start` and `duration` as recorded, ns since the host's origin; `item` is the call of the host that enqueued it. It can
     begin `latency` after that call's begin, `gap` after its predecessor in `queue`, and `lag` after the work `source` (-1:
     none). `cause` is why it began when it did, `late` how much later that was, ns. `free` is when each queue had done what
-    was enqueued before the recording.
+    was enqueued before the recording. `telling` says whether the recording shows queues that were made to wait for others.
     """
 
     def __init__(self, trace: Trace, launched: Launches, host: Host) -> None:
@@ -91,8 +91,9 @@ class Work:
         self.queues = len(self.lanes)
         self.device = np.array([lane.device for lane in self.lanes], np.intp)[self.queue]
         self._bounds(trace, host, known)
-        self._recorded(trace, host)
-        self._ordered(trace, launched, order)
+        told = self._recorded(trace, host)
+        self._ordered(trace, launched, order, told)
+        self.telling = bool(told) or self.assumed > 0
         self.depth = self._depth(host)
 
     def _bounds(self, trace: Trace, host: Host, known: Truths) -> None:
@@ -201,16 +202,18 @@ class Work:
                 found[mine] = covered(worked, since, until) >= MOST * np.maximum(1, until - since)
         return found
 
-    def _recorded(self, trace: Trace, host: Host) -> None:
-        """Edges between queues that the driver recorded, in place of those inferred for the same work."""
+    def _recorded(self, trace: Trace, host: Host) -> set[int]:
+        """Edges between queues that the driver recorded, in place of those inferred for the same work; rows of their calls."""
         told = stream_waits(trace)
         if not told or not len(host.row):
-            return
+            return set()
+        applied = set()
         launched = host.began[self.item] + host.origin
         of = {queue: self.queue == number for number, queue in enumerate(self.lanes)}
         by_thread = {(lane.device, lane.thread): mask for lane, mask in of.items()}
         for wait in told:
             mine, others = by_thread.get((wait.device, wait.queue)), by_thread.get((wait.device, wait.awaited))
+            applied.add(wait.call)
             if mine is None or others is None:
                 continue
             later = np.flatnonzero(mine & (launched >= wait.since))
@@ -219,21 +222,23 @@ class Work:
                 continue
             j, k = int(later[0]), int(before[-1])
             lag = self.start[j] - self.end[k]
-            if lag >= -SLACK and (self.source[j] < 0 or self.end[k] >= self.end[self.source[j]]):
+            if lag >= -CLOCKS and (self.source[j] < 0 or self.end[k] >= self.end[self.source[j]]):
                 guessed = self.source[j] >= 0  # then nothing else is known to have held it up
                 self.source[j], self.lag[j] = k, lag if guessed else min(lag, PASSING)
                 if guessed and lag <= ORDERED:
                     self.cause[j], self.late[j] = Cause.TOLD, 0.0
+        return applied
 
-    def _ordered(self, trace: Trace, launched: Launches, order: NDArray[np.intp]) -> None:
-        """Edges for calls that made a queue wait, where the driver recorded neither which queue nor for what.
+    def _ordered(self, trace: Trace, launched: Launches, order: NDArray[np.intp], told: set[int]) -> None:
+        """Edges for calls that made a queue wait, other than those of which it is `told` which queue and for what.
 
         The next launch of that thread goes to the queue that waits, and what it waits for is what was enqueued last in another
         queue: so torch's streams and NCCL use them. Such an edge held nothing up here, but may when the host is sooner.
         """
         calls = trace.rows(Kind.CALL)
         waits = calls[np.array([bool(WAIT_EVENT.search(n)) for n in trace.names], bool)[trace.name[calls]]]
-        if not len(waits) or self.queues < 2 or len(trace.rows(Kind.SYNC)):
+        waits = waits[~np.isin(waits, list(told))]
+        if not len(waits) or self.queues < 2:
             return
         call = launched.call[order]
         known = np.flatnonzero(call >= 0)

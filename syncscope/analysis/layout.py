@@ -15,7 +15,6 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,16 +26,18 @@ from syncscope.analysis.begins import Cause, Work, usual
 from syncscope.analysis.graph import NEVER, Fold, Graph
 from syncscope.analysis.hosts import Host
 from syncscope.analysis.intervals import Intervals, union
+from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
+from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.steps import steps
-from syncscope.analysis.waits import SLACK, Launches, Wait, launches, waits
+from syncscope.analysis.waits import CLOCKS, TO_HOST, Launches, Wait, launches, waits, working_threads
 from syncscope.model.ops import COUNTS, VALUES
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Lane, Trace
 
 After = Literal["work", "launch", "never"]
-TO_HOST = re.compile(r"DtoH|D2H|D2M|Device -> (?:Host|Pageable|Pinned)")
-CALL = 4_000.0  # ns that the call of a read takes at most if it does not wait
+ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
+CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Layout:
     ) -> None:
         self.launched, self.reads, self.steps = launched, reads, steps
         self._held = [w for w in waits if not w.closing]
+        self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
         self._trace = trace
         self._host = host = Host(trace, launched, self._held, steps)
         self._work = work = Work(trace, launched, host)
@@ -76,6 +78,7 @@ class Layout:
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
         self.counting = self._counting_of()
+        self._fetching = frozenset(n for n, read in enumerate(reads) if read.op in VALUES and read.row >= 0)
 
     def graph(
         self,
@@ -83,25 +86,28 @@ class Layout:
         collectives: Mapping[int, int] | None = None,
         late: After = "work",
         stays: bool = False,
+        ordered: bool = False,
     ) -> Graph:
         """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time).
 
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
-        then waits return, too, as fast as such waits do. A read that is taken out and asked how many there are goes with all
-        it did, unless it `stays`: then it only waits for nothing.
+        then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched a
+        value or asked how many there are; the latter, if it `stays`, only waits for nothing. With `ordered`, work of different
+        queues keeps the order in which it was done (`analysis.orders`).
         """
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         began = host.began.tolist()
         returns = self._prompt if late == "never" else self._returns
-        needed = {j for found in targets.values() for j in found} | set(work.source[work.source >= 0].tolist())
+        source, lag = seen(work) if ordered else (work.source, work.lag)
+        needed = {j for found in targets.values() for j in found} | set(source[source >= 0].tolist())
         numbers = collectives or {}
         meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
         fold = Fold(needed, len(work.start), meets, work.depth)
         holds: list[list[int]] = [[] for _ in self.reads]
         gaps, cost = (host.gap - _overhead(self._trace, host, overhead)).tolist(), host.cost.tolist()
-        latency, gap, source = work.latency, work.gap, work.source
+        latency, gap = work.latency, work.gap
         if late != "work":
             moved = (work.cause == Cause.NOTHING) & (latency > NEVER)
             if late == "launch":
@@ -110,12 +116,13 @@ class Layout:
                 latency = np.where(moved, np.minimum(latency, work.usual), latency)
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
-        going = frozenset() if stays else self.counting
-        columns = (latency, work.queue, gap, work.duration, source, work.lag, self._launched_by(going))
+        going = self._fetching if stays else self._fetching | self.counting
+        columns = (latency, work.queue, gap, work.duration, source, lag, self._launched_by(going))
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
         spared = self._spared(going, overhead)
         marks = []
+        quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
         reach = np.maximum.accumulate(ends) if len(ends) else ends
         for item, row in enumerate(host.row.tolist()):
             fold.advance(gaps[item])
@@ -126,7 +133,8 @@ class Layout:
                 number = read_of.get(row, -1)
                 if number >= 0:
                     holds[number].append(fold.position())
-                fold.hold(found, back, spared.get(row, min(max(back, 0.0), CALL)), number)
+                freely = min(back - quickest + CALL[0], CALL[1], host.end[item] - began[item])
+                fold.hold(found, back, spared.get(row, freely), number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
                 marks.append(max(began[item], float(reach[first[item + 1] - 1]) if first[item + 1] else 0.0))
@@ -184,17 +192,22 @@ class Layout:
     def _launched_by(self, reads: Collection[int]) -> NDArray[np.intp]:
         """For each piece of work in the expression of which of these reads it was enqueued; -1 for the rest."""
         trace, found = self._trace, np.full(len(self._work.start), -1, np.intp)
-        item = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
-        begin, lane = self._host.begin + self._host.origin, trace.lane[item]
+        calls = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
+        begin, lane = self._host.begin + self._host.origin, trace.lane[calls]
         for number in reads:
             row = self.reads[number].row
             first, last = np.searchsorted(begin, [trace.start[row], trace.start[row] + trace.duration[row]])
             work = slice(self._first[first], self._first[last])
-            found[work] = np.where(lane[self._work.item[work]] == trace.lane[row], number, -1)
+            item = self._work.item[work]
+            over = trace.start[row] + trace.duration[row] - self._host.origin + ROUNDED
+            found[work] = np.where((lane[item] == trace.lane[row]) & (self._host.end[item] <= over), number, -1)
         return found
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:
-        """The work (by number) that each wait waited for: of what was launched by then, what ended before it returned."""
+        """The work (by number) that each wait waited for: of what was launched by then, what had ended when it returned.
+
+        Clocks may disagree about that by a little.
+        """
         order = np.argsort(self._work.row)
         rows, over, ends = self._work.row[order], self._host.end, self._work.end
         found = {}
@@ -202,17 +215,20 @@ class Layout:
             item = self._item_of[wait.row]
             numbers = order[np.searchsorted(rows, np.array(wait.targets, np.intp))].tolist()
             launched = self._first[item + 1]
-            found[wait.row] = tuple(j for j in numbers if j < launched and ends[j] <= over[item] + SLACK)
+            found[wait.row] = tuple(j for j in numbers if j < launched and ends[j] <= over[item] + CLOCKS)
         return found
 
     def _returns_of(self) -> tuple[dict[int, float], dict[int, float]]:
-        """How long each wait took to return after its work, ns: as recorded, and the usual where that is too long to be it."""
+        """How long each wait took to return after its work, ns: as recorded, and the usual where that is too long to be it.
+
+        It is less than nothing where the work ended later by the device's clock.
+        """
         recorded: dict[int, float] = {}
         of: dict[int, list[float]] = {}
         for row, found in self._targets.items():
             item = self._item_of[row]
             after = max([self._host.began[item], *(self._work.end[j] for j in found)])
-            recorded[row] = float(max(-SLACK, self._host.end[item] - after))
+            recorded[row] = float(self._host.end[item] - after)
             of.setdefault(int(self._trace.name[row]), []).append(recorded[row])
         ordinary = {name: usual(np.array(times)) for name, times in of.items()}
         prompt = {}
@@ -228,9 +244,22 @@ class Layout:
 
     def work(self, since: float, until: float, freed: Collection[int] = ()) -> tuple[float, int]:
         """Device work begun in [since, until): its sum, ns, and its pieces, without what goes with the reads in `freed`."""
-        going = self._launched_by(self.counting & frozenset(freed))
+        going = self._launched_by((self._fetching | self.counting) & frozenset(freed))
         of = (self._work.start >= since) & (self._work.start < until) & (going < 0)
         return float(self._work.duration[of].sum()), int(of.sum())
+
+    @property
+    def orders(self) -> bool:
+        """Whether queues may have waited for each other although the recording shows nothing of it."""
+        return self._work.queues > 1 and not self._work.telling
+
+    def silent(self) -> list[Late]:
+        """Each thread with the time in which it waited for the device, as it seems, though no recorded call did."""
+        trace, work, zero = self._trace, self._work, self._host.origin
+        launched = self._host.began[work.item] + zero if len(self._host.row) else work.start + zero
+        columns = launched, work.start + zero, work.end + zero, work.queue
+        waits = unrecorded_waits(trace, working_threads(trace, self.launched), self._calls, columns)
+        return [Late(trace.lanes[lane], begin - zero, end - zero) for lane, (begin, end) in waits.items()]
 
     @property
     def late(self) -> list[Late]:

@@ -62,10 +62,11 @@ def replay(
                 continue
             if moved is not None and position in moved:
                 targets = moved[position]
+            early = min(returns, 0.0)  # the device's clock was ahead: it had ended by then
             for target in targets:
-                if done[target] > host:
-                    host = done[target]
-            host += returns
+                if done[target] + early > host:
+                    host = done[target] + early
+            host += returns - early
             if mark >= 0:
                 if at_step_end is not None:
                     for target in at_step_end.get(mark, ()):
@@ -149,9 +150,10 @@ def walk(
         elif isinstance(entry, Hold):
             host = host + entry.host_gap
             held = host
+            early = min(entry.returns, 0.0)
             for target in entry.targets:
-                held = np.maximum(held, done[target])
-            held = held + entry.returns
+                held = np.maximum(held, done[target] + early)
+            held = held + (entry.returns - early)
             host = np.where(out[entry.read], host + entry.freed, held) if entry.read >= 0 else held
             if entry.mark >= 0:
                 ends.append(np.maximum(host, queues.max(axis=0)))

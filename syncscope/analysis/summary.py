@@ -57,6 +57,7 @@ def summarize(
         device_busy=busy_share(trace, launched, steady or found_steps),
         fidelity=trusted.fidelity,
         unexplained=None if trusted.fidelity is None else trusted.unexplained,
+        silent=None if trusted.fidelity is None else trusted.silent,
         late=trusted.lanes,
         notes=tuple(trace.meta.get("notes") or ()),
         trace=trace,

@@ -4,6 +4,9 @@ A replay of a graph that keeps every delay gives back the recording, whatever th
 misread queues, no more. So a second one is made, in which nothing is late for no recorded reason: what began late begins as
 soon as its launch, its queue and the queues it waited for let it, and waits return as fast as such waits do. It differs from
 the recording by what is not understood, and by as much may a prediction be wrong.
+
+Neither shows what is missing from the file. A wait that is lost shows in silences (`analysis.silences`), an edge between queues
+in how much a replay without waits depends on orders that nothing recorded explains (`analysis.orders`).
 """
 
 from __future__ import annotations
@@ -26,20 +29,22 @@ GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`fidelity` is the relative error of the worse of the two replays, over the counted steps; None without device work.
+    """`fidelity` is the relative error of the worst of the replays, over the counted steps; None without device work.
 
     `unexplained` is the share of the counted steps in which the device stood still, and something was late for no recorded
-    reason. `lanes` gives the share of each queue and thread that was late, whether or not others worked.
+    reason. `lanes` gives the share of each queue and thread that was late, whether or not others worked. `silent` is the share
+    in which a thread waited for the device, as it seems, though no recorded call did.
     """
 
     fidelity: float | None
     unexplained: float
     lanes: dict[str, float]
+    silent: float = 0.0
 
     @property
     def enough(self) -> bool:
         """Whether prices may be given."""
-        return self.fidelity is not None and max(self.fidelity, self.unexplained) <= GATE
+        return self.fidelity is not None and max(self.fidelity, self.unexplained, self.silent) <= GATE
 
 
 def trust(layout: Layout, graph: Graph) -> Trust:
@@ -50,6 +55,8 @@ def trust(layout: Layout, graph: Graph) -> Trust:
     errors = [error(graph, replay(graph))]
     if _matters(layout, graph):
         errors.append(error(graph, replay(layout.graph(late="never"))))
+    if layout.orders:
+        errors.append(_disorder(layout, graph))
     first, last = _span(graph)
     since, until = np.array([first]).astype(np.int64), np.array([last]).astype(np.int64)
     length = max(1.0, last - first)
@@ -68,7 +75,14 @@ def trust(layout: Layout, graph: Graph) -> Trust:
         spans = union(np.concatenate([p.start for p in parts]), np.concatenate([p.end for p in parts]))
         start, end = np.clip(spans.start, since, until), np.clip(spans.end, since, until)
         idle = float((end - start - covered(layout.worked, start, end)).sum()) / length
-    return Trust(max(errors), idle, lanes)
+    silent = 0.0
+    for late in layout.silent():
+        spans = union(late.start.astype(np.int64), late.end.astype(np.int64))
+        share = float(covered(spans, since, until)[0]) / length
+        silent = max(silent, share)
+        if share > 0:
+            lanes[_name(late.lane, several)] = lanes.get(_name(late.lane, several), 0.0) + share
+    return Trust(max(errors), idle, lanes, silent)
 
 
 def bounds(layout: Layout, graph: Graph, freed: Collection[int]) -> tuple[float, float]:
@@ -82,10 +96,19 @@ def bounds(layout: Layout, graph: Graph, freed: Collection[int]) -> tuple[float,
     lengths = [window.of(replay(graph, freed))]
     if not layout.counting.isdisjoint(freed):
         lengths.append(window.of(replay(layout.graph(stays=True), freed)))
+    if layout.orders:
+        lengths.append(window.of(replay(layout.graph(ordered=True), freed)))
     if _matters(layout, graph):
         others = layout.graph(late="launch"), layout.graph(late="never")
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
     return min(lengths), max(lengths)
+
+
+def _disorder(layout: Layout, graph: Graph) -> float:
+    """How much longer a step without waits is if work of different queues keeps the order it had, in parts of a step."""
+    window, everything = window_of(graph), range(len(graph.reads))
+    longer = window.of(replay(layout.graph(ordered=True), everything)) - window.of(replay(graph, everything))
+    return max(0.0, longer) / max(1.0, window.of(replay(graph)))
 
 
 def _matters(layout: Layout, graph: Graph) -> bool:

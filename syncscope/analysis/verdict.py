@@ -32,6 +32,12 @@ def verdict(report: Report) -> str:
             f"why{_most(report)} (the limit is {GATE:.0%}). Events may be missing from the "
             "recording, or the device or the machine had other things to do."
         )
+    if report.silent is not None and report.silent > GATE:
+        return (
+            f"No prices: for {report.silent:.0%} of a {per} a thread is silent until the device has just done all, and no "
+            f"recorded call waited then{_most(report)} (the limit is {GATE:.0%}). The calls that wait may be missing from the "
+            "recording, or not be known to wait."
+        )
     if report.saving is None or report.step is None:
         return f"The host was blocked for {_ms(blocked)} of a {per}; prices were not asked for."
     share = report.saving / report.step if report.step else 0.0

@@ -4,6 +4,10 @@ CUDA, HIP, SYCL and OpenCL name their calls differently and say seldom what a ca
 name and its target is found by time: in an in-order queue it is the work that was enqueued last before the call, and among
 several queues the one whose work ended last before the call returned. CUPTI's own record of the queue (`Kind.SYNC`) is
 used where there is one.
+
+What waits by its name (`cudaMemcpy`, `hipMemcpyWithStream`) or by what is documented (a copy to pageable memory) waits, also
+where its work is recorded to end a little after it returned: two clocks are seldom the same to a microsecond. How far the
+device's is ahead is learned from such waits, and allowed for where a target is guessed.
 """
 
 from __future__ import annotations
@@ -29,7 +33,12 @@ ASYNC_COPY = re.compile(r"Memcpy.*Async|MemBuffer(?:Read|Write)|USMMemcpy")
 NOT_PINNED = re.compile(r"Pageable|-> Host|Host ->|DtoH|HtoD|D2H|H2D|M2D|D2M")
 PINNED = re.compile(r"Pinned")
 ALLOCATOR = re.compile(r"Malloc|Free|HostAlloc|HostRegister|MemAlloc|MemPool")
+TO_PAGEABLE = re.compile(r"-> Pageable")
+TO_HOST = re.compile(r"DtoH|D2H|D2M|Device -> (?:Host|Pageable|Pinned)")
+WITHIN = re.compile(r"DtoD|D2D|Device -> Device")
 SLACK = 2000  # ns by which the clocks of host and device may disagree about what came first
+CLOCKS = 20_000  # ns by which they disagree at worst, where it is known that one waited for the other
+NO_STREAM = (None, -1, 2**32 - 1)  # as CUPTI writes a queue that it does not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,32 +89,36 @@ class StreamWait:
     queue: object  # number or name, as the lanes have it
     since: int  # when it was told
     awaited: object
-    recorded: int
+    recorded: int  # when that event was recorded; where nobody knows, when the queue was told to wait for it
+    call: int  # the row of the call that told it
 
 
 def stream_waits(trace: Trace) -> list[StreamWait]:
     """The waits of queues for each other that the driver recorded (CUPTI's cuda_sync events)."""
+    records = {
+        number: record
+        for number, record in _records(trace).items()
+        if record.detail.sync_kind.startswith("Stream Wait") and record.detail.wait_on_stream not in NO_STREAM
+    }
+    calls = _calls(trace, {record.detail.wait_on_record for record in records.values()} | set(records))
     found = []
-    records = _records(trace)
-    calls = _starts(trace, {r.detail.wait_on_record for r in records.values()} | set(records))
-    for correlation, record in records.items():
-        told = record.detail
-        recorded = calls.get(told.wait_on_record)
-        if told.sync_kind.startswith("Stream Wait") and recorded is not None and correlation in calls:
-            found.append(
-                StreamWait(record.lane.device, record.queue, calls[correlation], told.wait_on_stream, recorded)
-            )
+    for number, record in records.items():
+        if number in calls:
+            told, detail = calls[number], record.detail
+            recorded = calls.get(detail.wait_on_record, told)
+            since, until = int(trace.start[told]), int(trace.start[recorded])
+            found.append(StreamWait(record.device, record.queue, since, detail.wait_on_stream, until, told))
     return found
 
 
-def _starts(trace: Trace, correlations: set[int | None]) -> dict[object, int]:
-    """When the calls of these correlations began."""
-    wanted = [number for number in correlations if number is not None]
-    if not wanted:
+def _calls(trace: Trace, correlations: set[int | None]) -> dict[int | None, int]:
+    """The rows of the calls of these correlations."""
+    known = [number for number in correlations if number is not None and number >= 0]
+    if not known:
         return {}
     rows = trace.rows(Kind.CALL)
-    rows = rows[np.isin(trace.correlation[rows], wanted)]
-    return dict(zip(trace.correlation[rows].tolist(), trace.start[rows].tolist(), strict=True))
+    rows = rows[np.isin(trace.correlation[rows], known)]
+    return dict(zip(trace.correlation[rows].tolist(), rows.tolist(), strict=True))
 
 
 def waits(trace: Trace, launched: Launches) -> list[Wait]:
@@ -121,11 +134,13 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
         return []
     used = trace.rows(Kind.READ, Kind.OP)
     last_use = int((trace.start[used] + trace.duration[used]).max(initial=-1))
-    threads = _working_threads(trace, launched)
+    threads = working_threads(trace, launched)
     queues = _Queues(trace, launched)
-    own = {c: i for i, c in enumerate(launched.call.tolist()) if c >= 0}
+    own = {call: work for call, work in zip(launched.call.tolist(), launched.row.tolist(), strict=True) if call >= 0}
     records = _records(trace)
-    recorded = _starts(trace, {r.detail.wait_on_record for r in records.values()})
+    events = _calls(trace, {record.detail.wait_on_record for record in records.values()})
+    recorded = {number: int(trace.start[row]) for number, row in events.items()}
+    queues.allow({row: kinds[int(trace.name[row])] for row in candidates.tolist()}, own)
     last_launch = int(trace.start[launched.call[launched.call >= 0]].max(initial=-1))
     first_launch = int(trace.start[launched.call[launched.call >= 0]].min(initial=2**62))
     found = []
@@ -142,7 +157,7 @@ def waits(trace: Trace, launched: Launches) -> list[Wait]:
             found.append(Wait(row, tuple(queues.whole_device(row)), closing=True))
             continue
         if how in ("copy", "async copy") or (blocking and row in own):
-            wait = _copy(trace, row, how, blocking, own, launched, queues)
+            wait = _copy(trace, row, how, blocking, own, queues)
         elif how == "everything":
             wait = Wait(row, tuple(queues.whole_device(row)))
         else:
@@ -164,37 +179,37 @@ def _kind(name: str) -> str:
     return "async copy" if ASYNC_COPY.search(name) else ""
 
 
-def _copy(
-    trace: Trace, row: int, how: str, blocking: bool, own: dict[int, int], launched: Launches, queues: _Queues
-) -> Wait | None:
-    """A copy waits for its own work, if it returned after it and its host side is not pinned."""
-    index = own.get(row)
-    if index is None:
+def _copy(trace: Trace, row: int, how: str, blocking: bool, own: dict[int, int], queues: _Queues) -> Wait | None:
+    """A copy waits for its own work: by its name, or if its host side is not pinned and it returned after that work."""
+    work = own.get(row)
+    if work is None:
         waited = how == "copy" or blocking
         return Wait(row, tuple(queues.nearest(row)), guessed=queues.several) if waited else None
-    work = int(launched.row[index])
     name = trace.names[trace.name[work]]
-    ended = int(trace.start[work] + trace.duration[work])
     returned = int(trace.start[row] + trace.duration[row])
-    if blocking:
-        return Wait(row, (work,))
-    if ended > returned + SLACK or PINNED.search(name) or (how == "async copy" and not NOT_PINNED.search(name)):
-        return None
-    return Wait(row, (work,))
+    late = int(trace.start[work] + trace.duration[work]) - returned
+    if how == "copy" and not TO_HOST.search(name):  # within the device, or staged: the call may only have enqueued it
+        waited = late <= SLACK if WITHIN.search(name) else int(trace.start[work]) <= returned + CLOCKS
+    elif how == "async copy" and not blocking:
+        ours = NOT_PINNED.search(name) and not PINNED.search(name)
+        waited = bool(ours) and late <= (CLOCKS if TO_PAGEABLE.search(name) else queues.slack)
+    else:
+        waited = True
+    return Wait(row, (work,)) if waited or blocking else None
 
 
-def _queue(row: int, record: _Record | None, recorded: dict[object, int], queues: _Queues) -> Wait:
+def _queue(row: int, record: _Record | None, recorded: dict[int | None, int], queues: _Queues) -> Wait:
     """A wait for a queue or an event: for what the driver's record names, else for the work whose end is nearest."""
     if record is not None:
         told = record.detail
         stream = record.queue if told.wait_on_stream is None else told.wait_on_stream
-        named = queues.before(row, stream, recorded.get(told.wait_on_record), record.lane.device)
-        if named:
+        named = queues.before(row, stream, recorded.get(told.wait_on_record), record.device)
+        if named and stream not in NO_STREAM:
             return Wait(row, tuple(named[:1]))
     return Wait(row, tuple(queues.nearest(row)), guessed=queues.several)
 
 
-def _working_threads(trace: Trace, launched: Launches) -> set[int]:
+def working_threads(trace: Trace, launched: Launches) -> set[int]:
     """Lanes that enqueue work or run operators: a thread that only polls (a watchdog) holds nobody up."""
     lanes = set(np.unique(trace.lane[launched.call[launched.call >= 0]]).tolist())
     lanes |= set(np.unique(trace.lane[trace.rows(Kind.OP, Kind.READ, Kind.STEP)]).tolist())
@@ -213,6 +228,13 @@ class _Record:
         """The queue's number or name."""
         return self.lane.thread if self.detail.stream is None else self.detail.stream
 
+    @property
+    def device(self) -> int:
+        """The device's number: a file of Kineto's has it where others have the process; -1 is not known."""
+        if self.lane.device >= 0:
+            return self.lane.device
+        return self.lane.process if isinstance(self.lane.process, int) else -1
+
 
 def _records(trace: Trace) -> dict[int, _Record]:
     """CUPTI's records of waits by the correlation of their call."""
@@ -225,6 +247,7 @@ class _Queues:
 
     def __init__(self, trace: Trace, launched: Launches) -> None:
         self._trace = trace
+        self.slack = SLACK
         self._end = trace.start + trace.duration
         self._queues: list[tuple[Lane, list[int], list[int]]] = []
         since = np.where(launched.call >= 0, trace.start[launched.call], trace.start[launched.row])
@@ -238,6 +261,20 @@ class _Queues:
     def several(self) -> bool:
         """Whether there is more than one queue that a wait may be for."""
         return len(self._queues) > 1
+
+    def allow(self, calls: dict[int, str], own: dict[int, int]) -> None:
+        """Learn from calls that surely waited (by row, and how) how far the device's clock is ahead of the host's."""
+        ahead = 0
+        for row, how in calls.items():
+            work = own.get(row)
+            name = self._trace.names[self._trace.name[work]] if work is not None else ""
+            if how == "everything" and len({lane.device for lane, _, _ in self._queues}) == 1:
+                work = next(iter(self.before(row)), None)
+            elif not (TO_HOST.search(name) if how == "copy" else TO_PAGEABLE.search(name)):
+                continue
+            late = 0 if work is None else int(self._end[work] - self._end[row])
+            ahead = max(ahead, late) if late <= CLOCKS else ahead
+        self.slack = SLACK + ahead
 
     def before(self, row: int, stream: object = None, until: int | None = None, device: int = -1) -> list[int]:
         """The last work of every queue (or of one) that was enqueued before a call (or a moment), the last to end first."""
@@ -253,13 +290,19 @@ class _Queues:
 
     def whole_device(self, row: int) -> list[int]:
         """The last work of every queue of the device that a call waited for: of the ones that had done all when it returned."""
-        returned = int(self._trace.start[row] + self._trace.duration[row]) + SLACK
+        returned = int(self._end[row]) + self.slack
         last = self.before(row)
         device = {r: self._trace.lanes[self._trace.lane[r]].device for r in last}
         busy = {device[r] for r in last if int(self._end[r]) > returned}
         return [r for r in last if device[r] not in busy] or last
 
     def nearest(self, row: int) -> list[int]:
-        """The one among them that ended last before the call returned."""
-        returned = int(self._trace.start[row] + self._trace.duration[row]) + SLACK
-        return [r for r in self.before(row) if int(self._end[r]) <= returned][:1]
+        """The one among them that ended last before the call returned; of a single queue it is known.
+
+        A call that would have waited for nothing, and took its time, waited for what ended a little later by another clock.
+        """
+        began, returned, last = int(self._trace.start[row]), int(self._end[row]), self.before(row)
+        found = [r for r in last if int(self._end[r]) <= returned + self.slack][:1]
+        if (returned > began + CLOCKS / 2 and not (found and int(self._end[found[0]]) > began)) or not self.several:
+            found = [r for r in last if int(self._end[r]) <= returned + CLOCKS][-1:] or found
+        return found

@@ -28,6 +28,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "trace": recording(report),
         "fidelity": report.fidelity,
         "unexplained": report.unexplained,
+        "silent": report.silent,
         "late": dict(report.late),
         "step_ms": figures.ms(figures.step(report)),
         "steps": [

@@ -82,11 +82,14 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         yield "device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar)
     if report.fidelity is not None:
         unexplained = report.unexplained or 0.0
-        good = max(report.fidelity, unexplained) <= 0.05
+        silent = report.silent or 0.0
+        good = max(report.fidelity, unexplained, silent) <= 0.05
         off = figures.percent(report.fidelity) if report.fidelity >= 0.0001 else "0.01 %"
         text = f"a replay is within {off} of the recording"
         if unexplained >= 0.0001:
             text += f", {figures.percent(unexplained)} unexplained"
+        if silent >= 0.0001:
+            text += f", {figures.percent(silent)} waited for in no recorded call"
         yield "fidelity", Text(text if good else text + ": too far to give prices", "" if good else "yellow")
     if report.lean_step is not None and report.lean_saving is not None:
         spared = (

@@ -104,7 +104,8 @@ class Report:
 
     `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which a replay
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
-    no recorded reason; None where they cannot be known. `late` is the share in which each queue and thread was late so.
+    no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
+    tells; None where they cannot be known. `late` is the share in which each queue and thread was late so.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
     place and by what may have been the reason of the lateness. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
@@ -122,6 +123,7 @@ class Report:
     device_busy: float | None = None
     fidelity: float | None = None
     unexplained: float | None = None
+    silent: float | None = None
     late: Mapping[str, float] = field(default_factory=dict)
     saving: float | None = None
     saving_range: tuple[float, float] | None = None

@@ -94,7 +94,8 @@ def copy(name, host="Pageable", ends=9):
     [
         (copy("cudaMemcpyAsync"), True),
         (copy("cudaMemcpyAsync", "Pinned"), False),
-        (copy("cudaMemcpyAsync", ends=20), False),  # it returned before
+        (copy("cudaMemcpyAsync", ends=20), True),  # the clocks are a little apart
+        (copy("cudaMemcpyAsync", ends=40), False),  # it returned before
         (copy("hipMemcpyWithStream", "Host"), True),
         (copy("cudaMemcpy"), True),
         (copy("cudaMalloc"), False),

@@ -1,0 +1,131 @@
+"""What the analysis says of programs that a simulated machine ran, against the same programs run without their waits."""
+
+import numpy as np
+import pytest
+from simulated import US, Machine, random_program
+
+from syncscope import kineto
+from syncscope.analysis.layout import lay_out
+from syncscope.analysis.price import window_of
+from syncscope.analysis.replay import replay
+from syncscope.analysis.trust import trust
+
+PROGRAMS = 25
+ITEMS, SYNCS = ("item",), ("stream", "event", "device")
+ALL = ITEMS + SYNCS
+FAMILIES = {  # what the program does, and how the machine records it
+    "values on one queue": ({"waits": ITEMS}, {}),
+    "clock of the device ahead": ({"waits": ITEMS}, {"clock": 5 * US}),
+    "clock of the device behind": ({"waits": ITEMS}, {"clock": -4 * US}),
+    "hipMemcpyWithStream": ({"waits": ITEMS}, {"copies": "hip", "records": 0.0}),
+    "hipMemcpyWithStream, clock ahead": ({"waits": ITEMS}, {"copies": "hip", "records": 0.0, "clock": 5 * US}),
+    "hipMemcpyWithStream, clock unsteady": ({"waits": ITEMS}, {"copies": "hip", "records": 0.0, "jitter": 4 * US}),
+    "hipMemcpyWithStream, two queues": (
+        {"waits": ITEMS, "queues": 2},
+        {"copies": "hip", "records": 0.0, "clock": 5 * US},
+    ),
+    "cudaMemcpy, clock ahead": ({"waits": ITEMS}, {"copies": "plain", "records": 0.0, "clock": 8 * US}),
+    "waits without a copy": ({"waits": SYNCS}, {"records": 0.0}),
+    "waits without a copy, clock ahead": ({"waits": SYNCS}, {"records": 0.0, "clock": 5 * US}),
+    "two queues, records": ({"waits": ALL, "queues": 2}, {}),
+    "two queues, no records": ({"waits": ALL, "queues": 2}, {"records": 0.0}),
+    "two queues, no records, clock ahead": ({"waits": ALL, "queues": 2}, {"records": 0.0, "clock": 5 * US}),
+    "edges, records": ({"waits": ALL, "queues": 2, "edges": "apart"}, {}),
+    "edges, records without origins": ({"waits": ALL, "queues": 2, "edges": "apart"}, {"origins": False}),
+    "edges, clock ahead": ({"waits": ALL, "queues": 2, "edges": "apart"}, {"clock": 4 * US}),
+    "edges, clock behind": ({"waits": ALL, "queues": 2, "edges": "apart"}, {"clock": -4 * US}),
+    "edges, half of the records": ({"waits": ALL, "queues": 2, "edges": "used"}, {"records": 0.5}),
+    "edges, no records": ({"waits": ALL, "queues": 2, "edges": "used"}, {"records": 0.0}),
+}
+
+
+def told(machine, program):
+    """A layout of the recording that the machine made, through torch.profiler's format and through ours."""
+    measured = machine.run(program)
+    trace = machine.trace()
+    assert kineto.read(kineto.write(trace)) == trace
+    return lay_out(trace), measured
+
+
+def error_of(machine, program):
+    """Predicted without waits less true, in parts of a step as recorded."""
+    layout, measured = told(machine, program)
+    graph = layout.graph()
+    window = window_of(graph)
+    predicted = window.of(replay(graph, range(len(graph.reads))))
+    true = machine.run(program, waits=False)
+    first, last = window.first, window.last
+    return (predicted * window.steps - (true[last] - true[first])) / (measured[last] - measured[first])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_without_waits_is_predicted(family):
+    what, how = FAMILIES[family]
+    errors = [abs(error_of(Machine(seed, **how), random_program(seed, **what))) for seed in range(PROGRAMS)]
+    assert np.quantile(errors, 0.9) <= 0.01, sorted(errors)[-4:]
+    assert max(errors) <= 0.03, sorted(errors)[-4:]
+
+
+def without(machine, program, *names):
+    """How far a recording can be trusted from which events of these names were taken out."""
+    machine.run(program)
+    machine.events = [event for event in machine.events if not any(name in event["name"] for name in names)]
+    layout = lay_out(machine.trace())
+    return trust(layout, layout.graph())
+
+
+def test_waits_that_are_missing_show():
+    """As a rule nothing else says so: what is left is consistent."""
+    program = [[("launch", 0, 900 * US), ("work", 100 * US), ("item", 0), ("work", 300 * US)]] * 8
+    assert without(Machine(), program).silent == 0
+    missing = without(Machine(), program, "Memcpy", "Synchronize")
+    assert missing.fidelity == missing.unexplained == 0
+    assert missing.silent == pytest.approx(0.8 / 1.2, abs=0.05)
+    assert not missing.enough
+
+
+def test_a_host_that_works_is_not_silent_for_the_device():
+    for seed in range(PROGRAMS):
+        layout, _ = told(Machine(seed), random_program(seed, ALL, queues=2, edges="used"))
+        assert trust(layout, layout.graph()).silent == 0
+
+
+def test_edges_that_are_missing_show_where_a_price_depends_on_them():
+    wrong = 0
+    for seed in range(2 * PROGRAMS):
+        program = random_program(seed, ALL, queues=2, edges="used")
+        machine = Machine(seed)
+        machine.run(program)
+        machine.events = [event for event in machine.events if "Wait" not in event["name"]]
+        layout = lay_out(machine.trace())
+        graph = layout.graph()
+        window = window_of(graph)
+        true = machine.run(program, waits=False)
+        off = window.of(replay(graph, range(len(graph.reads)))) * window.steps - true[window.last] + true[window.first]
+        if abs(off) > 0.05 * (graph.ends[window.last] - graph.ends[window.first]):
+            wrong += 1
+            assert not trust(layout, graph).enough, seed
+    assert wrong > 0
+
+
+@pytest.mark.parametrize("name", ["a100_train_ddp8_rank3_60reads", "multirank_dlrm8/worker1.pt.trace"])
+def test_waits_taken_out_of_a_real_recording_show(shared, name):
+    whole = kineto.read(shared / "traces" / f"{name}.json.gz")
+    layout = lay_out(whole)
+    assert trust(layout, layout.graph()).silent == 0
+    kept = np.ones(len(whole), bool)
+    kept[[row for read in layout.reads for row in read.calls]] = False
+    blocked = sum(read.blocked for read in layout.reads) / layout.graph().end
+    layout = lay_out(whole.take(kept))
+    assert trust(layout, layout.graph()).silent == pytest.approx(blocked, rel=0.15)
+
+
+def test_edges_taken_out_of_a_real_recording_show(shared):
+    whole = kineto.read(shared / "traces" / "mi300x_resnet_train_fsdp8_rank0_stacks.json.gz")
+    calls = np.array(["StreamWaitEvent" in name for name in whole.names], bool)[whole.name]
+    errors = []
+    for trace in (whole, whole.take(~calls)):
+        layout = lay_out(trace)
+        errors.append(trust(layout, layout.graph()).fidelity)
+    assert errors[0] < 0.001
+    assert errors[1] > 0.1
