@@ -134,10 +134,13 @@ def _lazy_call(call: Any) -> None:
 
 
 class Event:
-    """A point in the queue, timed by the device itself; `torch.Event` on this device measures nothing."""
+    """A point in the queue, with `enable_timing` timed by the device itself; `torch.Event` on this device measures nothing."""
 
-    def __init__(self, enable_timing: bool = True, blocking: bool = False) -> None:
+    def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
         self._marker: cl.Event | None = None
+        self._timed = enable_timing
+        if enable_timing:
+            queue.keep_times()
 
     def record(self, stream: Any = None) -> None:
         """Puts the point behind everything queued so far; returns at once."""
@@ -159,8 +162,12 @@ class Event:
         """Milliseconds of the device's clock from this point to `end`, which the device must have passed.
 
         Raises:
-            RuntimeError: one of them was not recorded, or not yet passed.
+            RuntimeError: one of them was not made for timing, not recorded, or not yet passed.
         """
+        if not (self._timed and end._timed):
+            raise RuntimeError(
+                "both events must be made with enable_timing=True before the time between them can be read"
+            )
         if self._marker is None or end._marker is None:
             raise RuntimeError("both events must be recorded before the time between them can be read")
         if not (self.query() and end.query()):

@@ -42,6 +42,7 @@ class Plan(NamedTuple):
     size: tuple[int, ...]
     tail: tuple[int, ...]
     convert: Callable[[Any], Any]
+    layout: storage.Layout | None = None  # of the result, where it is new
 
 
 HELPERS = (programs.CL / "expressions.cl").read_text()
@@ -68,29 +69,38 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def apply(
-    op: Pointwise, out: torch.Tensor, tensors: Sequence[Any], numbers: Sequence[Any] = (), dtype: Any = None
+    op: Pointwise,
+    out: torch.Tensor | None,
+    tensors: Sequence[Any],
+    numbers: Sequence[Any] = (),
+    dtype: Any = None,
+    infer: Callable[[], storage.Layout] | None = None,
 ) -> Any:
-    """Runs an expression into `out`, whose shape all inputs broadcast to.
+    """Runs an expression into `out`, whose shape all inputs broadcast to, or into a new tensor as `infer` says; gives that.
 
     `tensors` may hold Python numbers and CPU tensors of no dimension, which need no buffer. `dtype` is what to compute in; by
-    default what PyTorch's promotion makes of the inputs.
+    default what PyTorch's promotion makes of the inputs. `infer` is asked once for each combination of dtypes and layouts.
     """
-    shape = out.shape
-    key: list[Any] = [op, dtype, out.dtype, shape, out.stride()]
-    arguments: list[Any] = [out.untyped_storage().lease.buffer, out.storage_offset()]
+    if out is None:
+        key: list[Any] = [op, *map(type, numbers)]
+        arguments: list[Any] = [None, 0]
+    else:
+        key = [op, dtype, out.dtype, out.shape, out.stride()]
+        arguments = [out.untyped_storage().lease.buffer, out.storage_offset()]
     values: list[tuple[int, Any]] = []
     for x in tensors:
         if isinstance(x, torch.Tensor):
-            if x.device.type == storage.NAME:
-                key.append((x.dtype, x.shape, x.stride()))
+            try:
                 arguments.append(x.untyped_storage().lease.buffer)
-                arguments.append(x.storage_offset())
-            else:
+            except AttributeError:
                 if x.dim():
-                    raise storage.elsewhere(x)
+                    raise storage.elsewhere(x) from None
                 key.append((x.dtype, "number"))
                 values.append((len(arguments), x.item()))
                 arguments.append(None)
+            else:
+                arguments.append(x.storage_offset())
+                key += (x.dtype, x.shape, x.stride())
         else:
             key.append(type(x))
             values.append((len(arguments), x))
@@ -100,7 +110,12 @@ def apply(
     if plan is None:
         if len(_plans) >= _PLANS:  # a loss that selects by a mask has another shape on every step
             _plans.clear()
-        plan = _plans[known] = _plan(op, out, tensors, dtype)
+        layout = infer() if infer else None
+        plan = _plan(op, layout.make() if layout else out, tensors, dtype)._replace(layout=layout)
+        _plans[known] = plan
+    if plan.layout is not None:
+        out = plan.layout.make()
+        arguments[0] = out.untyped_storage().lease.buffer
     if not plan.size:
         return out
     convert = plan.convert
@@ -111,7 +126,7 @@ def apply(
     return out
 
 
-def _plan(op: Pointwise, out: torch.Tensor, tensors: Sequence[Any], dtype: torch.dtype | None) -> Plan:
+def _plan(op: Pointwise, out: Any, tensors: Sequence[Any], dtype: torch.dtype | None) -> Plan:
     inside = dtype or promoted(op, tensors)
     compute = compute_dtype(inside)
     if not storable(out.dtype):
@@ -318,17 +333,26 @@ def result_shape(tensors: Iterable[Any]) -> Sequence[int]:
     longest = max(shapes, key=len)
     if all(shape == longest or not shape for shape in shapes):
         return longest
-    shape: Sequence[int] = torch.broadcast_shapes(*shapes)
-    return shape
+    rank = len(longest)
+    made = list(longest)
+    for shape in shapes:
+        for d, size in enumerate(shape, rank - len(shape)):
+            if made[d] == 1:
+                made[d] = size
+            elif size not in (1, made[d]):
+                raise RuntimeError(
+                    f"The size of tensor a ({made[d]}) must match the size of tensor b ({size}) at non-singleton dimension {d}"
+                )
+    return tuple(made)
 
 
-def new(op: Pointwise, tensors: Sequence[Any]) -> torch.Tensor:
-    """The output that an expression wants: broadcast shape, promoted dtype, and the first input's layout if it is dense."""
+def layout(op: Pointwise, tensors: Sequence[Any]) -> storage.Layout:
+    """What an expression wants to make: broadcast shape, promoted dtype, and the first input's layout if it is dense."""
     shape = result_shape(tensors)
     dtype = torch.bool if op.kind == "compare" else promoted(op, tensors)
     for x in tensors:
         if isinstance(x, torch.Tensor) and x.shape == shape and x.device.type == storage.NAME:
             if x.is_contiguous():
                 break
-            return storage.empty(shape, dtype, torch.empty_like(x, device="meta").stride())
-    return storage.empty(shape, dtype)
+            return storage.Layout.of(torch.empty_like(x, dtype=dtype, device="meta"))
+    return storage.Layout.of(torch.empty(shape, dtype=dtype, device="meta"))

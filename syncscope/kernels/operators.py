@@ -80,21 +80,82 @@ def _sized(target: torch._ops.OpOverload, kernel: Kernel) -> Kernel:
     outputs = tuple(a.name for a in target._schema.arguments if a.is_out)
     first = outputs[0]
 
-    def bare(x: Any) -> Any:
-        if isinstance(x, torch.Tensor):
-            return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
-        return type(x)(map(bare, x)) if isinstance(x, (list, tuple)) else x
-
     def run(*args: Any, **kwargs: Any) -> Any:
         if not kwargs[first].numel():
-            shapes = {name: bare(x) for name, x in kwargs.items()}
-            target(*map(bare, args), **shapes)
+            shapes = {name: _bare(x) for name, x in kwargs.items()}
+            target(*map(_bare, args), **shapes)
             for name in outputs:
                 if kwargs[name].shape != shapes[name].shape:
                     storage.resize(kwargs[name], shapes[name].shape)
         return kernel(*args, **kwargs)
 
     return run
+
+
+def is_structured(name: str) -> bool:
+    """Whether PyTorch makes the variants of this `out=` operator itself: infers the result, has it allocated, calls `out=`."""
+    return bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "CompositeExplicitAutogradNonFunctional")
+    )
+
+
+def functional(name: str) -> str | None:
+    """The overload that makes what `name` writes into its outputs; None if there is none that PyTorch derives from it."""
+    given = [(a.name, str(a.type)) for a in overload(name)._schema.arguments if not a.is_out]
+    for sibling in overloads(name.partition(".")[0]):
+        if is_structured(sibling) and given == [(a.name, str(a.type)) for a in overload(sibling)._schema.arguments]:
+            return None if overload(sibling)._schema.is_mutable else sibling
+    return None
+
+
+_made: dict[Any, list[storage.Layout]] = {}
+_MADE = 4096
+
+
+def making(name: str, into: str, kernel: Kernel) -> Kernel:
+    """`name` by the kernel of its `out=` variant `into`: PyTorch infers, and checks, once for each kind of arguments.
+
+    Its own way would come back here for the memory, and again for the kernel: each crossing costs as much as a launch.
+    """
+    target = overload(name)
+    outputs = tuple(a.name for a in overload(into)._schema.arguments if a.is_out)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        key = (target, *map(_kind, args), *kwargs, *map(_kind, kwargs.values()))
+        layouts = _made.get(key)
+        if layouts is None:
+            if len(_made) >= _MADE:  # a loss that selects by a mask has another shape on every step
+                _made.clear()
+            layouts = _made[key] = inferred(target, args, kwargs)
+        made = [layout.make() for layout in layouts]
+        kernel(*args, **kwargs, **dict(zip(outputs, made, strict=True)))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return run
+
+
+def inferred(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[storage.Layout]:
+    """What PyTorch says that an operator makes, after its own checks of the arguments."""
+    made = target(*map(_bare, args), **{k: _bare(x) for k, x in kwargs.items()})
+    return [storage.Layout.of(x) for x in (made if isinstance(made, tuple) else (made,))]
+
+
+def _kind(x: Any) -> Any:
+    """What of an argument decides the shape and dtype of results: never the value of a float."""
+    if isinstance(x, torch.Tensor):
+        return x.dtype, x.shape, x.stride()
+    return float if type(x) is float else (type(x), tuple(map(_kind, x)) if isinstance(x, (list, tuple)) else x)
+
+
+def _bare(x: Any) -> Any:
+    """An argument without its data."""
+    if isinstance(x, torch.Tensor):
+        if x.device.type != storage.NAME:
+            if x.dim():
+                raise storage.elsewhere(x)
+            return x
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+    return type(x)(map(_bare, x)) if isinstance(x, (list, tuple)) else x
 
 
 def watched(name: str, kernel: Kernel) -> Kernel:
@@ -121,5 +182,8 @@ def watched(name: str, kernel: Kernel) -> Kernel:
 
 def install(library: torch.library.Library) -> None:
     """Registers every native operator with PyTorch."""
+    for name, kernel in list(native.items()):
+        if name.partition(".")[2] and (plain := functional(name)) and plain not in native:
+            native[plain] = making(plain, name, kernel)
     for name, kernel in native.items():
         library.impl(name, watched(name, kernel), "PrivateUse1")

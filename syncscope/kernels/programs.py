@@ -72,8 +72,13 @@ def kernel(file: str, name: str, **macros: str | int) -> cl.Kernel:
 def _kernel(file: str, name: str, macros: tuple[tuple[str, str | int], ...]) -> cl.Kernel:
     defines = "".join(f"#define {key} {value}\n" for key, value in macros)
     types = [(key, value) for key, value in macros if isinstance(value, str) and value in _NUMPY]
-    text = _INCLUDE.sub(lambda found: (CL / found[1]).read_text(), (CL / f"{file}.cl").read_text())
-    return build(defines + text, name, *types)
+    return build(defines + text(file), name, *types)
+
+
+@functools.cache
+def text(file: str) -> str:
+    """`cl/<file>.cl`, with what it includes."""
+    return _INCLUDE.sub(lambda found: (CL / found[1]).read_text(), (CL / f"{file}.cl").read_text())
 
 
 def rows_kernel(file: str, name: str, dtype: torch.dtype, rows: int, columns: int, **macros: str | int) -> cl.Kernel:

@@ -1,4 +1,7 @@
-"""The one door to the device: every enqueue and every wait of the host passes here, in one in-order profiling queue."""
+"""The one door to the device: every enqueue and every wait of the host passes here, in one in-order queue.
+
+The queue keeps the device's times only while somebody observes: NVIDIA's driver takes 6 us more for each launch then.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,13 @@ observers: list[Observer] = []
 # After every wait of the host for bytes: the operator that read, the bytes, host start and end.
 readers: list[Reader] = []
 
-_queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+launches = 0  # kernels enqueued in this process
+_queue = cl.CommandQueue(context)
+_timed = False  # whether the queue keeps the device's times
+_always_timed = False  # somebody holds events that he will ask for them
 # A GPU's driver may keep back what it was given until the host waits, and the device idles meanwhile: NVIDIA's does so for
 # milliseconds. After so many kernels it is reminded to begin. PoCL begins at once, and a reminder costs it 20 us.
 KEPT = 8 if context.devices[0].type & cl.device_type.GPU else 1 << 62
-_kept = 0
 _lock = threading.RLock()  # a kernel object holds its arguments: setting and enqueuing must not be torn apart
 # Dropping the event of an unfinished write would wait for it: they rest here, with the host memory they read from.
 _writes: deque[tuple[cl.Event, np.ndarray[Any, Any]]] = deque()
@@ -46,31 +51,49 @@ os.register_at_fork(after_in_child=lambda: _forked.append(True))
 
 def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:
     """Enqueues a kernel; returns at once."""
-    global _kept
+    global launches
     with _lock:
-        kernel(_queue, size, group, *args)
-        _kept += 1
-        if _kept >= KEPT:
+        kernel(_ready(), size, group, *args)
+        launches += 1
+        if not launches % KEPT:
             _queue.flush()
-            _kept = 0
+
+
+def _ready() -> cl.CommandQueue:
+    """The queue, keeping times or not, as is wanted now; where that has changed, a new one after the old one has run dry."""
+    global _queue, _timed
+    wanted = _always_timed or bool(observers)
+    if wanted is not _timed:
+        _queue.finish()
+        _timed = wanted
+        _queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE if wanted else 0)
+    return _queue
+
+
+def keep_times() -> None:
+    """From now on events can say when the device passed them; waits, once, for what is queued."""
+    global _always_timed
+    _always_timed = True
+    with _lock:
+        _ready()
 
 
 def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, size: int) -> None:
     """Enqueues a copy of `size` bytes within the device; returns at once."""
     with _lock:
-        cl.enqueue_copy(_queue, target, source, src_offset=source_at, dst_offset=target_at, byte_count=size)
+        cl.enqueue_copy(_ready(), target, source, src_offset=source_at, dst_offset=target_at, byte_count=size)
 
 
 def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
     """Enqueues filling `size` bytes from byte `at` with one value; returns at once."""
     with _lock:
-        cl.enqueue_fill_buffer(_queue, target, pattern, at, size)
+        cl.enqueue_fill_buffer(_ready(), target, pattern, at, size)
 
 
 def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
     """Enqueues a copy of host bytes, which must not change afterwards, to the device; returns at once."""
     with _lock:
-        event = cl.enqueue_copy(_queue, target, source, dst_offset=at, is_blocking=False)
+        event = cl.enqueue_copy(_ready(), target, source, dst_offset=at, is_blocking=False)
         _writes.append((event, source))
         _reap()
 
@@ -82,8 +105,10 @@ def _reap() -> None:
 
 def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str) -> None:
     """Waits until the device has run everything queued before, and copies from byte `at` into host memory."""
+    with _lock:
+        queue = _ready()
     start = monotonic_ns()
-    cl.enqueue_copy(_queue, target, source, src_offset=at, is_blocking=True)
+    cl.enqueue_copy(queue, target, source, src_offset=at, is_blocking=True)
     for reader in readers:
         reader(operator, target.nbytes, start, monotonic_ns())
 
@@ -91,13 +116,13 @@ def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str
 def read_later(source: cl.Buffer, at: int, target: np.ndarray[Any, Any]) -> None:
     """Enqueues a copy into host memory; returns at once, and the bytes are there after `finish`."""
     with _lock:
-        _writes.append((cl.enqueue_copy(_queue, target, source, src_offset=at, is_blocking=False), target))
+        _writes.append((cl.enqueue_copy(_ready(), target, source, src_offset=at, is_blocking=False), target))
 
 
 def marker() -> cl.Event:
     """An event that completes when everything queued before it has."""
     with _lock:
-        return cl.enqueue_marker(_queue)
+        return cl.enqueue_marker(_ready())
 
 
 def finish() -> None:

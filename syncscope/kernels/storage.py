@@ -7,7 +7,7 @@ object as long as the C++ storage lives, so all views see the same buffer, and i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _set = torch.ops.aten.set_.source_Storage_storage_offset._handle.redispatch_boxed
 _shell = torch._C._acc.create_empty_tensor
 _construct = torch._C._construct_storage_from_data_pointer
+_NONE = [0]
 _device: list[
     torch.device
 ] = []  # made by register(): a device made before the backend has its name never equals one made after
@@ -62,9 +63,35 @@ def empty(shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None
     """A tensor on the device; row-major unless strides are given; its content is undefined."""
     if stride is None:
         stride = contiguous_stride(shape)
-    tensor = _shell([0], dtype)
-    _set(CPU_KEYS, tensor, untyped(extent(shape, stride) * dtype.itemsize), 0, list(shape), list(stride))
-    return tensor
+    return Layout(shape, stride, dtype, extent(shape, stride) * dtype.itemsize).make()
+
+
+class Layout(NamedTuple):
+    """What a tensor is besides its elements."""
+
+    shape: Sequence[int]
+    stride: Sequence[int]
+    dtype: torch.dtype
+    size: int  # bytes
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Layout:
+        """That of a tensor, whatever device it is on."""
+        shape, stride = tensor.shape, tensor.stride()
+        return cls(shape, stride, tensor.dtype, extent(shape, stride) * tensor.dtype.itemsize)
+
+    def make(self) -> torch.Tensor:
+        """A tensor of this layout on the device; its content is undefined."""
+        tensor = _shell(_NONE, self.dtype)
+        _set(CPU_KEYS, tensor, untyped(self.size), 0, self.shape, self.stride)
+        return tensor
+
+
+def element(tensor: torch.Tensor, k: int) -> torch.Tensor:
+    """Element `k` of a row-major tensor, as a view of no dimension."""
+    view = _shell(_NONE, tensor.dtype)
+    _set(CPU_KEYS, view, tensor.untyped_storage(), tensor.storage_offset() + k, (), ())
+    return view
 
 
 def buffer(tensor: torch.Tensor) -> Any:

@@ -4,6 +4,7 @@ import os
 import threading
 from time import monotonic_ns
 
+import pyopencl as cl
 import pytest
 import torch
 
@@ -31,7 +32,7 @@ def test_a_long_kernel_is_enqueued_at_once_and_item_waits_for_its_end():
     corner.item()  # compiled, and nothing is queued
 
     def came_back_before_the_device_was_done():
-        before, after = torch.ocl.Event(), torch.ocl.Event()
+        before, after = torch.ocl.Event(enable_timing=True), torch.ocl.Event(enable_timing=True)
         before.record()
         start = monotonic_ns()
         torch.mm(a, a, out=out)
@@ -118,6 +119,28 @@ def test_events_time_the_device():
         events[0].elapsed_time(events[2])
     events[2].synchronize()
     assert 0 < events[0].elapsed_time(events[1]) < events[1].elapsed_time(events[2])
+
+
+def test_events_that_were_not_made_for_timing_say_so():
+    first, second = torch.ocl.Event(), torch.ocl.Event()
+    first.record(), second.record()
+    second.synchronize()
+    with pytest.raises(RuntimeError, match="enable_timing"):
+        first.elapsed_time(second)
+
+
+def test_the_queue_keeps_times_only_while_somebody_observes(spans, monkeypatch):
+    x = torch.ones(3, device="ocl")
+    marker = queue.marker()
+    torch.ocl.synchronize()
+    assert marker.profile.end > 0
+    monkeypatch.setattr(queue, "_always_timed", False)  # another test may have made an event for timing
+    monkeypatch.setattr(queue, "observers", [])
+    x += 1
+    marker = queue.marker()
+    assert x.tolist() == [2, 2, 2]
+    with pytest.raises(cl.RuntimeError, match="PROFILING"):
+        _ = marker.profile.end
 
 
 def test_threads_may_share_the_device():

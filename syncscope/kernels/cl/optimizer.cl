@@ -1,37 +1,33 @@
-// One step of an optimizer over a row-major parameter, in one pass.
+// One step of an optimizer for one element.
 
-__kernel void sgd_step(__global T *p, long p_at, __global const T *grad, long g_at, __global T *momenta, long m_at, int has_momentum,
-                       int first, int nesterov, int maximize, T lr, T momentum, T dampening, T weight_decay, uint total) {
-    const uint i = get_global_id(0);
-    if (i >= total) return;
-    const T before = p[p_at + i];
-    T g = maximize ? -grad[g_at + i] : grad[g_at + i];
+static inline void sgd_step(__global T *p, __global const T *grad, __global T *momenta, uint i, int has_momentum, int first, int nesterov,
+                            int maximize, T lr, T momentum, T dampening, T weight_decay) {
+    const T before = p[i];
+    T g = maximize ? -grad[i] : grad[i];
     g += weight_decay * before;
     if (has_momentum) {
-        const T m = first ? g : momentum * momenta[m_at + i] + (1 - dampening) * g;
-        momenta[m_at + i] = m;
+        const T m = first ? g : momentum * momenta[i] + (1 - dampening) * g;
+        momenta[i] = m;
         g = nesterov ? g + momentum * m : m;
     }
-    p[p_at + i] = before - lr * g;
+    p[i] = before - lr * g;
 }
 
-// `step` is on the device, where the optimizer has counted it up already. Decay is decoupled (AdamW) or part of the gradient (Adam).
-__kernel void adam_step(__global T *p, long p_at, __global const T *grad, long g_at, __global T *means, long m_at,
-                        __global T *squares, long s_at, __global T *largest, long l_at, int amsgrad,
-                        __global const float *step, long step_at, int decoupled, int maximize, T lr, T beta1, T beta2,
-                        T weight_decay, T eps, uint total) {
-    const uint i = get_global_id(0);
-    if (i >= total) return;
-    const T t = step[step_at];
-    T x = p[p_at + i], g = maximize ? -grad[g_at + i] : grad[g_at + i];
+// What the means, and the roots of the squares, must be divided by: they began at zero. `step` counts the steps, this one included.
+#define CORRECTIONS(step) const T for_means = 1 - pow(beta1, (T)(step)), for_roots = sqrt(1 - pow(beta2, (T)(step)));
+
+// Decay is decoupled (AdamW) or part of the gradient (Adam).
+static inline void adam_step(__global T *p, __global const T *grad, __global T *means, __global T *squares, __global T *largest, uint i,
+                             int amsgrad, int decoupled, int maximize, T for_means, T for_roots, T lr, T beta1, T beta2,
+                             T weight_decay, T eps) {
+    T x = p[i], g = maximize ? -grad[i] : grad[i];
     if (decoupled) x -= lr * weight_decay * x;
     else g += weight_decay * x;
-    const T mean = means[m_at + i] + (1 - beta1) * (g - means[m_at + i]);
-    const T square = beta2 * squares[s_at + i] + (1 - beta2) * g * g;
-    means[m_at + i] = mean;
-    squares[s_at + i] = square;
+    const T mean = means[i] + (1 - beta1) * (g - means[i]);
+    const T square = beta2 * squares[i] + (1 - beta2) * g * g;
+    means[i] = mean;
+    squares[i] = square;
     T top = square;
-    if (amsgrad) largest[l_at + i] = top = fmax(largest[l_at + i], square);
-    const T deviation = sqrt(top) / sqrt(1 - pow(beta2, t)) + eps;
-    p[p_at + i] = x - lr / (1 - pow(beta1, t)) * mean / deviation;
+    if (amsgrad) largest[i] = top = fmax(largest[i], square);
+    p[i] = x - lr / for_means * mean / (sqrt(top) / for_roots + eps);
 }

@@ -1,4 +1,4 @@
-"""Fused optimizers (`fused=True`): one kernel for each parameter and step."""
+"""Fused optimizers (`fused=True`): a few launches for all parameters and a step."""
 
 from __future__ import annotations
 
@@ -8,33 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels import queue, storage
+from syncscope.kernels import lists, storage
 from syncscope.kernels.operators import NotNative, native
-from syncscope.kernels.programs import C_TYPE, kernel, supported
+from syncscope.kernels.programs import text
 
 Tensors = Sequence[Tensor]
+_STEPS = text("optimizer")
 
 
-def _check(lists: Sequence[Tensors], scale: Any, found_inf: Any) -> None:
-    for tensors in lists:
-        for x in tensors:
-            if (
-                not (supported(x.dtype) and x.dtype.is_floating_point and x.is_contiguous())
-                or x.dtype != lists[0][0].dtype
-            ):
-                raise NotNative
-    if scale is not None or found_inf is not None:
+def _check(parameters: Tensors, scale: Any, found_inf: Any) -> None:
+    if scale is not None or found_inf is not None or not all(p.dtype.is_floating_point for p in parameters):
         raise NotNative
-
-
-def _launch(name: str, p: Tensor, *arguments: Any) -> None:
-    if p.numel():
-        size = (-(-p.numel() // 64) * 64,)
-        queue.launch(kernel("optimizer", name, T=C_TYPE[p.dtype]), size, (64,), *_at(p), *arguments, p.numel())
-
-
-def _at(x: Tensor) -> tuple[Any, int]:
-    return storage.buffer(x), x.storage_offset()
 
 
 def _sgd(
@@ -53,14 +37,17 @@ def _sgd(
     found_inf: Tensor | None = None,
 ) -> None:
     """Stochastic gradient descent, with momentum if there are buffers for it."""
-    _check((self, grads, momentum_buffer_list), grad_scale, found_inf)
-    rate = _number(lr)
-    for i, (p, grad) in enumerate(zip(self, grads, strict=True)):
-        buffer = momentum_buffer_list[i] if momentum_buffer_list else p
-        _launch(
-            "sgd_step", p, *_at(grad), *_at(buffer), int(bool(momentum_buffer_list)), int(is_first_step), int(nesterov),
-            int(maximize), rate, momentum, dampening, weight_decay,
-        )  # fmt: skip
+    _check(self, grad_scale, found_inf)
+    flags = [int(bool(momentum_buffer_list)), int(is_first_step), int(nesterov), int(maximize)]
+    step = lists.Listwise(
+        "sgd_step",
+        f"sgd_step(p, grad, momenta, i, {', '.join(map(str, flags))}, lr, momentum, dampening, weight_decay);",
+        ("p", "grad", "momenta"),
+        numbers=("lr", "momentum", "dampening", "weight_decay"),
+        helpers=_STEPS,
+    )
+    numbers = (_number(lr), momentum, dampening, weight_decay)
+    lists.run(step, (self, grads, momentum_buffer_list or self), numbers=numbers)
 
 
 def _adam(decoupled: bool) -> Callable[..., None]:
@@ -82,17 +69,24 @@ def _adam(decoupled: bool) -> Callable[..., None]:
         grad_scale: Tensor | None = None,
         found_inf: Tensor | None = None,
     ) -> None:
-        """Adam, or AdamW if the decay is decoupled."""
-        _check((self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs), grad_scale, found_inf)
+        """Adam, or AdamW if the decay is decoupled; `state_steps` are on the device and counted up already."""
+        _check(self, grad_scale, found_inf)
         if any(t.dtype != torch.float32 for t in state_steps):
             raise NotNative
-        rate = _number(lr)
-        for i, p in enumerate(self):
-            largest = max_exp_avg_sqs[i] if amsgrad else p
-            _launch(
-                "adam_step", p, *_at(grads[i]), *_at(exp_avgs[i]), *_at(exp_avg_sqs[i]), *_at(largest), int(amsgrad),
-                *_at(state_steps[i]), int(decoupled), int(maximize), rate, beta1, beta2, weight_decay, eps,
-            )  # fmt: skip
+        flags = f"{int(amsgrad)}, {int(decoupled)}, {int(maximize)}"
+        step = lists.Listwise(
+            "adam_step",
+            f"adam_step(p, grad, means, squares, largest, i, {flags}, for_means, for_roots, "
+            "lr, beta1, beta2, weight_decay, eps);",
+            ("p", "grad", "means", "squares", "largest"),
+            numbers=("lr", "beta1", "beta2", "weight_decay", "eps"),
+            statistics=("step",),
+            setup="CORRECTIONS(step[0])",
+            helpers=_STEPS,
+        )
+        largest = max_exp_avg_sqs if amsgrad else self
+        numbers = (_number(lr), beta1, beta2, weight_decay, eps)
+        lists.run(step, (self, grads, exp_avgs, exp_avg_sqs, largest, state_steps), numbers=numbers)
 
     return step
 

@@ -11,11 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from syncscope.kernels import storage
-from syncscope.kernels.elementwise import Pointwise, apply, new, result_shape
-from syncscope.kernels.operators import has_composite, native, on_cpu, overload, overloads
+from syncscope.kernels.elementwise import Pointwise, apply, layout, result_shape
+from syncscope.kernels.operators import functional, has_composite, inferred, native, on_cpu, overload, overloads
 
 # Numbers that decide the result's dtype as tensors do; others (alpha, eps, negative_slope) never do.
 _OPERANDS = {"self", "other", "exponent", "min", "max", "end", "weight", "values"}
@@ -147,31 +145,33 @@ _INTEGER = {
 _TABLES = {"arithmetic": _ARITHMETIC, "floating": _FLOATING, "compare": _COMPARE, "integer": _INTEGER}
 
 
-def caller(op: Pointwise, name: str) -> Callable[..., torch.Tensor]:
+def caller(op: Pointwise, name: str) -> Callable[..., Any]:
     """What PyTorch calls for an overload: new output, in place, or `out=`, read off the schema."""
-    arguments = overload(name)._schema.arguments
+    target = overload(name)
+    arguments = target._schema.arguments
     positions = {a.name: i for i, a in enumerate(arguments)}
     written = [a for a in arguments if a.alias_info is not None and a.alias_info.is_write]
     out_name = written[0].name if written else None
     tensors = [(positions[n], n) for n in op.tensors]
     numbers = [(positions[n], n, arguments[positions[n]].default_value) for n in op.numbers]
     in_place = out_name == "self"
+    composed = has_composite(name)
 
-    def call(*args: Any, **kwargs: Any) -> torch.Tensor:
+    def call(*args: Any, **kwargs: Any) -> Any:
         given = len(args)
         inputs = [args[i] if i < given else kwargs[n] for i, n in tensors]
         scalars = [args[i] if i < given else kwargs.get(n, default) for i, n, default in numbers]
         if out_name is None:
-            out = new(op, inputs)
-        elif in_place:
+            infer = (lambda: inferred(target, args, kwargs)[0]) if composed else (lambda: layout(op, inputs))
+            return apply(op, None, inputs, scalars, infer=infer)
+        if in_place:
             out = inputs[0]
         else:
             out = kwargs[out_name]
             shape = result_shape(inputs)
             if out.shape != shape:
                 storage.resize(out, shape)
-        result: torch.Tensor = apply(op, out, inputs, scalars)
-        return result
+        return apply(op, out, inputs, scalars)
 
     return call
 
@@ -187,7 +187,10 @@ def declare(kind: str, table: dict[str, str]) -> None:
                 arguments = overload(full)._schema.arguments
                 taken = _taken(arguments, words, bool(variant))
                 if taken is not None and (variant or (on_cpu(full) and not has_composite(full))):
-                    native[full] = caller(Pointwise(base.rstrip("_"), expression, *taken, kind), full)
+                    op = Pointwise(base.rstrip("_"), expression, *taken, kind)
+                    native[full] = caller(op, full)
+                    if any(a.is_out for a in arguments) and (plain := functional(full)):
+                        native[plain] = caller(op, plain)
 
 
 def _taken(arguments: Sequence[Any], words: set[str], partly: bool) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
