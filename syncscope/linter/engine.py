@@ -22,8 +22,8 @@ from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
 from syncscope.rules import CannotRewrite, Family, Rule, View, builtin, claims, from_folder, installed, mended
-from syncscope.tensors.interpret import sites
-from syncscope.tensors.project import Module, Project
+from syncscope.tensors.interpret import Project, sites
+from syncscope.tensors.project import Module
 from syncscope.tensors.syntax import held
 
 MENTION = b"torch"  # a file without it is never parsed

@@ -7,10 +7,10 @@ import ast
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors.facts import (
     ANY_DTYPE,
-    BOOL,
+    FLOAT,
     FLOATING,
-    INT,
     INTEGER,
+    LOADER,
     MODULE,
     NONE,
     NUMBER,
@@ -20,15 +20,17 @@ from syncscope.tensors.facts import (
     TENSOR,
     THING,
     TRUTH,
+    Tag,
     items,
     join,
     named,
     sequence,
     tensor,
 )
-from syncscope.tensors.facts import FLOAT as FLOAT_DTYPE
+from syncscope.tensors.libraries import jaxtyping
 from syncscope.tensors.project import Class, Module
 from syncscope.tensors.scope import instance, lookup, member
+from syncscope.tensors.syntax import name_of
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 _PLAIN = {
@@ -40,39 +42,19 @@ _PLAIN = {
     "builtins.bytes": STRING,
     "builtins.None": NONE,
     "torch.Size": SIZE,
-    "torch.device": Fact(OTHER, ref="torch.device", confidence=3),
-    "torch.dtype": Fact(OTHER, ref="torch.dtype", confidence=3),
+    "torch.device": Fact(OTHER, ref=Tag.DEVICE, confidence=3),
+    "torch.dtype": Fact(OTHER, ref=Tag.DTYPE, confidence=3),
     "numbers.Number": NUMBER,
     "torch.Generator": THING,
     "typing.Any": UNKNOWN,
     "typing.Callable": THING,
     "collections.abc.Callable": THING,
 }
-_LISTS = {
-    "list",
-    "List",
-    "Sequence",
-    "Iterable",
-    "Iterator",
-    "Collection",
-    "set",
-    "Set",
-    "frozenset",
-    "Generator",
-    "deque",
-    "MutableSequence",
-}
+_LISTS = frozenset(
+    """list List Sequence Iterable Iterator Collection set Set frozenset Generator deque MutableSequence""".split()
+)
 _DICTS = {"dict", "Dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict", "DefaultDict"}
 _SAME = {"Optional", "Final", "Annotated", "Required", "NotRequired", "ClassVar", "Type"}
-_JAX = {
-    "Float": FLOAT_DTYPE,
-    "Int": INT,
-    "Integer": INT,
-    "Bool": BOOL,
-    "Shaped": ANY_DTYPE,
-    "Num": ANY_DTYPE,
-    "Inexact": FLOAT_DTYPE,
-}
 
 
 def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
@@ -134,15 +116,13 @@ def _meaning(module: Module, target: Fact, why: str) -> Fact:
         if word.endswith("Tensor") and word in DTYPE_NAMED:
             # People write FloatTensor for any tensor that is not of integers.
             dtype = DTYPE_NAMED[word]
-            return tensor(
-                dtype if dtype is not FLOAT_DTYPE else ANY_DTYPE, confidence=3, why=why or f"annotated as {word}"
-            )
+            return tensor(dtype if dtype is not FLOAT else ANY_DTYPE, confidence=3, why=why or f"annotated as {word}")
         if ref.startswith("torch.nn.") and word[:1].isupper():
             return Fact(MODULE, confidence=3, ref=ref)
         if ref.startswith(("torch.distributions.", "torch.optim.")):
             return Fact(OTHER, confidence=3, ref=f"{ref}()")
         if ref == "torch.utils.data.DataLoader":
-            return Fact(OTHER, confidence=3, ref="torch.utils.data.DataLoader()")
+            return Fact(OTHER, confidence=3, ref=LOADER)
     if word == "Tensor":
         return tensor(confidence=3, why=why or "annotated as a tensor")
     if ref.startswith("numpy") and word in ("ndarray", "NDArray"):
@@ -156,7 +136,7 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     target = _target(module, node.value)
     word = target.ref.rpartition(".")[2] if isinstance(target.ref, str) else ""
     if not word:
-        word = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        word = name_of(node.value)
     inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if not inner:
         return UNKNOWN
@@ -170,12 +150,12 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     if word in ("tuple", "Tuple"):
         if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is ...:
             return items(annotated(module, inner[0], why))
-        return sequence(tuple(annotated(module, each, why) for each in inner))
+        return sequence(*(annotated(module, each, why) for each in inner))
     if word in _LISTS:
         return items(annotated(module, inner[0], why))
     if word in _DICTS and len(inner) == 2:
         return items(annotated(module, inner[1], why), {})
-    if word in _JAX and target.ref != "builtins.bool":
+    if word in jaxtyping.DTYPES and target.ref != "builtins.bool":
         fact = annotated(module, inner[0], why)
-        return tensor(_JAX[word], confidence=3, why=why) if fact.kind is TENSOR else fact
+        return tensor(jaxtyping.DTYPES[word], confidence=3, why=why) if fact.kind is TENSOR else fact
     return UNKNOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors import conventions
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.facts import (
     HOST,
@@ -13,9 +14,11 @@ from syncscope.tensors.facts import (
     join,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.functions import Settling, run
 from syncscope.tensors.project import Class, Function
 from syncscope.tensors.scope import Bound, Instance, ancestry
+from syncscope.tensors.settling import Settling
+
+NOTHING_KNOWN = UNKNOWN.kind
 
 
 def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None:
@@ -32,7 +35,7 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
         method = each.methods.get(name)
         if method is not None:
             if "property" in method.decorators() or "cached_property" in method.decorators():
-                return run(method, (frame.depth if frame else 0) + 1)
+                return method.module.project.interpreter.run(method, (frame.depth if frame else 0) + 1)
             return Fact(OTHER, confidence=3, ref=Bound(method, owner))
         annotation = each.fields.get(name)
         if annotation is not None:
@@ -42,20 +45,16 @@ def attribute(owner: Fact, name: str, frame: Frame | None = None) -> Fact | None
     return None
 
 
-NOTHING_KNOWN = UNKNOWN.kind
-_SET_UP = ("__init__", "__post_init__", "setup", "build", "reset_parameters")
-
-
 def prepare(cls: Class) -> None:
     """See what `__init__` (and the first pass over the other set-up methods) sets on the object."""
     if cls.prepared:
         return
     cls.prepared = True
     with Settling(None, cls):
-        for name in _SET_UP:
+        for name in conventions.SET_UP:
             method = cls.methods.get(name)
             if method is not None:
-                run(method, 1)
+                cls.module.project.interpreter.run(method, 1)
 
 
 def set_attribute(owner: Fact, name: str, fact: Fact, by: Function | None = None) -> None:
@@ -64,7 +63,7 @@ def set_attribute(owner: Fact, name: str, fact: Fact, by: Function | None = None
     if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN:
         if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
-        if not ref.cls.module.linted and by is not None and by.name not in _SET_UP:
+        if not ref.cls.module.linted and by is not None and by.name not in conventions.SET_UP:
             return
         before = ref.cls.attributes.get(name)
         ref.cls.attributes[name] = fact if before is None else join(before, fact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.ops import Op
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.facts import (
@@ -22,9 +23,10 @@ from syncscope.tensors.facts import (
     join,
     sequence,
 )
-from syncscope.tensors.frame import Frame, dotted, evaluate
+from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.operators import binary
 from syncscope.tensors.scope import Instance
+from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.host_values import copied_in, number_written
 from syncscope.tensors.torch.indexing import index
 
@@ -34,7 +36,7 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     kind = target.__class__
     if kind is ast.Name:
         name = target.id  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
-        frame.env[name] = used_so(frame, name, target, fact) if name in frame.used else fact
+        frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
     elif isinstance(target, (ast.Tuple, ast.List)):
         starred = next((i for i, e in enumerate(target.elts) if isinstance(e, ast.Starred)), None)
         count = len(target.elts)
@@ -44,11 +46,11 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
                 bind(
                     frame,
                     each.value,
-                    sequence(rest) if rest else items(element(fact)) if fact.kind in (SEQUENCE, TENSOR) else UNKNOWN,
+                    sequence(*rest) if rest else items(element(fact)) if fact.kind in (SEQUENCE, TENSOR) else UNKNOWN,
                 )
             else:
                 at = position if starred is None or position < starred else position - count
-                bind(frame, each, unpacked(fact, at))
+                bind(frame, each, element(fact, at))
     elif isinstance(target, ast.Attribute):
         owner = evaluate(frame, target.value)
         if isinstance(owner.ref, Instance):
@@ -62,22 +64,17 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
         bind(frame, target.value, items(element(fact)))
 
 
-def used_so(frame: Frame, name: str, node: ast.AST, fact: Fact) -> Fact:
+def used_so(frame: Frame, name: str, fact: Fact) -> Fact:
     """What a name is given, where its uses say that it is a tensor: a guess is confirmed, what is known stays.
 
     For a guess it is enough that it is used as an array: what a model gives back, and has a maximum, is a tensor.
     """
     if fact.kind is UNKNOWN.kind:
-        return frame.assumed(name, node) if frame.used[name] == 2 else fact
+        return frame.assumed(name) if frame.used[name] == 2 else fact
     guess = (
         fact.kind is TENSOR and fact.confidence < 2 and (frame.used[name] == 2 or fact.provenance.__class__ is ast.Call)
     )
     return fact.but(confidence=2) if guess else fact
-
-
-def unpacked(fact: Fact, position: int) -> Fact:
-    """What unpacking gives at a position: a tensor is unpacked along its first dimension."""
-    return element(fact, position)
 
 
 def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr | None) -> None:
@@ -93,7 +90,7 @@ def write_item(frame: Frame, target: ast.Subscript, fact: Fact, value: ast.expr 
         if base.kind is not TENSOR:
             confidence = min(confidence, 2)
         frame.emit(
-            "mask_write", target, node, mask, min(confidence, base.confidence if base.kind is TENSOR else confidence)
+            Op.MASK_WRITE, target, node, mask, min(confidence, base.confidence if base.kind is TENSOR else confidence)
         )
     if mask is None:
         number_written(frame, target, base, fact, value)
@@ -141,7 +138,7 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     for target in node.targets:
         if target.__class__ is ast.Name:
             name = target.id
-            frame.env[name] = used_so(frame, name, node, fact) if name in frame.used else fact
+            frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
         else:
             bind(frame, target, fact, value)
 
@@ -158,7 +155,7 @@ def pairs(frame: Frame, target: ast.Tuple, value: ast.Tuple) -> None:
         else:
             facts.append(frame.table[each.__class__](frame, each))
     if len(facts) != len(target.elts) or any(isinstance(each, ast.Starred) for each in target.elts):
-        bind(frame, target, sequence(tuple(facts)) if not spread else UNKNOWN)
+        bind(frame, target, sequence(*facts) if not spread else UNKNOWN)
         return
     for each, fact in zip(target.elts, facts, strict=True):
         bind(frame, each, fact)
@@ -184,7 +181,7 @@ def aug_assign(frame: Frame, node: ast.AugAssign) -> None:
         base = evaluate(frame, target.value)
         mask, at, _ = index(frame, target, base)
         if mask is not None and base.kind is not ARRAY:
-            frame.emit("mask_write", target, at, mask, base.confidence if base.kind is TENSOR else 2)
+            frame.emit(Op.MASK_WRITE, target, at, mask, base.confidence if base.kind is TENSOR else 2)
         return
     before = evaluate(frame, target)
     fact = binary(node, before, value, node.op)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.ops import Op
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.bindings import bind
 from syncscope.tensors.calls import call
+from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -19,7 +23,6 @@ from syncscope.tensors.facts import (
     INTEGER,
     MODULE,
     NONE,
-    NP_ARRAY,
     NUMBER,
     NUMBERS,
     OTHER,
@@ -33,39 +36,31 @@ from syncscope.tensors.facts import (
     TRUTH,
     Hashed,
     Items,
+    Tag,
     element,
     items,
     join,
+    like,
     named,
+    sequence,
     tensor,
 )
-from syncscope.tensors.frame import ASKED, EXPRESSIONS, Frame, condition, dotted, evaluate
+from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.libraries import numpy, transformers
 from syncscope.tensors.narrowing import constant as decided
 from syncscope.tensors.narrowing import learnt, rare_arms
-from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, truth_of, unary_operation
+from syncscope.tensors.operators import binary_operation, boolean_operation, comparison, unary_operation
 from syncscope.tensors.project import Module
 from syncscope.tensors.scope import lookup, member
 from syncscope.tensors.statements import iterated
+from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.indexing import subscript
 
 NOTHING_KNOWN = UNKNOWN.kind
 _TYPES = {int: INTEGER, float: FLOATING, bool: TRUTH, str: STRING, bytes: STRING, complex: NUMBER, type(None): NONE}
-_TENSOR_ATTRIBUTES = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
+_TENSOR_ATTRIBUTES = frozenset("T mT H mH data grad real imag".split())
 _NUMBER_ATTRIBUTES = frozenset(
-    [
-        "ndim",
-        "is_cuda",
-        "requires_grad",
-        "is_leaf",
-        "is_sparse",
-        "itemsize",
-        "nbytes",
-        "is_meta",
-        "is_mps",
-        "is_quantized",
-        "is_nested",
-        "is_xpu",
-    ]
+    """ndim is_cuda requires_grad is_leaf is_sparse itemsize nbytes is_meta is_mps is_quantized is_nested is_xpu""".split()
 )
 
 
@@ -90,7 +85,7 @@ def name(frame: Frame, node: ast.Name) -> Fact:
     if fact is None:
         fact = lookup(frame.module, word)
     if fact is UNKNOWN and word in frame.used:
-        return frame.assumed(word, node)
+        return frame.assumed(word)
     return fact
 
 
@@ -108,7 +103,7 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
         return _tensor_attribute(frame, node, owner)
     ref = owner.ref
     if kind is OTHER or kind is MODULE:
-        if ref.__class__ is str:
+        if isinstance(ref, str):
             if kind is OTHER:
                 return named(f"{ref}.{word}")
             if word in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
@@ -128,15 +123,7 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
                 return fact
             return used_as(frame, node, path)
     elif kind is ARRAY:
-        return (
-            NP_ARRAY
-            if word in ("T", "real", "imag", "flat")
-            else SIZE
-            if word == "shape"
-            else INTEGER
-            if word in ("size", "ndim")
-            else UNKNOWN
-        )
+        return numpy.attribute(word)
     elif kind is BATCH:
         return element(owner)
     elif kind is SEQUENCE and isinstance(ref, Items) and ref.keys is not None and word in ref.keys:
@@ -173,24 +160,15 @@ def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     if word == "shape":
         return SIZE
     if word == "device":
-        return Fact(OTHER, ANY_DTYPE, owner.device, confidence=3, ref="torch.device")
+        return Fact(OTHER, ANY_DTYPE, owner.device, confidence=3, ref=Tag.DEVICE)
     if word == "dtype":
-        return Fact(OTHER, owner.dtype, confidence=3, ref="torch.dtype")
+        return Fact(OTHER, owner.dtype, confidence=3, ref=Tag.DTYPE)
     if word in _TENSOR_ATTRIBUTES:
-        return Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.confidence, (), source=owner)
+        return like(owner)
     if word in _NUMBER_ATTRIBUTES:
         return INTEGER
     if word in ("values", "indices"):
-        return Fact(
-            TENSOR,
-            ANY_DTYPE if word == "values" else INT,
-            owner.device,
-            owner.shape,
-            None,
-            owner.confidence,
-            (),
-            source=owner,
-        )
+        return like(owner, dtype=ANY_DTYPE if word == "values" else INT, ndim=None)
     path = dotted(node)
     if path:
         fact = frame.env.get(path)
@@ -198,9 +176,7 @@ def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
             return fact
         if frame.used.get(path) == 2:
             return tensor(confidence=2, why=f"`{path}` is used as only a tensor can be")
-    if owner.confidence < 3 and word in ("loss", "logits", "last_hidden_state", "hidden_states", "pooler_output"):
-        return tensor(FLOAT, confidence=owner.confidence, why=node, ndim=0 if word == "loss" else None)
-    return UNKNOWN
+    return transformers.output(owner, node)
 
 
 def conditional(frame: Frame, node: ast.IfExp) -> Fact:
@@ -247,7 +223,7 @@ def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:
         return items(common)
     if all(f.kind is SCALAR for f in found) and len(found) > 4:
         return NUMBERS
-    return Fact(SEQUENCE, confidence=3, elements=tuple(found))
+    return sequence(*found)
 
 
 def dictionary(frame: Frame, node: ast.Dict) -> Fact:
@@ -264,7 +240,7 @@ def dictionary(frame: Frame, node: ast.Dict) -> Fact:
         else:
             condition_free = evaluate(frame, key)
             if condition_free.kind is TENSOR:
-                frame.emit("index", key, key, condition_free, 1)
+                frame.emit(Op.INDEX, key, key, condition_free, 1)
             each = fact if each is UNKNOWN else join(each, fact)
     return Fact(SEQUENCE, confidence=3, ref=Items(each, keys))
 
@@ -315,7 +291,7 @@ def formatted(frame: Frame, node: ast.JoinedStr) -> Fact:
         if part.__class__ is ast.FormattedValue:
             fact = evaluate(frame, part.value)
             if fact.kind is TENSOR:
-                frame.emit("format", node, part.value, fact)
+                frame.emit(Op.FORMAT, node, part.value, fact)
     return STRING
 
 
@@ -324,7 +300,7 @@ def anonymous(frame: Frame, node: ast.Lambda) -> Fact:
     env = frame.env
     frame.env = dict(env)
     for argument in (*node.args.args, *node.args.kwonlyargs):
-        frame.env[argument.arg] = frame.assumed(argument.arg, node)
+        frame.env[argument.arg] = frame.assumed(argument.arg)
     evaluate(frame, node.body)
     frame.env = env
     return Fact(OTHER, confidence=3, ref=node)
@@ -358,35 +334,32 @@ def slice_value(frame: Frame, node: ast.Slice) -> Fact:
     return THING
 
 
-EXPRESSIONS.update(
-    {
-        ast.Constant: constant,
-        ast.Name: name,
-        ast.Attribute: attribute_of,
-        ast.BinOp: binary_operation,
-        ast.UnaryOp: unary_operation,
-        ast.Compare: comparison,
-        ast.BoolOp: boolean_operation,
-        ast.IfExp: conditional,
-        ast.Subscript: subscript,
-        ast.Tuple: collection,
-        ast.List: collection,
-        ast.Set: collection,
-        ast.Dict: dictionary,
-        ast.ListComp: comprehension,
-        ast.SetComp: comprehension,
-        ast.GeneratorExp: comprehension,
-        ast.DictComp: dict_comprehension,
-        ast.JoinedStr: formatted,
-        ast.Lambda: anonymous,
-        ast.NamedExpr: walrus,
-        ast.Starred: starred,
-        ast.Await: inner_value,
-        ast.Yield: inner_value,
-        ast.YieldFrom: inner_value,
-        ast.Slice: slice_value,
-        ast.Call: call,
-        ast.FormattedValue: lambda frame, node: evaluate(frame, node.value),
-    }
-)
-ASKED[ast.BoolOp] = truth_of
+EXPRESSIONS: dict[type, Callable[[Frame, Any], Fact]] = {
+    ast.Constant: constant,
+    ast.Name: name,
+    ast.Attribute: attribute_of,
+    ast.BinOp: binary_operation,
+    ast.UnaryOp: unary_operation,
+    ast.Compare: comparison,
+    ast.BoolOp: boolean_operation,
+    ast.IfExp: conditional,
+    ast.Subscript: subscript,
+    ast.Tuple: collection,
+    ast.List: collection,
+    ast.Set: collection,
+    ast.Dict: dictionary,
+    ast.ListComp: comprehension,
+    ast.SetComp: comprehension,
+    ast.GeneratorExp: comprehension,
+    ast.DictComp: dict_comprehension,
+    ast.JoinedStr: formatted,
+    ast.Lambda: anonymous,
+    ast.NamedExpr: walrus,
+    ast.Starred: starred,
+    ast.Await: inner_value,
+    ast.Yield: inner_value,
+    ast.YieldFrom: inner_value,
+    ast.Slice: slice_value,
+    ast.Call: call,
+    ast.FormattedValue: lambda frame, node: evaluate(frame, node.value),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from enum import StrEnum
 
 from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact, Shape, Value
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
@@ -13,16 +14,35 @@ HOST, DEVICE, DEFAULT, SOMEWHERE = Device.HOST, Device.DEVICE, Device.DEFAULT, D
 FIXED, DYNAMIC, ANY_SHAPE = Shape.FIXED, Shape.DYNAMIC, Shape.UNKNOWN
 BOOL, INT, FLOAT, ANY_DTYPE = Dtype.BOOL, Dtype.INT, Dtype.FLOAT, Dtype.UNKNOWN
 
+
+class Tag(StrEnum):
+    """What a value is that stands for nothing with a name: the `ref` of its fact, which else is an object or a dotted name.
+
+    A name that ends in `()` is an object that calling the name has made: `torch.optim.Adam()`.
+    """
+
+    TEXT = "str"
+    NONE = "None"
+    SIZE = "size"  # torch.Size: a tuple of Python integers
+    NUMBERS = "numbers"  # a list of Python numbers, however deep
+    COMPARED = "compared"  # a comparison of unknown values: what is indexed with it must be an array
+    DEVICE = "torch.device"  # `Fact.device` says which
+    DTYPE = "torch.dtype"  # `Fact.dtype` says which
+    NO_TENSOR = "other"
+
+
+LOADER = "torch.utils.data.DataLoader()"
+
 NUMBER = Fact(SCALAR, ANY_DTYPE, HOST, confidence=3)
 TRUTH = Fact(SCALAR, BOOL, HOST, confidence=3)
 INTEGER = Fact(SCALAR, INT, HOST, confidence=3)
 FLOATING = Fact(SCALAR, FLOAT, HOST, confidence=3)
-STRING = Fact(OTHER, confidence=3, ref="str")
-NONE = Fact(OTHER, confidence=3, ref="None")
+STRING = Fact(OTHER, confidence=3, ref=Tag.TEXT)
+NONE = Fact(OTHER, confidence=3, ref=Tag.NONE)
 THING = Fact(OTHER, confidence=3)
-SIZE = Fact(SEQUENCE, INT, HOST, confidence=3, ref="size")  # torch.Size: a tuple of Python integers
-NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, confidence=3, ref="numbers")  # a list of Python numbers, however deep
-COMPARED = Fact(dtype=BOOL, ref="compared")  # of unknown values: what is indexed with it must be arrays
+SIZE = Fact(SEQUENCE, INT, HOST, confidence=3, ref=Tag.SIZE)
+NUMBERS = Fact(SEQUENCE, ANY_DTYPE, HOST, confidence=3, ref=Tag.NUMBERS)
+COMPARED = Fact(dtype=BOOL, ref=Tag.COMPARED)
 SPREAD = Fact()  # `*values` among arguments: any number of them
 NP_ARRAY = Fact(ARRAY, ANY_DTYPE, HOST, confidence=3)
 
@@ -45,21 +65,22 @@ class Hashed(Items):
     __slots__ = ()
 
 
-class Record:
-    """What `namedtuple` makes: a tuple whose elements have names."""
+class TupleType:
+    """What `namedtuple` makes: a type of tuples whose elements have names."""
 
     __slots__ = ("fields",)
 
     def __init__(self, fields: tuple[str, ...]) -> None:
         self.fields = fields
 
-
-def record(fields: tuple[str, ...], args: list[Fact], keywords: dict[str | None, Fact]) -> Fact:
-    """One of them: its elements by place and by name."""
-    keys: dict[object, Fact] = dict(zip(fields, args, strict=False))
-    keys.update((name, fact) for name, fact in keywords.items() if name in fields)
-    elements = tuple(keys.get(name, UNKNOWN) for name in fields)
-    return Fact(SEQUENCE, confidence=3, elements=elements, ref=Items(UNKNOWN, dict(zip(fields, elements, strict=True))))
+    def of(self, args: list[Fact], keywords: dict[str | None, Fact]) -> Fact:
+        """One of them: its elements by place and by name."""
+        keys: dict[object, Fact] = dict(zip(self.fields, args, strict=False))
+        keys.update((name, fact) for name, fact in keywords.items() if name in self.fields)
+        elements = tuple(keys.get(name, UNKNOWN) for name in self.fields)
+        return Fact(
+            SEQUENCE, confidence=3, elements=elements, ref=Items(UNKNOWN, dict(zip(self.fields, elements, strict=True)))
+        )
 
 
 def named(dotted: str) -> Fact:
@@ -68,16 +89,11 @@ def named(dotted: str) -> Fact:
     if fact is None:
         head, _, word = dotted.rpartition(".")
         if head == "torch" and word in DTYPE_NAMED and word.islower():
-            fact = Fact(OTHER, DTYPE_NAMED[word], confidence=3, ref="torch.dtype")
+            fact = Fact(OTHER, DTYPE_NAMED[word], confidence=3, ref=Tag.DTYPE)
         else:
             fact = Fact(OTHER, ref=dotted, confidence=3)
         _names[dotted] = fact
     return fact
-
-
-def sequence(elements: tuple[Fact, ...]) -> Fact:
-    """A tuple or list whose elements are known one by one."""
-    return Fact(SEQUENCE, confidence=3, elements=elements)
 
 
 def items(each: Fact, keys: dict[object, Fact] | None = None) -> Fact:
@@ -96,6 +112,36 @@ def tensor(
 ) -> Fact:
     """A tensor."""
     return Fact(TENSOR, dtype, device, shape, ndim, confidence, why, (), None, source)
+
+
+def like(
+    fact: Fact,
+    why: ast.AST | str | tuple[str, ...] = (),
+    *,
+    dtype: Dtype | None = None,
+    device: Device | None = None,
+    shape: Shape | None = None,
+    ndim: int | None = -1,
+    confidence: int | None = None,
+) -> Fact:
+    """A tensor that is computed from this value: what is not named stays as it is; `ndim` -1 keeps it."""
+    return Fact(
+        TENSOR,
+        fact.dtype if dtype is None else dtype,
+        fact.device if device is None else device,
+        fact.shape if shape is None else shape,
+        fact.ndim if ndim == -1 else ndim,
+        fact.confidence if confidence is None else confidence,
+        why,
+        (),
+        None,
+        fact,
+    )
+
+
+def sequence(*elements: Fact) -> Fact:
+    """A tuple or list whose elements are known one by one."""
+    return Fact(SEQUENCE, confidence=3, elements=elements)
 
 
 def array(source: Fact | None = None) -> Fact:
@@ -155,20 +201,20 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         if a.kind is SCALAR:
             return NUMBER if a.dtype is not b.dtype else a if a.ref is None else b if b.ref is None else TRUTH
         if a.kind is OTHER:
-            if a.ref == "None":
+            if a.ref is Tag.NONE:
                 return b
-            if b.ref == "None":
+            if b.ref is Tag.NONE:
                 return a
-            if a.ref == b.ref and a.ref is not None and a.ref != "torch.device":
+            if a.ref == b.ref and a.ref is not None and a.ref is not Tag.DEVICE:
                 return a
-            if a.ref == b.ref == "torch.device":
+            if a.ref is b.ref is Tag.DEVICE:
                 if DEVICE in (a.device, b.device):
                     return a if a.device is DEVICE else b
-                return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref="torch.device")
-            return THING if isinstance(a.ref, str) and a.ref == "str" else UNKNOWN
+                return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
+            return THING if a.ref is Tag.TEXT else UNKNOWN
         return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
     for one, other in ((a, b), (b, a)):
-        if one.kind is OTHER and one.ref == "None":
+        if one.kind is OTHER and one.ref is Tag.NONE:
             return other
         if one.kind is TENSOR:
             if other.kind is SCALAR:
@@ -189,7 +235,7 @@ def _weaker(fact: Fact, confidence: int) -> Fact:
 
 def _join_sequences(a: Fact, b: Fact, unlike: Device) -> Fact:
     if a.elements and len(a.elements) == len(b.elements):
-        both = sequence(tuple(join(x, y, unlike) for x, y in zip(a.elements, b.elements, strict=True)))
+        both = sequence(*(join(x, y, unlike) for x, y in zip(a.elements, b.elements, strict=True)))
         keys = getattr(a.ref, "keys", None)
         if keys is not None and keys.keys() == (getattr(b.ref, "keys", None) or {}).keys():
             both.ref = Items(UNKNOWN, dict(zip(keys, both.elements, strict=True)))
@@ -242,22 +288,26 @@ def element(fact: Fact, position: int | None = None) -> Fact:
             if position is not None and ref.keys is not None and position in ref.keys:
                 return ref.keys[position]
             return ref.each
-        if ref == "size":
+        if ref is Tag.SIZE:
             return INTEGER
-        if ref == "numbers":
+        if ref is Tag.NUMBERS:
             return NUMBER
         return UNKNOWN
     if kind is TENSOR:
-        return Fact(
-            TENSOR,
-            fact.dtype,
-            fact.device,
-            fact.shape if fact.shape is not DYNAMIC else FIXED,
-            fact.ndim - 1 if fact.ndim else None,
-            fact.confidence,
-            (),
-            source=fact,
-        )
+        return like(fact, shape=FIXED if fact.shape is DYNAMIC else None, ndim=fact.ndim - 1 if fact.ndim else None)
     if kind is BATCH:
         return tensor(device=fact.device, confidence=fact.confidence, source=fact)
     return UNKNOWN
+
+
+def holds_tensor(fact: Fact) -> Fact | None:
+    """The tensor in a value, or in the elements of a tuple or list."""
+    if fact.kind is TENSOR:
+        return fact
+    if fact.kind is SEQUENCE:
+        for each in fact.elements:
+            if each.kind is TENSOR:
+                return each
+        each = fact.ref.each if isinstance(fact.ref, Items) else UNKNOWN
+        return each if each.kind is TENSOR else None
+    return None

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors.facts import BOOL, COMPARED, DEVICE, HOST, SEQUENCE, TENSOR, tensor
-from syncscope.tensors.project import Class, Function, Module
-
-EXPRESSIONS: dict[type, Callable[[Frame, Any], Fact]] = {}  # filled by expressions.py
-ASKED: dict[type, Callable[[Frame, Any], Fact]] = {}  # the same where Python asks for the truth
-STATEMENTS: dict[type, Callable[[Frame, Any], None]] = {}  # filled by statements.py
+from syncscope.model.ops import Op
+from syncscope.tensors.facts import DEVICE, HOST, TENSOR, tensor
+from syncscope.tensors.project import Class, Function, Interpreter, Module
+from syncscope.tensors.syntax import dotted
 
 
-class Wait(NamedTuple):
+class Emitted(NamedTuple):
     """A Site before it is asked for: what `emit` was told."""
 
-    op: str
+    op: Op
     node: ast.AST
     operand: ast.expr | None
     fact: Fact
@@ -29,8 +27,6 @@ class Wait(NamedTuple):
 class Frame:
     """One run through a function (or a module's top level)."""
 
-    call: Callable[..., Fact]  # filled by calls.py: whatever a fact stands for, called
-
     __slots__ = (
         "clock",
         "dead",
@@ -40,6 +36,7 @@ class Frame:
         "guarded",
         "hotness",
         "inlined",
+        "interpreter",
         "module",
         "nested",
         "on_host",
@@ -57,17 +54,18 @@ class Frame:
         module: Module,
         function: Function | None = None,
         outer: Frame | None = None,
-        waits: dict[tuple[int, str], Wait] | None = None,
+        waits: dict[tuple[int, Op], Emitted] | None = None,
         depth: int = 0,
     ) -> None:
         self.module = module
+        self.interpreter: Interpreter = module.project.interpreter
+        self.table: Mapping[type, Callable[[Frame, Any], Fact]] = self.interpreter.expressions
         self.function = function
         self.outer = outer
         self.env: dict[str, Fact] = {}
         self.waits = waits  # None: only the result is wanted
         self.depth = depth
         self.inlined = 0
-        self.table = EXPRESSIONS
         self.seen: dict[int, Fact] | None = None
         self.on_host = False  # the data pipeline, whose tensors live on the host
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
@@ -102,51 +100,23 @@ class Frame:
         node = self.function.node
         return usage.alone_between(node.lineno, node.end_lineno or node.lineno)
 
-    def assumed(self, name: str, node: ast.AST) -> Fact:
+    def assumed(self, name: str) -> Fact:
         """What the use of a name says of a value that nothing else is known of."""
-        weight = self.used.get(name)
-        if weight == 2:
+        if self.used.get(name) == 2:
             return tensor(confidence=2, why=f"`{name}` is used as only a tensor can be")
         return UNKNOWN
 
-    def emit(self, op: str, node: ast.AST, operand: ast.expr | None, fact: Fact, confidence: int = 3) -> None:
+    def emit(self, op: Op, node: ast.AST, operand: ast.expr | None, fact: Fact, confidence: int = 3) -> None:
         """The host waits here, unless the operand lives on the host."""
         if self.waits is None or fact.device is HOST or (self.on_host and fact.device is not DEVICE):
             return
-        if op == "size" and fact.confidence < 2:
+        if op is Op.SIZE and fact.confidence < 2:
             return  # what makes a size, and is only guessed to be a tensor, is a number
-        if op == "cpu" and fact.device is not DEVICE and isinstance(operand, ast.Attribute) and self._sets_up:
+        if op is Op.CPU and fact.device is not DEVICE and isinstance(operand, ast.Attribute) and self._sets_up:
             return  # objects are set up on the host: most often it is there
-        self.waits[(id(node), op)] = Wait(
+        self.waits[(id(node), op)] = Emitted(
             op, node, operand, fact, min(confidence, fact.confidence, 1 if self.guarded else 3), self.hotness
         )
-
-
-def on_host_here(frame: Frame, node: ast.expr, fact: Fact) -> None:
-    """numpy takes a tensor of the host and refuses any other: what it is given, not copied there before, lives there."""
-    path = dotted(node)
-    if path and fact.kind is TENSOR and fact.device is not HOST and path in frame.env:
-        frame.env[path] = fact.but(device=HOST)
-
-
-def dotted(node: ast.expr) -> str:
-    """`a.b.c` as text; "" when it is not such a chain."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-        return ".".join(reversed(parts))
-    return ""
-
-
-def last_word(node: ast.expr | None) -> str:
-    """What people call a value: the name, the attribute or the key by which it is reached."""
-    if isinstance(node, ast.Subscript):
-        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        return key if isinstance(key, str) else last_word(node.value)
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def evaluate(frame: Frame, node: ast.expr) -> Fact:
@@ -154,8 +124,17 @@ def evaluate(frame: Frame, node: ast.expr) -> Fact:
     return frame.table[node.__class__](frame, node)
 
 
-def recording() -> dict[type, Callable[[Frame, Any], Fact]]:
-    """The same table, each entry keeping what it answered in `frame.seen`."""
+def execute(frame: Frame, body: list[ast.stmt]) -> None:
+    """Run statements until the block ends or cannot go on."""
+    table = frame.interpreter.statements
+    for statement in body:
+        table[statement.__class__](frame, statement)
+        if frame.dead:
+            return
+
+
+def recording(table: Mapping[type, Callable[[Frame, Any], Fact]]) -> Mapping[type, Callable[[Frame, Any], Fact]]:
+    """The same table of expressions, each entry keeping what it answered in `frame.seen`."""
 
     def kept(of: Callable[[Frame, Any], Fact]) -> Callable[[Frame, Any], Fact]:
         def run(frame: Frame, node: Any) -> Fact:
@@ -166,32 +145,11 @@ def recording() -> dict[type, Callable[[Frame, Any], Fact]]:
 
         return run
 
-    return {kind: kept(of) for kind, of in EXPRESSIONS.items()}
+    return {kind: kept(of) for kind, of in table.items()}
 
 
-def condition(frame: Frame, node: ast.expr) -> Fact:
-    """An expression whose truth Python asks for: a tensor is read."""
-    if node.__class__ is ast.BoolOp:
-        return ASKED[ast.BoolOp](frame, node)
-    fact = frame.table[node.__class__](frame, node)
-    if fact.confidence == 1 and fact.dtype is BOOL and node.__class__ is ast.BinOp and frame.alone:
-        fact = fact.but(confidence=2)  # comparisons of numbers are combined with `and`
-    if fact.kind is TENSOR and (fact.confidence > 1 or node.__class__ not in (ast.Name, ast.Attribute)):
-        frame.emit("condition", node, node, fact)  # a name that is only guessed to be a tensor is more often a flag
-    elif fact is COMPARED and node.__class__ is ast.BinOp:
-        guess = tensor(BOOL, confidence=2 if frame.alone else 1, why=node)  # of numbers people say `and`
-        frame.emit("condition", node, node, guess)
-    return fact
-
-
-def holds_tensor(fact: Fact) -> Fact | None:
-    """The tensor in a value, or in the elements of a tuple or list."""
-    if fact.kind is TENSOR:
-        return fact
-    if fact.kind is SEQUENCE:
-        for each in fact.elements:
-            if each.kind is TENSOR:
-                return each
-        each = getattr(fact.ref, "each", UNKNOWN)
-        return each if each.kind is TENSOR else None
-    return None
+def given_to_numpy(frame: Frame, node: ast.expr, fact: Fact) -> None:
+    """numpy takes a tensor of the host and refuses any other: what it is given, not copied there before, lives there."""
+    path = dotted(node)
+    if path and fact.kind is TENSOR and fact.device is not HOST and path in frame.env:
+        frame.env[path] = fact.but(device=HOST)

@@ -6,37 +6,13 @@ import ast
 import re
 from functools import lru_cache
 
+from syncscope.tensors import conventions
 from syncscope.tensors.project import Class, Function
-from syncscope.tensors.syntax import statements, walk
+from syncscope.tensors.syntax import name_of, statements, walk
 
-_LOOP = "in the training loop"
-_HOT = {
-    "forward": "in `forward`",
-    "__call__": "in `__call__`",
-    "training_step": "in the training step",
-    "train_step": "in the training step",
-    "train_one_epoch": _LOOP,
-    "train_epoch": _LOOP,
-    "train": _LOOP,
-    "training_loop": _LOOP,
-    "fit": _LOOP,
-    "step": "in `step`",
-    "compute_loss": "in the loss",
-    "get_loss": "in the loss",
-    "backward": "in `backward`",
-}
-_COLD = re.compile(
-    r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
-    r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|"
-    r"state_dict|load_state_dict|plot\w*|draw\w*|visuali[sz]e\w*|export\w*|convert\w*)$"
-)
-_EVALUATION = re.compile(
-    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|inference|post_?process\w*)(_|$)"
-)
-_DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _NO_GRAD = {"no_grad", "inference_mode"}
-TRAINING = (True, _LOOP)  # known by the backward pass in it: outranks what the function is called
+TRAINING = (True, conventions.LOOP)  # known by the backward pass in it: outranks what the function is called
 
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, source: bytes) -> bool:
@@ -70,24 +46,22 @@ def of_function(function: Function | None) -> tuple[bool, str]:
     node = function.node
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if (target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")) in _NO_GRAD:
+        if name_of(target) in _NO_GRAD:
             return False, "under no_grad: not in the training step"
-    if name in _HOT:
-        if _HOT[name] is _LOOP and _has_training_loop(node, function.module.source):
+    if name in conventions.HOT:
+        if conventions.HOT[name] is conventions.LOOP and _has_training_loop(node, function.module.source):
             return False, f"in `{name}`, outside its training loop"
-        return True, _HOT[name]
-    if _COLD.match(name):
+        return True, conventions.HOT[name]
+    if conventions.COLD.match(name):
         return False, f"in `{name}`: set-up"
-    if _DATA.match(name):
+    if conventions.DATA.match(name):
         return False, f"in `{name}`: data is prepared on the host"
-    if _EVALUATION.search(name):
+    if conventions.EVALUATION.search(name):
         return False, f"in `{name}`: evaluation"
-    if "loss" in name.lower() or (function.cls is not None and "loss" in function.cls.name.lower()):
+    if conventions.is_loss(name) or (function.cls is not None and conventions.is_loss(function.cls.name)):
         return True, f"in the loss `{name}`"
     cls = function.cls
-    if cls is not None and (
-        cls.name.endswith(("Dataset", "Collator", "Transform", "Tokenizer", "Processor")) or _picks_rows(cls)
-    ):
+    if cls is not None and (cls.name.endswith(conventions.PREPARING_CLASSES) or _picks_rows(cls)):
         return False, f"in `{cls.name}`: data is prepared on the host"
     return True, f"`{name}` may run in every step"
 
@@ -95,8 +69,8 @@ def of_function(function: Function | None) -> tuple[bool, str]:
 def on_host(function: Function) -> bool:
     """Whether its values are the data pipeline's, which live on the host."""
     cls = function.cls
-    return bool(_DATA.match(function.name)) or (
-        cls is not None and (cls.name.endswith(("Dataset", "Collator")) or _picks_rows(cls))
+    return bool(conventions.DATA.match(function.name)) or (
+        cls is not None and (cls.name.endswith(conventions.DATA_CLASSES) or _picks_rows(cls))
     )
 
 
@@ -125,8 +99,8 @@ def of_test(node: ast.expr) -> tuple[bool, str] | None:
             and not isinstance(inner.left, (ast.Constant, ast.JoinedStr))
         ):
             return False, f"only when `{ast.unparse(node)}`"
-        name = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
-        if name in _RARE:
+        name = name_of(inner)
+        if name in conventions.FLAGS:
             return False, f"only when `{ast.unparse(node)}`"
     return None
 
@@ -144,14 +118,3 @@ def special(test: ast.expr) -> bool:
         return isinstance(kind, ast.Constant) and kind.value == 1
     named = isinstance(kind, ast.Constant) and kind.value in ("cpu", "mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
     return named and "device" in ast.unparse(left)
-
-
-_RARE = {"debug", "DEBUG", "verbose", "VERBOSE"}
-_LOADER = re.compile(
-    r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE
-)
-
-
-def is_loader(name: str) -> bool:
-    """Whether people call a loader so."""
-    return bool(_LOADER.search(name))

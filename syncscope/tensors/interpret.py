@@ -7,15 +7,29 @@ import re
 from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Fact, Site
+from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span
-from syncscope.tensors import expressions, hotness, statements
-from syncscope.tensors.frame import Frame, Wait, recording
-from syncscope.tensors.functions import execute, finish, parameters, run, used
-from syncscope.tensors.project import Function, Module, Project
+from syncscope.tensors import hotness
+from syncscope.tensors.calls import apply
+from syncscope.tensors.expressions import EXPRESSIONS
+from syncscope.tensors.frame import Emitted, Frame, evaluate, execute, recording
+from syncscope.tensors.functions import finish, run, used
+from syncscope.tensors.parameters import bind_parameters
+from syncscope.tensors.project import Files, Function, Interpreter, Module
+from syncscope.tensors.statements import STATEMENTS
 
-_FILLED = (expressions, statements)  # importing them fills the tables of frame.py
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _ROUNDS = 3  # times that a function is looked at again because its callers turned out to pass tensors
+
+
+def _value(module: Module, node: ast.expr) -> Fact:
+    return evaluate(Frame(module, depth=1), node)
+
+
+class Project(Files):
+    """The files of a project and how they are interpreted."""
+
+    interpreter = Interpreter(EXPRESSIONS, STATEMENTS, _value, run, apply)
 
 
 def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Module | None = None) -> list[Site]:
@@ -64,7 +78,7 @@ def _sites(module: Module) -> list[Site]:
         if looked[function] <= _ROUNDS:
             function.result = None
             run(function)
-    found: dict[tuple[int, str], tuple[Function | None, Wait]] = {
+    found: dict[tuple[int, Op], tuple[Function | None, Emitted]] = {
         key: (None, wait) for key, wait in (frame.waits or {}).items()
     }
     for function in _all(frame.nested):
@@ -116,7 +130,7 @@ def _encoding(source: bytes) -> str | None:
     return None if name.replace("_", "-") in ("utf-8", "utf8", "u8") else name
 
 
-def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Wait, facts_of: _FactsOf) -> Site:
+def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Emitted, facts_of: _FactsOf) -> Site:
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
@@ -158,12 +172,12 @@ def _facts(module: Module, function: Function | None) -> dict[int, Fact]:
     outer = function.closure if function is not None and isinstance(function.closure, Frame) else None
     frame = Frame(module, function, outer, {})
     frame.seen = {}
-    frame.table = recording()
+    frame.table = recording(EXPRESSIONS)
     if function is None:
         execute(frame, module.tree.body)
     else:
         frame.used = used(function)
-        parameters(function, frame)
+        bind_parameters(function, frame)
         execute(frame, function.node.body)
     return frame.seen
 

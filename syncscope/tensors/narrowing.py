@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.fact import UNKNOWN, Fact, Value
 from syncscope.tensors import hotness
 from syncscope.tensors.facts import (
     ARRAY,
@@ -14,11 +14,14 @@ from syncscope.tensors.facts import (
     SCALAR,
     SEQUENCE,
     TENSOR,
+    Items,
+    Tag,
     tensor,
 )
-from syncscope.tensors.frame import Frame, dotted, evaluate
+from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.project import Class
 from syncscope.tensors.scope import is_tensor
+from syncscope.tensors.syntax import dotted
 
 Env = dict[str, Fact]
 
@@ -33,10 +36,10 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
         if word == "isinstance" and len(test.args) == 2:
             fact = frame.env.get(dotted(test.args[0]))
             of = kinds_of(frame, test.args[1])
-            if fact is not None and fact.confidence >= 2 and "?" not in of:
+            if fact is not None and fact.confidence >= 2 and UNKNOWN.kind not in of:
                 if fact.kind is TENSOR:
-                    return "tensor" in of
-                if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {"tensor"}:
+                    return TENSOR in of
+                if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {TENSOR}:
                     return False
         elif word in ("is_tensor", "is_torch_tensor"):
             fact = frame.env.get(dotted(test.args[0]))
@@ -99,53 +102,51 @@ def _list(frame: Frame, node: ast.expr) -> bool:
     if fact is None:
         return False
     return fact.kind is TENSOR or (
-        fact.kind is SEQUENCE and fact.ref != "size" and getattr(fact.ref, "keys", None) is None
+        fact.kind is SEQUENCE
+        and fact.ref is not Tag.SIZE
+        and not (isinstance(fact.ref, Items) and fact.ref.keys is not None)
     )
 
 
-def kinds_of(frame: Frame, node: ast.expr) -> set[str]:
-    """What `isinstance` asks for: tensor, number, array, sequence, other words; "?" for what is not known."""
+def kinds_of(frame: Frame, node: ast.expr) -> set[Value]:
+    """What `isinstance` asks for; UNKNOWN is among it where that is not known."""
     parts: list[ast.expr] = [node]
-    found: set[str] = set()
+    found: set[Value] = set()
     while parts:
         part = parts.pop()
         if isinstance(part, ast.Tuple):
             parts.extend(part.elts)
         elif isinstance(part, ast.BinOp):
             parts.extend([part.left, part.right])
-        elif isinstance(part, ast.Call):
-            parts.extend(part.args[:1]) if isinstance(part.func, ast.Name) and part.func.id == "type" else found.add(
-                "?"
-            )
-            if parts and isinstance(part.func, ast.Name) and part.func.id == "type":
-                parts.pop()
-                found.add("other")
+        elif isinstance(part, ast.Call):  # `isinstance(x, type(y))`
+            found.add(OTHER if isinstance(part.func, ast.Name) and part.func.id == "type" else UNKNOWN.kind)
         else:
-            fact = evaluate(frame, part)
-            ref = fact.ref
-            if isinstance(ref, str):
-                word = ref.rpartition(".")[2]
-                if ref.startswith("torch.") and (word.endswith("Tensor") or word in ("Parameter", "Buffer")):
-                    found.add("tensor")
-                elif ref.startswith("builtins."):
-                    found.add(
-                        "number"
-                        if word in ("int", "float", "bool", "complex")
-                        else "sequence"
-                        if word in ("list", "tuple", "dict", "set")
-                        else "other"
-                    )
-                elif ref.startswith("numpy"):
-                    found.add("array")
-                elif ref.startswith("numbers.") or word == "Number":
-                    found.add("number")
-                elif word == "Tensor":
-                    found.add("tensor")
-                else:
-                    found.add("other" if ref.startswith(("torch.", "collections", "typing")) else "?")
-            else:
-                found.add("tensor" if isinstance(ref, Class) and is_tensor(ref) else "?")
+            found.add(_kind_of_class(evaluate(frame, part)))
     return found
+
+
+def _kind_of_class(fact: Fact) -> Value:
+    ref = fact.ref
+    if not isinstance(ref, str):
+        return TENSOR if isinstance(ref, Class) and is_tensor(ref) else UNKNOWN.kind
+    word = ref.rpartition(".")[2]
+    if ref.startswith("torch.") and (word.endswith("Tensor") or word in ("Parameter", "Buffer")):
+        return TENSOR
+    if ref.startswith("builtins."):
+        return _PYTHONS.get(word, OTHER)
+    if ref.startswith("numpy"):
+        return ARRAY
+    if ref.startswith("numbers.") or word == "Number":
+        return SCALAR
+    if word == "Tensor":
+        return TENSOR
+    return OTHER if ref.startswith(("torch.", "collections", "typing")) else UNKNOWN.kind
+
+
+_PYTHONS = {
+    **dict.fromkeys(("int", "float", "bool", "complex"), SCALAR),
+    **dict.fromkeys(("list", "tuple", "dict", "set"), SEQUENCE),
+}
 
 
 def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
@@ -168,22 +169,22 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
         if word == "isscalar":
             return {name: NUMBER}, {}
         if word in ("is_tensor", "is_torch_tensor"):
-            return {name: proved(frame, name, test)}, {name: _not_a(frame, name, {"tensor"})}
+            return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
         if word == "isinstance" and len(test.args) == 2:
             of = kinds_of(frame, test.args[1])
-            if of == {"tensor"}:
-                return {name: proved(frame, name, test)}, {name: _not_a(frame, name, of)}
-            if "tensor" not in of and "?" not in of:
+            if of == {TENSOR}:
+                return {name: proved(frame, name, test)}, {name: _no_tensor(frame, name)}
+            if TENSOR not in of and UNKNOWN.kind not in of:
                 now = frame.env.get(name) or evaluate(frame, test.args[0])
                 rest = (
                     {name: now.but(confidence=2)}
                     if now.kind is TENSOR and now.confidence == 1 and of <= _BESIDE
                     else {}
                 )
-                if of == {"number"}:
+                if of == {SCALAR}:
                     return {name: NUMBER}, rest
                 if now.kind is TENSOR:
-                    return {name: Fact(OTHER, confidence=3, ref="other")}, rest
+                    return {name: Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)}, rest
     if isinstance(test, ast.Name):
         asked = frame.env.get(test.id)
         if asked is not None and asked.kind is SCALAR and isinstance(asked.ref, ast.Call):
@@ -191,7 +192,7 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
     return _placed(frame, test) if isinstance(test, (ast.Compare, ast.Attribute)) else ({}, {})
 
 
-_BESIDE = {"number", "array"}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one
+_BESIDE = {SCALAR, ARRAY}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one
 
 
 def _placed(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
@@ -233,6 +234,6 @@ def proved(frame: Frame, name: str, test: ast.expr) -> Fact:
     return tensor(confidence=3, why=test)
 
 
-def _not_a(frame: Frame, name: str, of: set[str]) -> Fact:
+def _no_tensor(frame: Frame, name: str) -> Fact:
     now = frame.env.get(name, UNKNOWN)
-    return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, confidence=1, ref="other")
+    return UNKNOWN if now.kind is not TENSOR else Fact(OTHER, confidence=1, ref=Tag.NO_TENSOR)

@@ -6,12 +6,32 @@ import ast
 import hashlib
 import os
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from syncscope.model.fact import Fact
+from syncscope.tensors.syntax import name_of
 from syncscope.tensors.usage import Usage
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """What the parts of the interpreter ask of one another where asking goes in a circle; `interpret` puts one together.
+
+    A name stands for an expression, an expression calls a function, a function runs statements, a statement sets an attribute,
+    and an attribute is what a function has set. Each part imports those below it, and asks for the rest here. The tables go by
+    the kind of a node; what they hold takes a frame and a node.
+    """
+
+    expressions: Mapping[type, Callable[[Any, Any], Fact]]
+    statements: Mapping[type, Callable[[Any, Any], None]]
+    value: Callable[[Module, ast.expr], Fact]  # what an expression at the top level of a module gives
+    run: Callable[[Function, int], Fact]  # what a function gives back, called from so deep
+    call: Callable[[Any, Fact], Fact]  # what a `Call` of the value that a fact stands for gives
 
 
 class Function:
@@ -60,7 +80,7 @@ class Function:
             found = set()
             for node in self.node.decorator_list:
                 target = node.func if isinstance(node, ast.Call) else node
-                found.add(target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", ""))
+                found.add(name_of(target))
             self._decorators = frozenset(found)
         return self._decorators
 
@@ -129,7 +149,7 @@ class Module:
     )
 
     def __init__(
-        self, source: bytes, path: str, project: Project, tree: ast.Module | None = None, linted: bool = False
+        self, source: bytes, path: str, project: Files, tree: ast.Module | None = None, linted: bool = False
     ) -> None:
         self.source = source
         self.path = path
@@ -203,12 +223,14 @@ _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one co
 _TREES = 5_000_000  # bytes of source behind the trees that are kept for those that import the file
 
 
-class Project:
-    """Resolves imports to files of the same project, and keeps what it has parsed.
+class Files:
+    """The files of a project: resolves imports between them, and keeps what it has parsed.
 
     `roots` are folders that absolute imports are looked up in, beside the folder above the outermost package of the
     importing file. Nothing outside is read: an installed library stays a name.
     """
+
+    interpreter: Interpreter
 
     def __init__(self, roots: tuple[Path, ...] = (), limit: int = 3_500_000, alone: bool = False) -> None:
         self.alone = alone  # no imports are followed

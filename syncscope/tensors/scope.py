@@ -6,14 +6,22 @@ import ast
 import builtins
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors import conventions
 from syncscope.tensors.facts import MODULE, OTHER, named, tensor
 from syncscope.tensors.project import Class, Function, Module
 from syncscope.tensors.torch.signatures import table
 
 _BUILTINS = frozenset(dir(builtins))
-_EXTERNAL = frozenset(
-    ("torch", "numpy", "math", "time", "logging", "typing", "collections", "functools", "itertools", "os", "sys", "re")
-)
+_EXTERNAL = frozenset("torch numpy math time logging typing collections functools itertools os sys re".split())
+
+
+class Instance:
+    """An object of a class of the project."""
+
+    __slots__ = ("cls",)
+
+    def __init__(self, cls: Class) -> None:
+        self.cls = cls
 
 
 class Bound:
@@ -56,15 +64,14 @@ def _resolve(module: Module, name: str) -> Fact:
                 return _project_module(module, dotted, 0) or named(dotted)
         return UNKNOWN
     if isinstance(symbol, ast.ImportFrom):
-        return _imported(module, symbol, name)
+        return imported(module, symbol, name)
     if isinstance(symbol, (ast.Assign, ast.AnnAssign)) and symbol.value is not None:
-        from syncscope.tensors.frame import Frame, evaluate  # a cycle: expressions are looked up by name
-
-        return evaluate(Frame(module, depth=1), symbol.value)
+        return module.project.interpreter.value(module, symbol.value)
     return UNKNOWN
 
 
-def _imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
+def imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
+    """What a name stands for that is imported from somewhere."""
     for alias in symbol.names:
         if (alias.asname or alias.name) == name:
             source = symbol.module or ""
@@ -159,25 +166,10 @@ def is_module(cls: Class) -> bool:
     """Whether it is an nn.Module: by its bases, else by the looks of a base that cannot be seen."""
     for dotted in outside(cls):
         word = dotted.rpartition(".")[2]
-        if dotted.startswith("torch.nn.") or word in table().modules or word in ("LightningModule", "PreTrainedModel"):
+        if dotted.startswith("torch.nn.") or word in table().modules or word in conventions.MODULES:
             return True
-        if not dotted.startswith(("torch.", "builtins.", "typing.", "abc.")) and word.endswith(
-            (
-                "Module",
-                "Model",
-                "Layer",
-                "Block",
-                "Net",
-                "Loss",
-                "Head",
-                "Attention",
-                "Encoder",
-                "Decoder",
-                "Embedding",
-                "MLP",
-                "Model_",
-            )
-        ):
+        elsewhere = not dotted.startswith(("torch.", "builtins.", "typing.", "abc."))
+        if elsewhere and word.endswith(conventions.MODULE_ENDINGS):
             return find_method(cls, "forward") is not None
     return False
 
@@ -197,12 +189,3 @@ def instance(cls: Class) -> Fact:
         if is_module(cls):
             cls.instance = Fact(MODULE, confidence=3, ref=cls.instance.ref)
     return cls.instance
-
-
-class Instance:
-    """An object of a class of the project."""
-
-    __slots__ = ("cls",)
-
-    def __init__(self, cls: Class) -> None:
-        self.cls = cls

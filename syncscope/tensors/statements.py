@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import hotness
+from syncscope.tensors import conventions, hotness
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
+from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
     BATCH,
     HOST,
     INTEGER,
+    LOADER,
     NONE,
     OTHER,
     SOMEWHERE,
@@ -21,11 +25,11 @@ from syncscope.tensors.facts import (
     named,
     sequence,
 )
-from syncscope.tensors.frame import STATEMENTS, Frame, condition, evaluate
-from syncscope.tensors.functions import execute
+from syncscope.tensors.frame import Frame, evaluate, execute
 from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
 from syncscope.tensors.project import Class, Function
-from syncscope.tensors.scope import Instance, lookup
+from syncscope.tensors.scope import Instance, imported, lookup
+from syncscope.tensors.syntax import name_of
 
 
 def returned(frame: Frame, node: ast.Return) -> None:
@@ -189,18 +193,18 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
 def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
     """What a loop variable gets, and whether it comes from a loader."""
     ref = over.ref
-    if ref == "torch.utils.data.DataLoader()":
+    if ref == LOADER:
         return Fact(BATCH, device=HOST, confidence=2, why="a batch of a DataLoader"), True
     inner = node
     while isinstance(inner, ast.Call) and inner.args:
         inner = inner.args[0]
-    word = inner.attr if isinstance(inner, ast.Attribute) else getattr(inner, "id", "")
+    word = name_of(inner)
     if over.kind is BATCH:
         return element(over), False
-    if over.kind is UNKNOWN.kind and hotness.is_loader(word):
+    if over.kind is UNKNOWN.kind and conventions.is_loader(word):
         batch = Fact(BATCH, device=SOMEWHERE, confidence=1, why=f"a batch of `{word}`")
-        if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "enumerate":
-            return sequence((INTEGER, batch)), True
+        if isinstance(node, ast.Call) and name_of(node.func) == "enumerate":
+            return sequence(INTEGER, batch), True
         return batch, True
     each = iterated_over(over)
     loader = each.kind is BATCH or any(e.kind is BATCH for e in each.elements)
@@ -274,7 +278,7 @@ def define_class(frame: Frame, node: ast.ClassDef) -> None:
         outer, frame.env = frame.env, dict(frame.env)
         for statement in node.body:
             if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                STATEMENTS[statement.__class__](frame, statement)
+                frame.interpreter.statements[statement.__class__](frame, statement)
         frame.env = outer
         frame.dead = False
         frame.nested.extend(fact.ref.methods.values())
@@ -284,7 +288,7 @@ def define_class(frame: Frame, node: ast.ClassDef) -> None:
                 frame.nested.append(Function(statement, frame.module, fact.ref))
 
 
-def imported(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
+def inner_import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
     """An import inside a function."""
     if frame.function is None:
         return
@@ -294,10 +298,8 @@ def imported(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:
                 alias.name if alias.asname else alias.name.partition(".")[0]
             )
         else:
-            from syncscope.tensors.scope import _imported
-
             name = alias.asname or alias.name
-            frame.env[name] = _imported(frame.module, node, name)
+            frame.env[name] = imported(frame.module, node, name)
 
 
 def matched(frame: Frame, node: ast.Match) -> None:
@@ -330,36 +332,34 @@ def nothing(frame: Frame, node: ast.stmt) -> None:
     """pass, global, nonlocal, type: no value changes hands."""
 
 
-STATEMENTS.update(
-    {
-        ast.Assign: assign,
-        ast.AnnAssign: ann_assign,
-        ast.AugAssign: aug_assign,
-        ast.Return: returned,
-        ast.Expr: expression,
-        ast.Raise: raised,
-        ast.Break: stopped,
-        ast.Continue: stopped,
-        ast.If: branch,
-        ast.While: loop_while,
-        ast.For: loop_for,
-        ast.AsyncFor: loop_for,
-        ast.With: with_block,
-        ast.AsyncWith: with_block,
-        ast.Try: try_block,
-        ast.Assert: asserted,
-        ast.FunctionDef: define,
-        ast.AsyncFunctionDef: define,
-        ast.ClassDef: define_class,
-        ast.Import: imported,
-        ast.ImportFrom: imported,
-        ast.Match: matched,
-        ast.Delete: deleted,
-        ast.Pass: nothing,
-        ast.Global: nothing,
-        ast.Nonlocal: nothing,
-    }
-)
+STATEMENTS: dict[type, Callable[[Frame, Any], None]] = {
+    ast.Assign: assign,
+    ast.AnnAssign: ann_assign,
+    ast.AugAssign: aug_assign,
+    ast.Return: returned,
+    ast.Expr: expression,
+    ast.Raise: raised,
+    ast.Break: stopped,
+    ast.Continue: stopped,
+    ast.If: branch,
+    ast.While: loop_while,
+    ast.For: loop_for,
+    ast.AsyncFor: loop_for,
+    ast.With: with_block,
+    ast.AsyncWith: with_block,
+    ast.Try: try_block,
+    ast.Assert: asserted,
+    ast.FunctionDef: define,
+    ast.AsyncFunctionDef: define,
+    ast.ClassDef: define_class,
+    ast.Import: inner_import,
+    ast.ImportFrom: inner_import,
+    ast.Match: matched,
+    ast.Delete: deleted,
+    ast.Pass: nothing,
+    ast.Global: nothing,
+    ast.Nonlocal: nothing,
+}
 for _name in ("TryStar", "TypeAlias"):
     if hasattr(ast, _name):
         STATEMENTS[getattr(ast, _name)] = try_block if _name == "TryStar" else nothing

@@ -9,12 +9,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-_PLAIN = frozenset((
-    "arg", "asname", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "name",
-    "op", "ops", "rest", "simple", "type_comment", "type_ignores",
-))  # fmt: skip  # fields that hold no nodes, or none that counts
+_PLAIN = frozenset(
+    """arg asname attr conversion ctx id is_async kind kwd_attrs level module name op ops rest simple type_comment
+    type_ignores""".split()
+)  # fields that hold no nodes, or none that counts
 _SPARSE = frozenset(("keys", "kw_defaults"))  # lists in which None stands for what is not written
-_BLOCKS = frozenset(("body", "handlers", "orelse", "finalbody", "cases"))
+_BLOCKS = frozenset("body handlers orelse finalbody cases".split())
 
 
 class _Fields(dict[type, tuple[str, ...]]):
@@ -80,3 +80,28 @@ def statements(root: ast.AST) -> list[ast.AST]:
         for field in _HELD[node.__class__]:
             todo += getattr(node, field)
     return todo
+
+
+def dotted(node: ast.expr | None) -> str:
+    """`a.b.c` as text; "" when it is not such a chain."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+        return ".".join(reversed(parts))
+    return ""
+
+
+def name_of(node: ast.AST | None) -> str:
+    """The name or the attribute that an expression is; "" for any other."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def last_word(node: ast.expr | None) -> str:
+    """What people call a value: the name, the attribute or the key by which it is reached."""
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        return key if isinstance(key, str) else last_word(node.value)
+    return name_of(node)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from syncscope.tensors.torch.signatures import ARRAY_LIKE, TOLD_BY_CALL, TORCH_ONLY
+from syncscope.tensors import conventions
+from syncscope.tensors.torch.signatures import ARRAY_LIKE, TAKE_OTHERS, TOLD_BY_CALL, TORCH_ONLY
 
 _ATTRIBUTE = re.compile(r"\.([A-Za-z]\w*)(\(?)")
 _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
 _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
-_OTHER_ARRAYS = ("import numpy", "from numpy", "import jax", "import tensorflow", "import cupy", "import pandas")
-_OTHER_NAMES = re.compile(r"\b(?:np|numpy|jnp|jax|tf|cp|cupy|pd|pandas|cv2|PIL|\w*[Nn][Dd]array\w*)\b")
 # `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods.
 _COMPARED = re.compile(
     r"\(\s*([A-Za-z_][\w.]*)\s*(?:\[[^\[\]()]*\]\s*)?(?:[<>]=?|[=!]=)[^()]*\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
@@ -23,85 +22,6 @@ _SPACES = ("torch", "F", "functional", "linalg", "special", "fft")
 _ENDINGS = frozenset(space[-1] for space in _SPACES)
 _TELLING = frozenset((*TORCH_ONLY, *ARRAY_LIKE))
 _CALLED = ("cpu", "backward")
-_NOT_TENSORS = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
-_NEITHER = frozenset(("F", "self", "cls", "torch", "np", "model", "data", "None", "True", "False", ""))
-# First arguments of these say nothing of a tensor.
-_NO_TENSOR = frozenset(
-    [
-        "tensor",
-        "as_tensor",
-        "from_numpy",
-        "zeros",
-        "ones",
-        "empty",
-        "full",
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "arange",
-        "linspace",
-        "device",
-        "load",
-        "save",
-        "is_tensor",
-        "cat",
-        "stack",
-        "manual_seed",
-        "set_default_dtype",
-        "no_grad",
-        "autocast",
-        "compile",
-        "hstack",
-        "vstack",
-        "get_autocast_dtype",
-        "Generator",
-        "set_grad_enabled",
-        "einsum",
-        "finfo",
-        "iinfo",
-        "is_available",
-        "range",
-        "eye",
-        "meshgrid",
-        "concat",
-        "asarray",
-        "scalar_tensor",
-        "block_diag",
-        "logspace",
-        "normal",
-        "set_num_threads",
-        "cuda",
-        "device_count",
-        "broadcast_shapes",
-        "concatenate",
-        "dtype",
-        "checkpoint",
-        "wrap",
-        "jit",
-        "trace",
-        "script",
-        "grad",
-        "export",
-        "tril_indices",
-        "triu_indices",
-        "result_type",
-        "div",
-        "floor_divide",
-        "pow",
-        "is_floating_point",
-        "add",
-        "mul",
-        "sub",
-        "max",
-        "min",
-        "typename",
-        "get_device_module",
-        "set_float32_matmul_precision",
-        "chain_matmul",
-        "cartesian_prod",
-    ]
-)
 
 
 class Usage:
@@ -111,7 +31,7 @@ class Usage:
 
     def __init__(self, text: str) -> None:
         # Where no other kind of array is imported, what only arrays have only tensors have.
-        self.alone = not any(words in text for words in _OTHER_ARRAYS)
+        self.alone = not any(words in text for words in conventions.OTHER_ARRAY_IMPORTS)
         self._text = text
         self._others: list[int] | None = None  # lines that name another kind of array
         strong: list[tuple[int, str]] = []
@@ -131,7 +51,9 @@ class Usage:
                 name = _before(text, at)
                 rows = arraylike
             elif called and text.endswith(_SPACES, 0, at):
-                first = _FIRST.match(text, match.end()) if attribute not in _NO_TENSOR and attribute.islower() else None
+                first = (
+                    _FIRST.match(text, match.end()) if attribute not in TAKE_OTHERS and attribute.islower() else None
+                )
                 if first is not None and (
                     text[at - 1] == "F" or "torch" in text[at - 20 : at] or "nn." in text[at - 14 : at]
                 ):
@@ -141,7 +63,7 @@ class Usage:
                 or (attribute == "backward" and _BACKWARD.match(text, match.end()))
             ):
                 name = _before(text, at)
-            if name and name not in _NEITHER:
+            if name and name not in conventions.NOT_TENSORS:
                 line += text.count("\n", seen, at)
                 seen = at
                 rows.append((line, name))
@@ -149,14 +71,14 @@ class Usage:
         for match in _INDEXED.finditer(text):
             at = match.start()
             name = _before(text, at)
-            if name and name not in _NEITHER:
+            if name and name not in conventions.NOT_TENSORS:
                 line += text.count("\n", seen, at)
                 seen = at
                 arraylike.append((line, name))
         line, seen = 1, 0
         for match in _COMPARED.finditer(text):
             name = _before(text, match.end(1))
-            if name and name not in _NEITHER:
+            if name and name not in conventions.NOT_TENSORS:
                 line += text.count("\n", seen, match.start())
                 seen = match.start()
                 arraylike.append((line, name))
@@ -173,7 +95,7 @@ class Usage:
         if self._others is None:
             self._others = []
             line, seen = 1, 0
-            for match in _OTHER_NAMES.finditer(self._text):
+            for match in conventions.OTHER_ARRAYS.finditer(self._text):
                 line += self._text.count("\n", seen, match.start())
                 seen = match.start()
                 self._others.append(line)
@@ -198,8 +120,8 @@ def _before(text: str, end: int) -> str:
     while start and text[start - 1] in _NAME:
         start -= 1
     name = text[start:end]
-    if not name or not (name[0].isalpha() or name[0] == "_") or name.startswith(_NOT_TENSORS):
+    if not name or not (name[0].isalpha() or name[0] == "_") or name.startswith(conventions.NOT_TENSORS_UNDER):
         return ""
-    if name.endswith(("shape", "size", "accelerator")) or (start and text[start - 1] in ")]"):
+    if name.endswith(conventions.NOT_TENSORS_ENDING) or (start and text[start - 1] in ")]"):
         return ""
     return name

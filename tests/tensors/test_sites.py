@@ -7,8 +7,7 @@ import pytest
 
 from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.ops import Op
-from syncscope.tensors.interpret import sites
-from syncscope.tensors.project import Project
+from syncscope.tensors.interpret import Project, sites
 
 HEAD = """
 import logging, math, time

@@ -1,4 +1,4 @@
-"""Calls of Python builtins and of numpy."""
+"""Python's own functions: what each gives, and what it asks of a tensor."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import ast
 from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import hotness
+from syncscope.model.ops import Op
+from syncscope.tensors import conventions
 from syncscope.tensors.attributes import attribute
+from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ARRAY,
     BATCH,
     BOOL,
-    DEVICE,
     FLOATING,
     HOST,
     INT,
     INTEGER,
-    NP_ARRAY,
+    LOADER,
     NUMBER,
     SCALAR,
     SEQUENCE,
@@ -26,91 +27,76 @@ from syncscope.tensors.facts import (
     THING,
     TRUTH,
     Items,
-    array,
     element,
+    holds_tensor,
     items,
     iterated_over,
     sequence,
 )
-from syncscope.tensors.frame import Frame, holds_tensor, on_host_here
-from syncscope.tensors.functions import call as call_function
+from syncscope.tensors.functions import call_function
 from syncscope.tensors.project import Class, Function
-from syncscope.tensors.scope import Instance, instance
+from syncscope.tensors.scope import Instance, bases, instance
+from syncscope.tensors.syntax import name_of
 
 NOTHING_KNOWN = UNKNOWN.kind
-Keywords = dict[str | None, Fact]
+Builtin = Callable[[Call], Fact]
 
 
-Builtin = Callable[[Frame, ast.Call, list[Fact], Keywords], Fact]
-
-
-def _b_read(op: str, result: Fact) -> Builtin:
-    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-        if args and args[0].kind is TENSOR:
-            frame.emit(op, node, node.args[0], args[0])
-            frame.work = False
+def _read(op: Op, result: Fact) -> Builtin:
+    def run(call: Call) -> Fact:
+        if call.first.kind is TENSOR:
+            call.emit(op, call.first_node, call.first)
+            call.frame.work = False
         return result
 
     return run
 
 
-def _b_format(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    for position, fact in enumerate(args):
-        held = fact if fact.kind is TENSOR else holds_tensor(fact)
-        if held is not None and not isinstance(node.args[position], ast.Starred):
-            frame.emit("format", node, node.args[position], held, 3 if fact.kind is TENSOR else 2)
+def _format(call: Call) -> Fact:
+    for at, fact in zip(call.nodes, call.args, strict=False):
+        held = holds_tensor(fact)
+        if held is not None and not isinstance(at, ast.Starred):
+            call.emit(Op.FORMAT, at, held, 3 if fact.kind is TENSOR else 2)
             break
     return STRING
 
 
-def _b_extreme(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
+def _extreme(call: Call) -> Fact:
     """min and max compare two values at a time: over tensors each comparison is read."""
-    word = node.func.id if isinstance(node.func, ast.Name) else "max"
-    if len(args) == 1:
-        fact = args[0]
+    if len(call.args) == 1:
+        fact = call.first
         if fact.kind is TENSOR:
-            frame.emit("builtin", node, node.args[0], fact)
+            call.emit(Op.BUILTIN, call.first_node, fact)
             return element(fact)
-        held = _over(fact)
-        if held is not None and "key" not in keywords:
-            frame.emit("builtin", node, node.args[0], held, 2)
+        _compares_elements(call, fact, 2)
         return element(fact)
-    held = next((a for a in args if a.kind is TENSOR), None)
-    if held is not None and "key" not in keywords:
-        frame.emit("builtin", node, node.args[args.index(held)], held)
-        return Fact(TENSOR, held.dtype, held.device, held.shape, 0, min(held.confidence, 2), node, source=held)
-    del word
-    return NUMBER if all(a.kind is SCALAR for a in args) else UNKNOWN
+    if "key" not in call.keywords:
+        for at, held in call.tensors():
+            call.emit(Op.BUILTIN, at, held)
+            return call.result(held, ndim=0, confidence=min(held.confidence, 2))
+    return NUMBER if all(a.kind is SCALAR for a in call.args) else UNKNOWN
 
 
-def _b_truth(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
+def _compares_elements(call: Call, fact: Fact, confidence: int = 3) -> None:
+    held = _over(fact)
+    if held is not None and "key" not in call.keywords:
+        call.emit(Op.BUILTIN, call.first_node, held, confidence)
+
+
+def _truth(call: Call) -> Fact:
     """any and all ask each element for its truth."""
-    if args:
-        fact = args[0]
-        held = fact if fact.kind is TENSOR else _over(fact)
-        if held is not None:
-            frame.emit("builtin", node, node.args[0], held)
+    held = call.first if call.first.kind is TENSOR else _over(call.first)
+    if held is not None:
+        call.emit(Op.BUILTIN, call.first_node, held)
     return TRUTH
 
 
-def _b_sum(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
+def _sum(call: Call) -> Fact:
     """sum adds on the device: nothing is read, but a loop over a tensor is one kernel an element."""
-    if args:
-        each = iterated_over(args[0])
-        if each.kind is TENSOR:
-            return Fact(
-                TENSOR,
-                each.dtype if each.dtype is not BOOL else INT,
-                each.device,
-                each.shape,
-                each.ndim,
-                each.confidence,
-                node,
-                source=each,
-            )
-        if each.kind is SCALAR:
-            return NUMBER
-    return UNKNOWN
+    each = iterated_over(call.first)
+    if each.kind is TENSOR:
+        return call.result(each, dtype=INT if each.dtype is BOOL else None)
+    return NUMBER if each.kind is SCALAR else UNKNOWN
 
 
 def _over(fact: Fact) -> Fact | None:
@@ -119,196 +105,122 @@ def _over(fact: Fact) -> Fact | None:
     return each if each.kind is TENSOR else None
 
 
-def _b_sorted(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    if args:
-        held = _over(args[0])
-        if held is not None and "key" not in keywords:
-            frame.emit("builtin", node, node.args[0], held)
-        return args[0] if args[0].kind is SEQUENCE else items(element(args[0]))
-    return UNKNOWN
+def _sorted(call: Call) -> Fact:
+    if not call.args:
+        return UNKNOWN
+    _compares_elements(call, call.first)
+    return call.first if call.first.kind is SEQUENCE else items(element(call.first))
 
 
-def _b_round(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    return args[0] if args and args[0].kind is TENSOR else NUMBER
-
-
-def _b_range(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    for position, fact in enumerate(args):
-        if fact.kind is TENSOR:
-            frame.emit("index", node, node.args[position], fact)
+def _range(call: Call) -> Fact:
+    for at, fact in call.tensors():
+        call.emit(Op.INDEX, at, fact)
     return items(INTEGER)
 
 
-def _b_length(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    return INTEGER
-
-
-def _b_same(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    if not args:
+def _same_elements(call: Call) -> Fact:
+    if not call.args:
         return Fact(SEQUENCE, confidence=3)
-    fact = args[0]
-    if fact.kind is SEQUENCE:
+    fact = call.first
+    if fact.kind is SEQUENCE or fact.ref == LOADER:
         return fact
-    return (
-        items(element(fact))
-        if fact.kind in (TENSOR, BATCH)
-        else fact
-        if fact.ref == "torch.utils.data.DataLoader()"
-        else UNKNOWN
-    )
+    return items(element(fact)) if fact.kind in (TENSOR, BATCH) else UNKNOWN
 
 
-def _b_enumerate(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    if not args:
+def _enumerate(call: Call) -> Fact:
+    if not call.args:
         return UNKNOWN
-    each = each_of(node.args[0], args[0])
-    return items(sequence((INTEGER, each))) if each.kind is not NOTHING_KNOWN else _loaderlike(node.args[0])
+    each = _each(call.first)
+    if each.kind is NOTHING_KNOWN:
+        at = call.nodes[0]
+        word = name_of(at)
+        if conventions.is_loader(word):
+            each = Fact(BATCH, confidence=1, why=f"a batch of `{word}`")
+    return items(sequence(INTEGER, each))
 
 
-def each_of(node: ast.expr, fact: Fact) -> Fact:
+def _each(fact: Fact) -> Fact:
     """What iterating gives, also over a loader."""
-    if fact.ref == "torch.utils.data.DataLoader()":
+    if fact.ref == LOADER:
         return Fact(BATCH, device=HOST, confidence=2, why="a batch of a DataLoader")
     return element(fact)
 
 
-def _loaderlike(node: ast.expr) -> Fact:
-    word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    if hotness.is_loader(word):
-        return items(sequence((INTEGER, Fact(BATCH, confidence=1, why=f"a batch of `{word}`"))))
-    return items(sequence((INTEGER, UNKNOWN)))
+def _zip(call: Call) -> Fact:
+    return UNKNOWN if call.starred else items(sequence(*map(_each, call.args)))
 
 
-def _b_zip(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    if any(isinstance(a, ast.Starred) for a in node.args):
+def _getattr(call: Call) -> Fact:
+    name = call.nodes[1] if len(call.nodes) >= 2 else None
+    if isinstance(name, ast.Constant) and isinstance(call.first.ref, Instance):
+        return attribute(call.first, str(name.value), call.frame) or UNKNOWN
+    return UNKNOWN
+
+
+_CONVERTED = {"int": Op.INT, "float": Op.FLOAT, "bool": Op.BOOL, "str": Op.FORMAT}
+
+
+def _map(call: Call) -> Fact:
+    if len(call.args) < 2:
         return UNKNOWN
-    return items(sequence(tuple(each_of(at, fact) for at, fact in zip(node.args, args, strict=False))))
-
-
-def _b_abs(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    return args[0] if args and args[0].kind in (TENSOR, ARRAY, SCALAR) else UNKNOWN
-
-
-def _b_isinstance(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    return TRUTH
-
-
-def _b_getattr(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    if len(node.args) >= 2 and isinstance(node.args[1], ast.Constant) and isinstance(args[0].ref, Instance):
-        return attribute(args[0], str(node.args[1].value), frame) or UNKNOWN
+    ref = call.first.ref
+    if isinstance(ref, str) and len(call.args) == 2:
+        each = element(call.args[1])
+        word = ref.removeprefix("builtins.")
+        if word in _CONVERTED and each.kind is TENSOR:
+            call.emit(_CONVERTED[word], call.nodes[1], each)
+        return items(NUMBER) if word in ("int", "float", "bool") else UNKNOWN
+    if isinstance(ref, Function):
+        return items(call_function(ref, call.frame, [element(a) for a in call.args[1:]], {}))
     return UNKNOWN
 
 
-def _b_map(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    if len(args) == 2 and isinstance(args[0].ref, str):
-        each = element(args[1])
-        word = args[0].ref.removeprefix("builtins.")
-        if word in ("int", "float", "bool", "str") and each.kind is TENSOR:
-            frame.emit(word if word != "str" else "format", node, node.args[1], each)
-        if word in ("int", "float", "bool"):
-            return items(NUMBER)
-    if args and isinstance(args[0].ref, Function) and len(args) > 1:
-        return items(call_function(args[0].ref, frame, [element(a) for a in args[1:]], {}))
+def _super(call: Call) -> Fact:
+    cls = call.frame.cls
+    for base in bases(cls) if cls is not None else ():
+        if isinstance(base.ref, Class):
+            return instance(base.ref)
     return UNKNOWN
 
 
-def _b_super(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    cls = frame.cls
-    if cls is not None:
-        from syncscope.tensors.scope import bases
-
-        for base in bases(cls):
-            if isinstance(base.ref, Class):
-                return instance(base.ref)
-    return UNKNOWN
+def _dict(call: Call) -> Fact:
+    if call.args:
+        return call.first if call.first.kind is SEQUENCE else UNKNOWN
+    return Fact(SEQUENCE, confidence=3, ref=Items(UNKNOWN, {k: v for k, v in call.keywords.items() if k is not None}))
 
 
-def _b_divmod(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    return sequence((args[0], args[0])) if args and args[0].kind in (TENSOR, SCALAR) else UNKNOWN
+def _first_if(*kinds: object, otherwise: Fact = UNKNOWN) -> Builtin:
+    """The argument itself, where it is one of these."""
+    return lambda call: call.first if call.first.kind in kinds else otherwise
 
 
-def _b_slice(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    return THING
+def _divmod(call: Call) -> Fact:
+    return sequence(call.first, call.first) if call.first.kind in (TENSOR, SCALAR) else UNKNOWN
 
 
 BUILTINS: dict[str, Builtin] = {
-    "float": _b_read("float", FLOATING),
-    "int": _b_read("int", INTEGER),
-    "bool": _b_read("bool", TRUTH),
-    "complex": _b_read("complex", NUMBER),
-    "print": _b_format,
-    "str": _b_format,
-    "repr": _b_format,
-    "format": _b_format,
-    "min": _b_extreme,
-    "max": _b_extreme,
-    "any": _b_truth,
-    "all": _b_truth,
-    "sum": _b_sum,
-    "sorted": _b_sorted,
-    "round": _b_round,
-    "range": _b_range,
-    "len": _b_length,
-    "list": _b_same,
-    "tuple": _b_same,
-    "iter": _b_same,
-    "reversed": _b_same,
-    "set": lambda *_: THING,
-    "enumerate": _b_enumerate,
-    "zip": _b_zip,
-    "abs": _b_abs,
-    "isinstance": _b_isinstance,
-    "hasattr": _b_isinstance,
-    "callable": _b_isinstance,
-    "issubclass": _b_isinstance,
-    "getattr": _b_getattr,
-    "map": _b_map,
-    "super": _b_super,
-    "divmod": _b_divmod,
-    "slice": _b_slice,
-    "dict": lambda frame, node, args, keywords: (
-        Fact(SEQUENCE, confidence=3, ref=Items(UNKNOWN, {k: v for k, v in keywords.items() if k is not None}))
-        if not args
-        else args[0]
-        if args[0].kind is SEQUENCE
-        else UNKNOWN
-    ),
-    "next": lambda frame, node, args, keywords: each_of(node.args[0], args[0]) if args else UNKNOWN,
-    "id": _b_length,
-    "hash": _b_length,
-    "type": lambda *_: THING,
-    "open": lambda *_: THING,
+    "float": _read(Op.FLOAT, FLOATING),
+    "int": _read(Op.INT, INTEGER),
+    "bool": _read(Op.BOOL, TRUTH),
+    "complex": _read(Op.COMPLEX, NUMBER),
+    **dict.fromkeys(("print", "str", "repr", "format"), _format),
+    **dict.fromkeys(("min", "max"), _extreme),
+    **dict.fromkeys(("any", "all"), _truth),
+    "sum": _sum,
+    "sorted": _sorted,
+    "round": _first_if(TENSOR, otherwise=NUMBER),
+    "abs": _first_if(TENSOR, ARRAY, SCALAR),
+    "divmod": _divmod,
+    "range": _range,
+    **dict.fromkeys(("list", "tuple", "iter", "reversed"), _same_elements),
+    "dict": _dict,
+    "next": lambda call: _each(call.first),
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "map": _map,
+    "getattr": _getattr,
+    "super": _super,
+    **dict.fromkeys(("isinstance", "hasattr", "callable", "issubclass"), lambda _: TRUTH),
+    **dict.fromkeys(("len", "id", "hash"), lambda _: INTEGER),
+    **dict.fromkeys(("set", "slice", "type", "open"), lambda _: THING),
 }
-
-
-_NOT_ARRAYS = {
-    "isscalar",
-    "ndim",
-    "shape",
-    "random.seed",
-    "random.default_rng",
-    "errstate",
-    "dtype",
-    "finfo",
-    "iinfo",
-    "set_printoptions",
-}
-
-
-def numpy_call(frame: Frame, node: ast.Call, rest: str, args: list[Fact], keywords: Keywords) -> Fact:
-    """numpy of a tensor copies it to the host."""
-    held = next((a for a in args if holds_tensor(a) is not None), None)
-    if held is not None and rest not in _NOT_ARRAYS:
-        tensor_ = holds_tensor(held)
-        assert tensor_ is not None
-        at = node.args[args.index(held)]
-        if tensor_.device is DEVICE:
-            frame.emit("asarray", node, at, tensor_)
-        else:
-            on_host_here(frame, at, held)
-        return array(tensor_)
-    if rest in _NOT_ARRAYS:
-        return THING
-    if rest in ("prod", "isscalar", "ndim", "log2", "ceil", "floor", "sqrt") and args and args[0].kind is SCALAR:
-        return NUMBER
-    return NP_ARRAY

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
-from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.fact import UNKNOWN, Dtype, Fact
+from syncscope.model.ops import Op
+from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
@@ -21,95 +21,90 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     SOMEWHERE,
     TENSOR,
+    Tag,
     element,
+    holds_tensor,
     tensor,
 )
-from syncscope.tensors.frame import Frame, holds_tensor
-from syncscope.tensors.torch.results import (
-    dtype_given,
-    scalar_slots,
-    where_made,
-)
-from syncscope.tensors.torch.signatures import (
-    DTYPE_NAMED,
-    DTYPE_OF,
-)
+from syncscope.tensors.torch.results import scalar_slots
+from syncscope.tensors.torch.signatures import DTYPE_NAMED, DTYPE_OF
 
 NOTHING_KNOWN = UNKNOWN.kind
-Keywords = dict[str | None, Fact]
-
-
 _FROM_HOST = (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN, OTHER)
+_OF_FLOATS = ("zeros", "ones", "empty", "eye")
+_SIZED = ("zeros", "ones", "empty", "rand", "randn")  # their sizes may be given one by one
 
 
-def factory(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords: Keywords) -> Fact:
-    """A tensor that is made: on the host unless a device is given."""
-    first = args[0] if args else UNKNOWN
-    given = "device" in keywords
-    device = where_made(frame, node, keywords, HOST)
-    if word in ("tensor", "as_tensor", "asarray"):
-        held = holds_tensor(first)
-        if not given and first.kind is TENSOR and first.confidence >= 2:
-            device = first.device
-        elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
-            device = SOMEWHERE
-        dtype = dtype_given(keywords)
-        if dtype is ANY_DTYPE:
-            dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
-        if first.kind is SEQUENCE and held is not None and first.kind is not TENSOR:
-            frame.emit("item", node, node.args[0], held, 2)
-        elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
-            confidence = 3 if first.kind is SCALAR or (first.kind is SEQUENCE and word == "tensor") else 1
-            confidence = min(
-                confidence, 3 if device is DEVICE else 2 if keywords["device"].ref == "torch.device" else 1
-            )
-            made = tensor(device=device, confidence=confidence, why=node)
-            frame.emit("tensor_literal", node, node.args[0] if node.args else None, made)
-        ndim: int | None = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
-        if (
-            first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
-        ) or first is NUMBERS:
-            ndim = 1
-        return tensor(dtype, device, 3, node, held, FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE, ndim)
-    dtype = dtype_given(keywords)
-    if dtype is ANY_DTYPE:
-        dtype = DTYPE_OF.get(
-            word, DTYPE_NAMED.get(word, FLOAT if word in ("zeros", "ones", "empty", "eye") else ANY_DTYPE)
-        )
-    if word == "full":
-        dtype = dtype if dtype is not ANY_DTYPE else (args[1].dtype if len(args) > 1 else ANY_DTYPE)
-    if word == "arange" and dtype is ANY_DTYPE:
-        dtype = FLOAT if any(a.kind is SCALAR and a.dtype is FLOAT for a in args) else INT
+def factory(call: Call) -> Fact:
+    """A tensor that is made: of values, or of a size."""
+    if call.word in ("tensor", "as_tensor", "asarray"):
+        return _of_values(call)
+    word, args, first = call.word, call.args, call.first
     if word in ("from_numpy", "frombuffer"):
-        return tensor(
-            first.dtype if first.kind is ARRAY else ANY_DTYPE,
-            HOST,
-            3,
-            node,
-            ndim=first.ndim if first.kind is ARRAY else None,
-        )
-    if word.endswith("Tensor") and first.kind is TENSOR:
-        device = first.device
-    elif word.endswith("Tensor") and args and not given:
-        device = HOST
-    sized = scalar_slots(frame, node, f"torch.{word}", args, keywords, 0)
+        known = first if first.kind is ARRAY else UNKNOWN
+        return tensor(known.dtype, HOST, 3, call.node, ndim=known.ndim)
+    device = call.where_made(HOST)
+    if word.endswith("Tensor"):
+        if first.kind is TENSOR:
+            device = first.device
+        elif args and "device" not in call.keywords:
+            device = HOST
+    sized = scalar_slots(call, f"torch.{word}", 0)
     if word in ("linspace", "logspace"):  # as a tensor an end is read: its schema tells of tensors and numbers
-        ends = [*zip(node.args[:2], args[:2], strict=True)]
-        ends += [(k.value, keywords[k.arg]) for k in node.keywords if k.arg in ("start", "end")]
-        for at, fact in ends:
+        for position, name in enumerate(("start", "end")):
+            fact = call.given(position, name)
             if fact.kind is TENSOR:
-                frame.emit("scalar_slot", node, at, fact)
-    ndim = None
-    if word in ("arange", "linspace", "randperm", "logspace", "range"):
+                call.emit(Op.SCALAR_SLOT, call.node_of(position, name), fact)
+    return tensor(_dtype(call), device, 3, call.node, None, DYNAMIC if sized else ANY_SHAPE, _ndim(call))
+
+
+def _of_values(call: Call) -> Fact:
+    word, first = call.word, call.first
+    held = holds_tensor(first)
+    given = "device" in call.keywords
+    device = call.where_made(HOST)
+    if not given and first.kind is TENSOR and first.confidence >= 2:
+        device = first.device
+    elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
+        device = SOMEWHERE
+    dtype = call.dtype_given()
+    if dtype is ANY_DTYPE:
+        dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
+    if first.kind is SEQUENCE and held is not None:
+        call.emit(Op.ITEM, call.first_node, held, 2)
+    elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
+        confidence = 3 if first.kind is SCALAR or (first.kind is SEQUENCE and word == "tensor") else 1
+        confidence = min(confidence, 3 if device is DEVICE else 2 if call.keywords["device"].ref is Tag.DEVICE else 1)
+        call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
+    ndim = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
+    row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
+    if row or first is NUMBERS:
         ndim = 1
-    elif word == "eye":
-        ndim = 2
-    elif args and first.kind is SEQUENCE:
-        ndim = len(first.elements) or None
-    elif (
-        args
-        and word in ("zeros", "ones", "empty", "rand", "randn")
-        and not any(isinstance(a, ast.Starred) for a in node.args)
-    ):
-        ndim = len(args) if first.kind in (SCALAR, NOTHING_KNOWN) and (len(args) > 1 or first.kind is SCALAR) else None
-    return tensor(dtype, device, 3, node, None, DYNAMIC if sized else ANY_SHAPE, ndim)
+    shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
+    return tensor(dtype, device, 3, call.node, held, shape, ndim)
+
+
+def _dtype(call: Call) -> Dtype:
+    word, args = call.word, call.args
+    dtype = call.dtype_given()
+    if dtype is ANY_DTYPE:
+        dtype = DTYPE_OF.get(word, DTYPE_NAMED.get(word, FLOAT if word in _OF_FLOATS else ANY_DTYPE))
+    if dtype is ANY_DTYPE and word == "full" and len(args) > 1:
+        return args[1].dtype
+    if dtype is ANY_DTYPE and word == "arange":
+        return FLOAT if any(a.kind is SCALAR and a.dtype is FLOAT for a in args) else INT
+    return dtype
+
+
+def _ndim(call: Call) -> int | None:
+    word, args, first = call.word, call.args, call.first
+    if word in ("arange", "linspace", "randperm", "logspace", "range"):
+        return 1
+    if word == "eye":
+        return 2
+    if first.kind is SEQUENCE:
+        return len(first.elements) or None
+    if args and word in _SIZED and not call.starred:
+        known = first.kind is SCALAR or (first.kind is NOTHING_KNOWN and len(args) > 1)
+        return len(args) if known else None
+    return None

@@ -1,14 +1,18 @@
-"""Functions of torch that wait, or whose result no schema tells."""
+"""Functions of torch: those that wait or whose result no schema tells, one by one; all others by their schema."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
 
-from syncscope.model.fact import UNKNOWN, Dtype, Fact
+from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
+from syncscope.model.ops import Op
+from syncscope.tensors.call import Call, device_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
+    BOOL,
+    DEFAULT,
     DEVICE,
     DYNAMIC,
     FIXED,
@@ -16,228 +20,283 @@ from syncscope.tensors.facts import (
     INT,
     INTEGER,
     NONE,
+    NUMBER,
     OTHER,
-    SEQUENCE,
+    SCALAR,
     SIZE,
     SOMEWHERE,
     TENSOR,
     THING,
     TRUTH,
+    Tag,
     device_of,
+    element,
+    holds_tensor,
     items,
     sequence,
     tensor,
 )
-from syncscope.tensors.frame import Frame, holds_tensor
+from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host
 from syncscope.tensors.torch.results import (
-    device_named,
-    nonzero_result,
+    dimensions,
+    distinct,
+    names_dim,
+    one_less,
     operand_of,
+    positions,
+    positions_by_dimension,
     repeated,
+    scalar_slots,
     subject,
-    unique_result,
 )
+from syncscope.tensors.torch.signatures import DTYPE_OF, LIKE, LINALG_CHECKED, OCL_FALLBACK, PAIRED, Gives, Signature
 
 NOTHING_KNOWN = UNKNOWN.kind
-Keywords = dict[str | None, Fact]
+Special = Callable[[Call], Fact | None]  # None: the schema tells the result
 
 
-Special = Callable[[Frame, ast.Call, list[Fact], Keywords], Fact | None]
-
-
-def _dynamic(op: str, dtype: Dtype | None = None, ndim: int | None = None) -> Special:
+def _dynamic(op: Op, dtype: Dtype | None = None, ndim: int | None = None) -> Special:
     """A function whose result's shape depends on data."""
 
-    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-        held = subject(args, keywords, 3, node)
-        frame.emit(op, node, operand_of(node), held, 3)
-        return tensor(dtype if dtype is not None else held.dtype, held.device, 3, node, held, DYNAMIC, ndim)
+    def run(call: Call) -> Fact:
+        held = subject(call)
+        call.emit(op, operand_of(call), held)
+        return call.result(held, dtype=dtype, shape=DYNAMIC, ndim=ndim, confidence=3)
 
     return run
 
 
-def _nonzero(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact:
-    held = subject(args, keywords, 3, node)
-    frame.emit("nonzero", node, operand_of(node), held, 3)
-    return nonzero_result(node, held, 3)
+def _nonzero(call: Call) -> Fact:
+    held = subject(call)
+    call.emit(Op.NONZERO, operand_of(call), held)
+    return positions(call, held, 3)
 
 
-def _where(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    if len(node.args) + len(node.keywords) != 1 or any(isinstance(a, ast.Starred) for a in node.args):
-        if len(args) == 3:
-            chosen_from_host(frame, node, args[0], [*zip(node.args[1:], args[1:], strict=True)])
+def _where(call: Call) -> Fact | None:
+    if len(call.nodes) + len(call.node.keywords) != 1 or call.starred:
+        if len(call.args) == 3:
+            condition, one, other = zip(call.nodes, call.args, strict=True)
+            chosen_from_host(call, condition[1], one, other)
         return None
-    held = subject(args, keywords, 3, node)
-    frame.emit("where", node, operand_of(node), held, 3)
-    each = tensor(INT, held.device, 3, node, held, DYNAMIC, 1)
-    return Fact(SEQUENCE, confidence=3, elements=(each,) * held.ndim) if held.ndim else items(each)
+    held = subject(call)
+    call.emit(Op.WHERE, operand_of(call), held)
+    return positions_by_dimension(call, held, 3)
 
 
-def _unique(op: str) -> Special:
-    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-        held = subject(args, keywords, 3, node)
-        frame.emit(op, node, operand_of(node), held, 3)
-        return unique_result(node, held, 3)
-
-    return run
-
-
-def _repeat_interleave(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    repeats = args[1] if len(args) > 1 else keywords.get("repeats", args[0] if len(args) == 1 else UNKNOWN)
-    return repeated(frame, node, subject(args, keywords, 3, node), repeats, keywords)
-
-
-def _one_hot(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 3, node)
-    if len(args) < 2 and "num_classes" not in keywords:
-        frame.emit("one_hot", node, operand_of(node), held, 3)
-    return tensor(INT, held.device, 3, node, held, held.shape, held.ndim + 1 if held.ndim is not None else None)
-
-
-def _reading(op: str, result: Fact = TRUTH) -> Special:
-    def run(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-        held = subject(args, keywords, 3, node)
-        if op in ("equal", "allclose") and len(args) > 1 and device_of(*args) is HOST:
-            return result
-        frame.emit(op, node, operand_of(node), held, 3)
-        frame.work = False
-        return result
+def _unique(op: Op) -> Special:
+    def run(call: Call) -> Fact:
+        held = subject(call)
+        call.emit(op, operand_of(call), held)
+        return distinct(call, held, 3)
 
     return run
 
 
-def _yes(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return TRUTH
+def _repeat_interleave(call: Call) -> Fact:
+    args = call.args
+    repeats = args[1] if len(args) > 1 else call.keywords.get("repeats", args[0] if len(args) == 1 else UNKNOWN)
+    return repeated(call, subject(call), repeats)
 
 
-def _device(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    where = device_named(node.args[0], args[0]) if node.args else SOMEWHERE
-    if node.args and isinstance(node.args[0], ast.IfExp):
-        where = DEVICE
-    return Fact(OTHER, ANY_DTYPE, where, confidence=3, ref="torch.device")
+def _one_hot(call: Call) -> Fact:
+    held = subject(call)
+    if len(call.args) < 2 and "num_classes" not in call.keywords:
+        call.emit(Op.ONE_HOT, operand_of(call), held)
+    return call.result(held, dtype=INT, ndim=held.ndim + 1 if held.ndim is not None else None, confidence=3)
 
 
-def _thing(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return THING
+def _reading(op: Op) -> Special:
+    """A function that answers True or False: Python gets the answer."""
+
+    def run(call: Call) -> Fact:
+        held = subject(call)
+        if op in (Op.EQUAL, Op.ALLCLOSE) and len(call.args) > 1 and device_of(*call.args) is HOST:
+            return TRUTH
+        call.emit(op, operand_of(call), held)
+        call.frame.work = False
+        return TRUTH
+
+    return run
 
 
-def _multinomial(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 2, node)
-    frame.emit("multinomial", node, operand_of(node), held, 1)
-    return None
+def _device(call: Call) -> Fact:
+    at = call.first_node
+    where = SOMEWHERE if at is None else DEVICE if isinstance(at, ast.IfExp) else device_meant(at, call.first)
+    return Fact(OTHER, device=where, confidence=3, ref=Tag.DEVICE)
 
 
-def _ctc(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    lengths = [
-        f
-        for f in (*args[2:4], keywords.get("input_lengths", UNKNOWN), keywords.get("target_lengths", UNKNOWN))
-        if f.kind is TENSOR
-    ]
-    read = next((f for f in lengths if f.device is not HOST), None)
-    scores = holds_tensor(args[0]) if args else None
+def _multinomial(call: Call) -> None:
+    call.emit(Op.MULTINOMIAL, operand_of(call), subject(call, 2), 1)
+
+
+def _ctc_loss(call: Call) -> None:
+    args, keywords = call.args, call.keywords
+    lengths = (*args[2:4], keywords.get("input_lengths", UNKNOWN), keywords.get("target_lengths", UNKNOWN))
+    read = next((each for each in lengths if each.kind is TENSOR and each.device is not HOST), None)
+    scores = holds_tensor(call.first)
     if read is not None:
-        frame.emit("ctc_loss", node, node.args[2] if len(node.args) > 2 else None, read, 2)
+        call.emit(Op.CTC_LOSS, call.nodes[2] if len(call.nodes) > 2 else None, read, 2)
     elif scores is not None and (len(args) < 2 or args[1].device is not HOST):
-        frame.emit("library_read", node, operand_of(node), scores, 2)  # lengths and offsets are copied to the device
-    return None
+        call.emit(Op.LIBRARY_READ, operand_of(call), scores, 2)  # lengths and offsets are copied to the device
 
 
-def _sparse_coo(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
+def _sparse_coo(call: Call) -> None:
     """Without a size, the largest indices are asked for."""
-    if len(args) < 3 and "size" not in keywords and not any(isinstance(a, ast.Starred) for a in node.args):
-        frame.emit("sparse", node, operand_of(node), subject(args, keywords, 2, node), 2)
-    return None
+    if len(call.args) < 3 and "size" not in call.keywords and not call.starred:
+        call.emit(Op.SPARSE, operand_of(call), subject(call, 2), 2)
 
 
-def _save(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    if args and args[0].kind is TENSOR:
-        frame.emit("cpu", node, node.args[0], args[0])
+def _save(call: Call) -> Fact:
+    if call.first.kind is TENSOR:
+        call.emit(Op.CPU, call.first_node, call.first)
     return NONE
 
 
-def _size_object(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = holds_tensor(args[0]) if args else None
+def _size_object(call: Call) -> Fact:
+    held = holds_tensor(call.first)
     if held is not None:
-        frame.emit("size", node, node.args[0], held)
+        call.emit(Op.SIZE, call.first_node, held)
     return SIZE
 
 
-def _checked(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = next((a for a in args if a.kind is TENSOR), None)
-    if held is not None:
-        frame.emit("tensor_check", node, node.args[args.index(held)], held, 2)
+def _checked(call: Call) -> Fact:
+    for at, held in call.tensors():
+        call.emit(Op.TENSOR_CHECK, at, held, 2)
+        break
     return NONE
 
 
-def _compiled(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return args[0] if args else THING
+def _broadcast(call: Call) -> Fact:
+    if call.args and all(a.kind is TENSOR for a in call.args):
+        return sequence(*call.args)
+    return items(tensor(confidence=3, why=call.node))
 
 
-def _broadcast(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    return (
-        sequence(tuple(args)) if args and all(a.kind is TENSOR for a in args) else items(tensor(confidence=3, why=node))
-    )
+def _combinations(call: Call) -> Fact:
+    held = subject(call)
+    call.emit(Op.COMBINATIONS, operand_of(call), held)
+    return call.result(held, shape=FIXED, ndim=2, confidence=3)
 
 
-def _combinations(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 3, node)
-    frame.emit("combinations", node, operand_of(node), held)
-    return tensor(held.dtype, held.device, 3, node, held, FIXED, 2)
+def _tensor_split(call: Call) -> Fact:
+    held = subject(call)
+    if len(call.args) > 1 and call.args[1].kind is TENSOR:
+        call.emit(Op.SIZE, call.nodes[1], call.args[1])
+    return items(call.result(held, confidence=3))
 
 
-def _tensor_split(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> Fact | None:
-    held = subject(args, keywords, 3, node)
-    if len(args) > 1 and args[1].kind is TENSOR:
-        frame.emit("size", node, node.args[1], args[1])
-    return items(Fact(TENSOR, held.dtype, held.device, held.shape, held.ndim, 3, node, source=held))
+def _einsum(call: Call) -> Fact:
+    held = call.first_tensor()
+    dtype = held.dtype if held is not None else ANY_DTYPE
+    return tensor(dtype, device_of(*call.args[1:]), 3, call.node, held)
 
 
-_A_DTYPE = Fact(OTHER, ANY_DTYPE, confidence=3, ref="torch.dtype")
-TORCH: dict[str, Special] = {
+_A_DTYPE = Fact(OTHER, confidence=3, ref=Tag.DTYPE)
+_ON_HOST = Fact(OTHER, device=HOST, confidence=3, ref=Tag.DEVICE)
+SPECIAL: dict[str, Special] = {
     "nonzero": _nonzero,
-    "argwhere": _dynamic("argwhere", INT, 2),
+    "argwhere": _dynamic(Op.ARGWHERE, INT, 2),
     "where": _where,
-    "unique": _unique("unique"),
-    "unique_consecutive": _unique("unique_consecutive"),
-    "masked_select": _dynamic("masked_select", None, 1),
-    "bincount": _dynamic("bincount", INT, 1),
+    "unique": _unique(Op.UNIQUE),
+    "unique_consecutive": _unique(Op.UNIQUE_CONSECUTIVE),
+    "masked_select": _dynamic(Op.MASKED_SELECT, None, 1),
+    "bincount": _dynamic(Op.BINCOUNT, INT, 1),
     "combinations": _combinations,
     "repeat_interleave": _repeat_interleave,
     "one_hot": _one_hot,
-    "equal": _reading("equal"),
-    "allclose": _reading("allclose"),
-    "is_nonzero": _reading("is_nonzero"),
-    "is_tensor": _yes,
-    "is_floating_point": _yes,
-    "is_complex": _yes,
-    "is_grad_enabled": _yes,
+    "equal": _reading(Op.EQUAL),
+    "allclose": _reading(Op.ALLCLOSE),
+    "is_nonzero": _reading(Op.IS_NONZERO),
+    **dict.fromkeys(("is_tensor", "is_floating_point", "is_complex", "is_grad_enabled"), lambda _: TRUTH),
     "device": _device,
-    "dtype": _thing,
-    **dict.fromkeys(("promote_types", "result_type", "get_default_dtype"), lambda *_: _A_DTYPE),
-    "get_default_device": lambda *_: Fact(OTHER, ANY_DTYPE, HOST, confidence=3, ref="torch.device"),
-    "finfo": _thing,
-    "iinfo": _thing,
-    "load": lambda *_: UNKNOWN,
+    **dict.fromkeys(("promote_types", "result_type", "get_default_dtype"), lambda _: _A_DTYPE),
+    "get_default_device": lambda _: _ON_HOST,
+    **dict.fromkeys(("dtype", "finfo", "iinfo"), lambda _: THING),
+    "load": lambda _: UNKNOWN,
     "multinomial": _multinomial,
-    "ctc_loss": _ctc,
+    "ctc_loss": _ctc_loss,
     "save": _save,
     "sparse_coo_tensor": _sparse_coo,
     "Size": _size_object,
-    "_check_tensor_all": _checked,
-    "_check_tensor_all_with": _checked,
-    "compile": _compiled,
+    **dict.fromkeys(("_check_tensor_all", "_check_tensor_all_with"), _checked),
+    "compile": lambda call: call.args[0] if call.args else THING,
     "broadcast_tensors": _broadcast,
-    "numel": lambda *_: INTEGER,
+    "numel": lambda _: INTEGER,
     "tensor_split": _tensor_split,
-    "einsum": lambda frame, node, args, keywords: Fact(
-        TENSOR,
-        next((a.dtype for a in args if a.kind is TENSOR), ANY_DTYPE),
-        device_of(*args[1:]),
-        ANY_SHAPE,
-        None,
-        3,
-        node,
-        source=next((a for a in args if a.kind is TENSOR), None),
-    ),
+    "einsum": _einsum,
 }
+
+
+def by_schema(call: Call, signature: Signature) -> Fact:
+    """A torch function over tensors: the result by its schema, dtype and dimensions by its name."""
+    word, node, gives = call.word, call.node, signature.gives
+    first = call.args[0] if call.args else call.keywords.get("input", UNKNOWN)
+    held = holds_tensor(first)
+    device = _device_of_result(call, first)
+    seen = held or tensor(device=device, confidence=2, why=node)  # what waits, where it does
+    if call.name in OCL_FALLBACK and device is not HOST:
+        call.emit(Op.OCL_FALLBACK, call.first_node, seen)
+    if call.name in LINALG_CHECKED:
+        call.emit(Op.LINALG_CHECK, call.first_node, seen, 2)
+    scalar_slots(call, call.name, 0)
+    if word in INSIDE:
+        read_inside(call, seen, 0)
+    shape = held.shape if held is not None else ANY_SHAPE
+    if any(f.kind is TENSOR and f.shape is DYNAMIC for f in call.args):
+        shape = DYNAMIC
+    dtype = _dtype_of_result(call, first, held)
+
+    def made(ndim: int | None, dtype: Dtype = dtype) -> Fact:
+        return tensor(dtype, device, 3, node, held, shape, ndim)
+
+    pair = Gives.TENSORS in gives
+    if (Gives.TENSOR in gives and not pair) or (word in PAIRED and not names_dim(call, 1)):
+        return made(dimensions(call, held, 1))
+    if word in PAIRED or (pair and Gives.TENSOR not in gives):
+        ndim = held.ndim if held is not None and word in ("sort", "topk", "cummax") else None
+        rest = made(ndim, INT if word in PAIRED else dtype)
+        return sequence(made(ndim), *[rest] * (max(signature.width, 2) - 1))
+    if Gives.LIST in gives:
+        return items(made(one_less(held) if word == "unbind" else held.ndim if held is not None else None))
+    if Gives.TENSOR in gives:
+        return made(None)
+    return TRUTH if Gives.TRUTH in gives else NUMBER if Gives.NUMBER in gives else UNKNOWN
+
+
+def _device_of_result(call: Call, first: Fact) -> Device:
+    if call.word in LIKE:
+        return call.where_made(first.device if first.kind is TENSOR else SOMEWHERE)
+    device = HOST
+    known = False
+    for fact in (*call.args, *call.keywords.values()):
+        inner = holds_tensor(fact)
+        if inner is not None:
+            known = True
+            if inner.device is DEVICE:
+                return DEVICE
+            if inner.device is DEFAULT or (inner.device is SOMEWHERE and device is HOST):
+                device = inner.device
+        elif fact.kind is NOTHING_KNOWN and first.kind is not SCALAR:
+            device = SOMEWHERE if device is HOST else device
+            known = True
+    # Of Python numbers alone a tensor on the host is made.
+    return device if known or first.kind is SCALAR else SOMEWHERE
+
+
+def _dtype_of_result(call: Call, first: Fact, held: Fact | None) -> Dtype:
+    dtype = call.dtype_given()
+    if dtype is not ANY_DTYPE:
+        return dtype
+    word, args = call.word, call.args
+    dtype = DTYPE_OF.get(word) or (held.dtype if held is not None else ANY_DTYPE)
+    if word == "where" and len(args) == 3:
+        return args[1].dtype if args[1].kind is TENSOR else args[2].dtype
+    if word in ("sum", "cumsum", "prod") and dtype is BOOL:
+        return INT
+    if word in ("stack", "cat", "concat"):
+        each = element(first)
+        return each.dtype if each.kind is TENSOR else ANY_DTYPE
+    if word in ("matmul", "einsum", "bmm", "mm", "addmm", "gather") and held is not None:
+        return held.dtype
+    return dtype

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.model.fact import Device, Fact
+from syncscope.model.fact import Fact
+from syncscope.model.ops import Op
+from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -26,8 +28,6 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.torch.indexing import mask_like
 
-Keywords = dict[str | None, Fact]
-
 
 def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, value: ast.expr | None) -> None:
     """`x[i] = 1.0` at integer positions and `x[0, 0] = 1.0` at one element: the number is copied to the device.
@@ -38,7 +38,7 @@ def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, 
         return
     found = _positions(frame, target.slice, base)
     if found is not None:
-        frame.emit("number_write", target, value, base, min(found, _certainty(base)))
+        frame.emit(Op.NUMBER_WRITE, target, value, base, min(found, _certainty(base)))
 
 
 def _host_number(fact: Fact) -> bool:
@@ -81,14 +81,14 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     return 3 if single == base.ndim else None
 
 
-def chosen_from_host(frame: Frame, node: ast.Call, condition: Fact, choices: list[tuple[ast.expr, Fact]]) -> None:
+def chosen_from_host(call: Call, condition: Fact, *choices: tuple[ast.expr, Fact]) -> None:
     """`torch.where(m, x, torch.tensor(1.0))`: a number of the host that is a tensor is copied; `1.0` is not."""
     others = [condition, *(fact for _, fact in choices)]
     beside = next((f for f in others if f.kind is TENSOR and f.device is DEVICE), None)
     beside = beside or next((f for f in others if f.kind is TENSOR and f.device is not HOST), None)
     at = next((at for at, fact in choices if _host_number(fact)), None)
     if at is not None and beside is not None:
-        frame.emit("where_host", node, at, beside, _certainty(beside))
+        call.emit(Op.WHERE_HOST, at, beside, _certainty(beside))
 
 
 def copied_in(frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact, number: bool = False) -> None:
@@ -99,14 +99,9 @@ def copied_in(frame: Frame, node: ast.AST, at: ast.expr, into: Fact, value: Fact
     if into.kind is not TENSOR or value.kind is not TENSOR:
         return
     if into.device is HOST:
-        frame.emit("cpu", node, at, value, 2)
+        frame.emit(Op.CPU, node, at, value, 2)
     elif into.device is DEVICE and value.device is HOST and not (number and value.ndim == 0):
-        frame.emit("to_device", node, at, moved(value, DEVICE), 2)
-
-
-def moved(fact: Fact, device: Device) -> Fact:
-    """The same tensor where it is copied to."""
-    return Fact(TENSOR, fact.dtype, device, fact.shape, fact.ndim, fact.confidence, fact.provenance, source=fact.source)
+        frame.emit(Op.TO_DEVICE, node, at, value.but(device=DEVICE), 2)
 
 
 # Distributions that bring their parameters to one shape: a Python number among them becomes a tensor of the device. The number
@@ -116,26 +111,25 @@ _BROADCAST = {
     "InverseGamma": 2, "Kumaraswamy": 2, "Laplace": 2, "LogNormal": 2, "NegativeBinomial": 2, "Normal": 2, "Pareto": 2,
     "StudentT": 3, "Uniform": 2, "VonMises": 2, "Weibull": 2,
 }  # fmt: skip
-_WITH_A_NUMBER = frozenset(
-    ["Chi2", "HalfCauchy", "HalfNormal", "Multinomial"]
-)  # they give one to their base themselves
+_WITH_A_NUMBER = frozenset("Chi2 HalfCauchy HalfNormal Multinomial".split())  # they give one to their base themselves
 _DEFAULTS = frozenset(["Binomial", "StudentT"])
 _SWITCHES = ("validate_args",)
 
 
-def numbers_broadcast(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords: Keywords) -> None:
+def numbers_broadcast(call: Call) -> None:
     """`Normal(mean, 1.0)`: the number becomes a tensor like `mean`, with a copy that the host waits for."""
+    word, node = call.word, call.node
     many = _BROADCAST.get(word, 0)
     if not many and word not in _WITH_A_NUMBER:
         return
-    given = [*zip(node.args, args, strict=True)]
-    given += [(k.value, keywords[k.arg]) for k in node.keywords if k.arg is not None and k.arg not in _SWITCHES]
+    given = [*zip(call.nodes, call.args, strict=True)]
+    given += [(k.value, call.keywords[k.arg]) for k in node.keywords if k.arg is not None and k.arg not in _SWITCHES]
     beside = next((f for _, f in given if f.kind is TENSOR), None)
-    if beside is None or any(isinstance(a, ast.Starred) for a in node.args):
+    if beside is None or call.starred:
         return
     number = next((at for at, fact in given[:many] if fact.kind is SCALAR), None)
     if number is not None or word in _WITH_A_NUMBER or (word in _DEFAULTS and len(given) < many):
-        frame.emit("distribution_number", node, number, beside, 3 if beside.device is DEVICE else 2)
+        call.emit(Op.DISTRIBUTION_NUMBER, number, beside, 3 if beside.device is DEVICE else 2)
 
 
 def _certainty(beside: Fact) -> int:

@@ -6,6 +6,8 @@ import ast
 from typing import NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.ops import Op
+from syncscope.tensors import conventions
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
@@ -27,9 +29,12 @@ from syncscope.tensors.facts import (
     any_value,
     element,
     items,
+    like,
     sequence,
+    tensor,
 )
-from syncscope.tensors.frame import Frame, evaluate, last_word
+from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.syntax import last_word
 
 NOTHING_KNOWN = UNKNOWN.kind
 
@@ -53,7 +58,7 @@ def subscript(frame: Frame, node: ast.Subscript) -> Fact:
     mask, at, result = index(frame, node, base)
     if mask is not None and kind is not ARRAY:
         confidence = min(mask.confidence, max(base.confidence, 2)) if kind is TENSOR else min(mask.confidence, 2)
-        frame.emit("mask_read", node, at, mask, min(confidence, 1) if kind is MODULE or kind is OTHER else confidence)
+        frame.emit(Op.MASK_READ, node, at, mask, min(confidence, 1) if kind is MODULE or kind is OTHER else confidence)
     return result
 
 
@@ -75,16 +80,16 @@ def item(frame: Frame, node: ast.Subscript, base: Fact) -> Fact:
             if bound is not None:
                 fact = evaluate(frame, bound)
                 if fact.kind is TENSOR:
-                    frame.emit("index", node, bound, fact)
+                    frame.emit(Op.INDEX, node, bound, fact)
         if not base.elements:
             return base
         low, high = _number(part.lower), _number(part.upper)
         if part.step is None and (part.lower is None or low is not None) and (part.upper is None or high is not None):
-            return sequence(base.elements[low:high])
+            return sequence(*base.elements[low:high])
         return items(element(base))
     fact = evaluate(frame, part)
     if fact.kind is TENSOR and base.kind is SEQUENCE and not isinstance(getattr(base.ref, "keys", None), dict):
-        frame.emit("index", node, part, fact)
+        frame.emit(Op.INDEX, node, part, fact)
     return any_value(base)
 
 
@@ -114,7 +119,7 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 if bound is not None and bound.__class__ is not ast.Constant:
                     fact = evaluate(frame, bound)
                     if fact.kind is TENSOR:
-                        frame.emit("size", node, bound, fact)
+                        frame.emit(Op.SIZE, node, bound, fact)
             continue
         if kind is ast.Constant:
             value = part.value  # type: ignore[attr-defined]  # checked by class
@@ -131,22 +136,22 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         if fact.kind is TENSOR:
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
-                frame.emit("index_host", node, part, base, 3 if base.device is DEVICE and fact.ndim else 1)
-            like = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
-            if like == 3 and fact.confidence == 1 and frame.alone:
+                frame.emit(Op.INDEX_HOST, node, part, base, 3 if base.device is DEVICE and fact.ndim else 1)
+            named = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
+            if named == 3 and fact.confidence == 1 and frame.alone:
                 fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
-            if like:
+            if named:
                 if mask is None or fact.confidence > mask.confidence:
-                    mask = fact if like == 3 else fact.but(confidence=min(fact.confidence, like))
+                    mask = fact if named == 3 else fact.but(confidence=min(fact.confidence, named))
                     at = part
                 change = 1 - fact.ndim if fact.ndim is not None else None
             elif fact.ndim == 0:
                 if (istensor or base.kind is ARRAY) and fact.dtype is not FLOAT:
-                    frame.emit("scalar_index", node, part, fact, base.confidence)
+                    frame.emit(Op.SCALAR_INDEX, node, part, fact, base.confidence)
                 change = -1
             else:
                 if fact.ndim is None and istensor and fact.dtype is INT and _one_position(frame, fact):
-                    frame.emit("scalar_index", node, part, fact, 2)
+                    frame.emit(Op.SCALAR_INDEX, node, part, fact, 2)
                 dynamic = dynamic or fact.shape is DYNAMIC
                 change = fact.ndim - 1 if fact.ndim is not None else None
         elif fact.kind is SCALAR:
@@ -154,14 +159,14 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             single = True
         elif fact.kind is SEQUENCE or fact.kind is ARRAY:
             if istensor and (fact.kind is ARRAY or kind is ast.List) and not _same_numbers(part):
-                frame.emit("index_list", node, part, base, 2)
+                frame.emit(Op.INDEX_LIST, node, part, base, 2)
         elif fact is NONE:
             change = 1
         elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):
             if mask is None:
                 confidence = 2 if istensor or frame.alone else 1
                 why = f"indexed with a comparison, `{ast.unparse(part)}`, as only an array can be"
-                mask = Fact(TENSOR, BOOL, base.device, confidence=confidence, why=why)
+                mask = tensor(BOOL, base.device, confidence, why)
                 at = part
         elif fact.kind is NOTHING_KNOWN and istensor and mask_like(part):
             mask = mask or base.but(
@@ -177,16 +182,16 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             return Indexed(mask, at, base if base.kind is ARRAY else UNKNOWN)
         kept = base if istensor else mask.but(dtype=ANY_DTYPE, confidence=min(mask.confidence, 2))
         confidence = min(kept.confidence, mask.confidence)
-        return Indexed(mask, at, Fact(TENSOR, kept.dtype, kept.device, DYNAMIC, ndim, confidence, node, source=mask))
+        return Indexed(
+            mask,
+            at,
+            like(mask, node, dtype=kept.dtype, device=kept.device, shape=DYNAMIC, ndim=ndim, confidence=confidence),
+        )
     if istensor:
         if ndim is not None and ndim < 0:
             ndim = None
         shape = DYNAMIC if dynamic else base.shape
-        return Indexed(
-            None,
-            None,
-            Fact(TENSOR, base.dtype, base.device, shape, ndim, base.confidence, node if single else (), source=base),
-        )
+        return Indexed(None, None, like(base, node if single else (), shape=shape, ndim=ndim))
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
 
 
@@ -214,9 +219,4 @@ def mask_like(node: ast.expr) -> int:
             break  # `state["mask"]`
         else:
             node = node.value
-    word = last_word(node).lower()
-    if word in ("keep", "valid", "to_keep", "is_valid"):
-        return 2
-    if "mask" not in word or "attention" in word:
-        return 0
-    return 1 if any(part in word for part in ("idx", "ids", "ind")) else 2
+    return conventions.is_mask(last_word(node))

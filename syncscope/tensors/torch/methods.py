@@ -1,11 +1,14 @@
-"""Methods of tensors."""
+"""Methods of tensors: those that wait or move, one by one; all others by their schema."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
 
-from syncscope.model.fact import UNKNOWN, Device, Fact
+from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
+from syncscope.model.ops import Op
+from syncscope.tensors import conventions
+from syncscope.tensors.call import Call, device_meant, dtype_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
@@ -16,7 +19,6 @@ from syncscope.tensors.facts import (
     DYNAMIC,
     FIXED,
     FLOAT,
-    FLOATING,
     HOST,
     INT,
     INTEGER,
@@ -30,322 +32,281 @@ from syncscope.tensors.facts import (
     SOMEWHERE,
     TENSOR,
     TRUTH,
+    Tag,
     array,
     device_of,
+    holds_tensor,
     items,
-    tensor,
+    like,
+    sequence,
 )
-from syncscope.tensors.frame import Frame, holds_tensor, last_word, on_host_here
+from syncscope.tensors.frame import given_to_numpy
+from syncscope.tensors.syntax import last_word, name_of
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host, copied_in
 from syncscope.tensors.torch.results import (
-    device_named,
     dimensions,
-    dtype_given,
-    flag,
+    distinct,
     names_dim,
-    nonzero_result,
     one_less,
+    positions,
     repeated,
     scalar_slots,
-    unique_result,
-    where_made,
 )
 from syncscope.tensors.torch.signatures import (
     DTYPE_OF,
     FACTORIES,
     LINALG_CHECKED_METHODS,
     PAIRED,
+    Gives,
+    Signature,
     method,
 )
 
 NOTHING_KNOWN = UNKNOWN.kind
-Keywords = dict[str | None, Fact]
+Method = Callable[[Call], Fact]
 
 
-_CASTS = {
-    "float": FLOAT,
-    "double": FLOAT,
-    "half": FLOAT,
-    "bfloat16": FLOAT,
-    "long": INT,
-    "int": INT,
-    "short": INT,
-    "bool": BOOL,
-    "byte": INT,
-    "char": INT,
-}
-
-
-_READS = {"item": NUMBER, "__bool__": TRUTH, "__float__": FLOATING, "__int__": INTEGER, "__index__": INTEGER}
-
-
-def tensor_method(
-    frame: Frame,
-    node: ast.Call,
-    func: ast.expr,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-    nodes: list[ast.expr],
-) -> Fact:
-    """A method of a tensor."""
-    receiver = func.value if isinstance(func, ast.Attribute) else None
-    handler = METHODS.get(word)
+def tensor_method(call: Call) -> Fact:
+    """A method of a tensor, the receiver of the call."""
+    word = call.word
+    handler = SPECIAL.get(word)
     if handler is not None:
-        return handler(frame, node, receiver, word, owner, args, keywords)
-    if word == "size" or word == "stride":
-        return INTEGER if args or keywords else SIZE
+        return handler(call)
     signature = method(word)
-    if signature is None:
-        if word == "type_as" or word == "type":
-            return Fact(TENSOR, ANY_DTYPE, owner.device, owner.shape, owner.ndim, owner.confidence, node, source=owner)
-        return UNKNOWN
-    back = signature.back
-    scalar_slots(frame, node, word, args, keywords, 1)
+    if signature is not None:
+        return by_schema(call, signature)
+    return call.result(dtype=ANY_DTYPE) if word in ("type_as", "type") else UNKNOWN
+
+
+def by_schema(call: Call, signature: Signature) -> Fact:
+    """A method whose result its schema tells."""
+    word, owner, args, gives = call.word, call.receiver, call.args, signature.gives
+    scalar_slots(call, word, 1)
     if word in INSIDE:
-        read_inside(frame, node, word, owner, args, keywords, 1)
-    elif word == "copy_" and args and not flag(node, "non_blocking"):
-        copied_in(frame, node, node.args[0], owner, args[0])
+        read_inside(call, owner, 1)
+    elif word == "copy_" and args and not call.flag("non_blocking"):
+        copied_in(call.frame, call.node, call.nodes[0], owner, args[0])
     elif word == "where" and len(args) == 2:
-        chosen_from_host(frame, node, args[0], [(node.args[1], args[1]), (node.args[1], owner)])
+        chosen_from_host(call, args[0], (call.nodes[1], args[1]), (call.nodes[1], owner))
     if word in LINALG_CHECKED_METHODS:
         # Operators of other libraries have methods of these names, too.
-        frame.emit(
-            "linalg_check", node, receiver, owner, 2 if owner.confidence == 3 or word in ("inverse", "pinverse") else 1
-        )
+        sure = owner.confidence == 3 or word in ("inverse", "pinverse")
+        call.emit(Op.LINALG_CHECK, call.at, owner, 2 if sure else 1)
     device = owner.device
-    if device is HOST:
-        device = device_of(owner, *args) if args else HOST
-    dtype = DTYPE_OF.get(word) or owner.dtype
-    if word in ("sum", "cumsum", "prod") and dtype is BOOL:
-        dtype = INT
-    elif word in ("new_zeros", "new_ones", "new_full", "new_empty", "sum", "cumsum") or word == "to":
-        given = dtype_given(keywords)
+    if device is HOST and args:
+        device = device_of(owner, *args)
+    if word.endswith("_") and not word.endswith("__"):
+        return call.result(device=device)
+    dtype, device = _made_as(call, device)
+    shape = DYNAMIC if any(a.kind is TENSOR and a.shape is DYNAMIC for a in args) else owner.shape
+    pair = Gives.TENSORS in gives
+    if Gives.TENSOR in gives and not (pair and names_dim(call, 0)):
+        if word.startswith("new_"):
+            shape, ndim = ANY_SHAPE, _sizes_given(call)
+        else:
+            ndim = dimensions(call, owner, 0)
+        return call.result(dtype=dtype, device=device, shape=shape, ndim=ndim)
+    if word in PAIRED or (pair and Gives.TENSOR not in gives):
+        if word in ("sort", "topk", "cummax", "cummin") or call.flag("keepdim"):
+            ndim = owner.ndim
+        else:
+            ndim = one_less(owner) if word in ("max", "min", "median", "mode") else None
+        values = call.result(dtype=dtype, device=device, shape=shape, ndim=ndim)
+        rest = call.result(dtype=INT if word in PAIRED else dtype, device=device, shape=shape, ndim=ndim)
+        return sequence(values, *[rest] * (signature.width - 1))
+    if Gives.LIST in gives:
+        ndim = one_less(owner) if word == "unbind" else owner.ndim
+        return items(call.result(dtype=dtype, device=device, shape=shape, ndim=ndim))
+    return TRUTH if Gives.TRUTH in gives else INTEGER if Gives.NUMBER in gives else UNKNOWN
+
+
+_TAKE_DTYPE = frozenset("new_zeros new_ones new_full new_empty sum cumsum".split())
+
+
+def _made_as(call: Call, device: Device) -> tuple[Dtype, Device]:
+    word = call.word
+    dtype = DTYPE_OF.get(word) or call.receiver.dtype
+    if dtype is BOOL and word in ("sum", "cumsum", "prod"):
+        return INT, device
+    if word in _TAKE_DTYPE:
+        given = call.dtype_given()
         dtype = given if given is not ANY_DTYPE else dtype
-        device = where_made(frame, node, keywords, device)
+        device = call.where_made(device)
     if dtype is BOOL and word in ("mul", "add"):
         dtype = INT
-    shape = owner.shape
-    if any(a.kind is TENSOR and a.shape is DYNAMIC for a in args):
-        shape = DYNAMIC
-    if word.endswith("_") and not word.endswith("__"):
-        return Fact(TENSOR, owner.dtype, device, owner.shape, owner.ndim, owner.confidence, node, source=owner)
-    if "T" in back and ("TT" not in back or not names_dim(word, node, args, keywords, 0)):
-        if word.startswith("new_"):
-            ndim = (
-                len(args[0].elements) or None
-                if args and args[0].kind is SEQUENCE
-                else len(args)
-                if args and args[0].kind is SCALAR and word != "new_full"
-                else None
-            )
-            return Fact(TENSOR, dtype, device, ANY_SHAPE, ndim, owner.confidence, node, source=owner)
-        return Fact(
-            TENSOR,
-            dtype,
-            device,
-            shape,
-            dimensions(word, owner, node, args, keywords, 0),
-            owner.confidence,
-            node,
-            source=owner,
-        )
-    if word in PAIRED or back[0].startswith("TT"):
-        ndim = (
-            owner.ndim
-            if word in ("sort", "topk", "cummax", "cummin") or flag(node, "keepdim")
-            else one_less(owner)
-            if word in ("max", "min", "median", "mode")
-            else None
-        )
-        values = Fact(TENSOR, dtype, device, shape, ndim, owner.confidence, node, source=owner)
-        rest = Fact(TENSOR, INT if word in PAIRED else dtype, device, shape, ndim, owner.confidence, node, source=owner)
-        return Fact(SEQUENCE, confidence=3, elements=(values, *[rest] * (max(len(b) for b in back) - 1)))
-    if "L" in back:
-        return items(
-            Fact(
-                TENSOR,
-                dtype,
-                device,
-                shape,
-                one_less(owner) if word == "unbind" else owner.ndim,
-                owner.confidence,
-                node,
-                source=owner,
-            )
-        )
-    return TRUTH if "B" in back else INTEGER if "N" in back else UNKNOWN
+    return dtype, device
 
 
-Method = Callable[[Frame, ast.Call, ast.expr | None, str, Fact, list[Fact], Keywords], Fact]
+def _sizes_given(call: Call) -> int | None:
+    """The number of dimensions that the sizes given to `x.new_zeros(...)` make."""
+    first = call.first
+    if first.kind is SEQUENCE:
+        return len(first.elements) or None
+    return len(call.args) if first.kind is SCALAR and call.word != "new_full" else None
 
 
-def _m_item(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    if owner.confidence == 1 and word == "item" and "loss" in last_word(receiver).lower():
+# -- those that wait
+
+
+_NAMED = {op.value: op for op in Op}  # those that are called as the method is
+_READS = {"item": Op.ITEM, "__bool__": Op.BOOL, "__float__": Op.FLOAT, "__int__": Op.INT, "__index__": Op.INDEX}
+
+
+def _item(call: Call) -> Fact:
+    owner = call.receiver
+    if owner.confidence == 1 and call.word == "item" and conventions.is_loss(last_word(call.at)):
         owner = owner.but(confidence=2)
-    frame.emit(
-        "item" if word == "item" else {"__bool__": "bool", "__float__": "float", "__int__": "int"}.get(word, "index"),
-        node,
-        receiver,
-        owner,
-    )
-    frame.work = False
+    call.emit(_READS[call.word], call.at, owner)
+    call.frame.work = False
     return Fact(SCALAR, owner.dtype, HOST, confidence=3) if owner.dtype is not ANY_DTYPE else NUMBER
 
 
-def _surely_read(frame: Frame, receiver: ast.expr | None) -> None:
+def _surely_read(call: Call) -> None:
     """`.cpu()` of something unknown: when it is read in one go with `.numpy()` or `.tolist()`, it was a tensor."""
-    found = frame.waits.get((id(receiver), "cpu")) if frame.waits is not None else None
-    if found is not None and found.confidence == 1 and not frame.guarded:
-        frame.waits[(id(receiver), "cpu")] = found._replace(confidence=2)  # type: ignore[index]  # it was found there
+    waits, key = call.frame.waits, (id(call.at), Op.CPU)
+    found = waits.get(key) if waits is not None else None
+    if waits is not None and found is not None and found.confidence == 1 and not call.frame.guarded:
+        waits[key] = found._replace(confidence=2)
 
 
-def _m_tolist(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    _surely_read(frame, receiver)
-    frame.emit("tolist", node, receiver, owner)
-    frame.work = False
+def _tolist(call: Call) -> Fact:
+    _surely_read(call)
+    call.emit(Op.TOLIST, call.at, call.receiver)
+    call.frame.work = False
     return NUMBERS
 
 
-def _m_numpy(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    _surely_read(frame, receiver)
-    if owner.device is DEVICE:
-        frame.emit("numpy", node, receiver, owner)
-        frame.work = False
-    elif receiver is not None:
-        on_host_here(frame, receiver, owner)
-    return array(owner)
+def _numpy(call: Call) -> Fact:
+    _surely_read(call)
+    if call.receiver.device is DEVICE:
+        call.emit(Op.NUMPY, call.at, call.receiver)
+        call.frame.work = False
+    elif call.at is not None:
+        given_to_numpy(call.frame, call.at, call.receiver)
+    return array(call.receiver)
 
 
-def _m_cpu(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    if not flag(node, "non_blocking"):
+def _cpu(call: Call) -> Fact:
+    owner = call.receiver
+    if not call.flag("non_blocking"):
         if owner.device is HOST and _of_a_batch(owner):
             owner = owner.but(device=SOMEWHERE)  # whoever copies it to the host met one that was not there
-        if owner.confidence == 1 and isinstance(receiver, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+        if owner.confidence == 1 and isinstance(call.at, (ast.BinOp, ast.UnaryOp, ast.Compare)):
             owner = owner.but(confidence=2)  # no module or container can be calculated with
-        frame.emit("cpu", node, receiver, owner)
-        frame.work = False
-    return Fact(TENSOR, owner.dtype, HOST, owner.shape, owner.ndim, owner.confidence, node, source=owner)
+        call.emit(Op.CPU, call.at, owner)
+        call.frame.work = False
+    return call.result(owner, device=HOST)
 
 
-def _m_to(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    if word == "cuda":
-        target: Device | None = DEVICE
+def _dynamic(call: Call) -> Fact:
+    owner, op = call.receiver, _NAMED[call.word]
+    call.emit(op, call.at, owner)
+    if op is Op.NONZERO:
+        return positions(call, owner, owner.confidence)
+    if op in (Op.UNIQUE, Op.UNIQUE_CONSECUTIVE):
+        return distinct(call, owner, owner.confidence)
+    dtype = INT if op in (Op.ARGWHERE, Op.BINCOUNT) else owner.dtype
+    return call.result(dtype=dtype, shape=DYNAMIC, ndim=2 if op is Op.ARGWHERE else 1)
+
+
+def _repeat_interleave(call: Call) -> Fact:
+    return repeated(call, call.receiver, call.given(0, "repeats"))
+
+
+def _compared(call: Call) -> Fact:
+    call.emit(_NAMED[call.word], call.at, call.receiver)
+    return TRUTH
+
+
+def _sparse(call: Call) -> Fact:
+    call.emit(Op.SPARSE, call.at, call.receiver, 2)
+    return call.result(shape=DYNAMIC)
+
+
+def _multinomial(call: Call) -> Fact:
+    call.emit(Op.MULTINOMIAL, call.at, call.receiver, 1)
+    return call.result(dtype=INT)
+
+
+def _split(call: Call) -> Fact:
+    held = holds_tensor(call.first)
+    if held is not None:
+        call.emit(Op.SIZE, call.first_node, held)
+    return items(call.result())
+
+
+# -- those that move
+
+
+def _to(call: Call) -> Fact:
+    """`x.to(...)`, `x.cuda(...)`: a copy for which the host waits, one way or the other; or another dtype alone."""
+    owner = call.receiver
+    target, dtype = (DEVICE, owner.dtype) if call.word == "cuda" else _asked_for(call)
+    # Beside another tensor it most often is there already: only where it surely lives elsewhere is it copied.
+    beside = any(f.kind is TENSOR for f in call.args) or any(
+        isinstance(at, ast.Attribute) and at.attr == "device"
+        for at in (*call.nodes, *(k.value for k in call.node.keywords))
+    )
+    second = call.nodes[1] if len(call.nodes) > 1 else None
+    if not call.flag("non_blocking") and not (isinstance(second, ast.Constant) and second.value is True):
+        _copied(call, target, beside)
+    return call.result(dtype=dtype, device=owner.device if target is None else target)
+
+
+def _asked_for(call: Call) -> tuple[Device | None, Dtype]:
+    """The device and the dtype that the arguments of `.to` name; no device: it stays where it is."""
+    owner, keywords = call.receiver, call.keywords
+    target: Device | None = None
+    dtype = call.dtype_given()
+    named = next((k.value for k in call.node.keywords if k.arg == "device"), None)
+    if named is not None:
+        target = device_meant(named, keywords["device"], owner.device)
+    for at, fact in zip(call.nodes, call.args, strict=False):
+        if fact.kind is TENSOR:
+            target, dtype = fact.device, fact.dtype
+        elif _is_dtype(fact):
+            dtype = dtype_meant(fact)
+        elif isinstance(at, ast.Constant) and isinstance(at.value, bool):
+            continue
+        elif (
+            fact.ref is Tag.DEVICE
+            or isinstance(at, ast.Constant)
+            or (target is None and fact.kind in (NOTHING_KNOWN, SCALAR, OTHER))
+        ):
+            said = at.func if isinstance(at, ast.Call) else at
+            word = name_of(said)
+            if "dtype" not in word:
+                target = device_meant(at, fact, owner.device)
+    if dtype is ANY_DTYPE and "dtype" not in keywords and not any(f.ref is Tag.DTYPE for f in call.args):
         dtype = owner.dtype
-    else:
-        target = None
-        dtype = dtype_given(keywords)
-        named_: ast.expr | None = next((k.value for k in node.keywords if k.arg == "device"), None)
-        if named_ is not None:
-            target = device_named(named_, keywords["device"], owner.device)
-        for at, fact in zip(node.args, args, strict=False):
-            if fact.kind is TENSOR:
-                target, dtype = fact.device, fact.dtype
-            elif fact.ref == "torch.dtype" or (
-                (isinstance(fact.ref, str) and fact.ref.startswith(("builtins.", "torch.")))
-                and fact.ref != "torch.device"
-            ):
-                dtype = dtype_given({"dtype": fact})
-            elif (
-                fact.ref == "torch.device"
-                or isinstance(at, ast.Constant)
-                or (target is None and fact.kind in (NOTHING_KNOWN, SCALAR, OTHER))
-            ):
-                if isinstance(at, ast.Constant) and isinstance(at.value, bool):
-                    continue
-                said = at.func if isinstance(at, ast.Call) else at
-                word_ = said.attr if isinstance(said, ast.Attribute) else getattr(said, "id", "")
-                if "dtype" not in word_:
-                    target = device_named(at, fact, owner.device)
-        if dtype is ANY_DTYPE and "dtype" not in keywords and not any(f.ref == "torch.dtype" for f in args):
-            dtype = owner.dtype
-    where = owner.device if target is None else target
-    sided = any(f.kind is TENSOR for f in args) or any(
-        isinstance(at, ast.Attribute) and at.attr == "device" for at in (*node.args, *(k.value for k in node.keywords))
+    return target, dtype
+
+
+def _is_dtype(fact: Fact) -> bool:
+    ref = fact.ref
+    return ref is Tag.DTYPE or (
+        isinstance(ref, str) and ref.startswith(("builtins.", "torch.")) and ref is not Tag.DEVICE
     )
-    blocking = not flag(node, "non_blocking") and not (
-        len(node.args) > 1 and isinstance(node.args[1], ast.Constant) and node.args[1].value is True
-    )
-    if target is HOST and owner.device is not HOST:
-        if blocking:
-            # Beside another tensor it most often is there already: only where it surely lives elsewhere is it copied.
-            frame.emit("cpu", node, receiver, owner, 1 if sided and owner.device is SOMEWHERE else 3)
-    elif owner.device is SOMEWHERE and blocking and not sided and target in (DEVICE, SOMEWHERE) and _of_a_batch(owner):
-        moved = owner.but(device=target, confidence=2)
-        frame.emit("to_device", node, receiver, moved, 2)
+
+
+def _copied(call: Call, target: Device | None, beside: bool) -> None:
+    owner, at = call.receiver, call.at
+    lost = owner.device is SOMEWHERE and not beside
+    if target is HOST:
+        if owner.device is not HOST:
+            call.emit(Op.CPU, at, owner, 1 if beside and owner.device is SOMEWHERE else 3)
+    elif lost and target in (DEVICE, SOMEWHERE) and _of_a_batch(owner):
+        call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif target is DEFAULT:
-        if owner.device in (SOMEWHERE, DEVICE) and blocking and not sided:
-            frame.emit("cpu", node, receiver, owner, 2)
-    elif target is not None and owner.device is HOST and target is not HOST and blocking:
-        moved = Fact(
-            TENSOR,
-            owner.dtype,
-            target,
-            owner.shape,
-            owner.ndim,
-            owner.confidence,
-            owner.provenance,
-            source=owner.source,
-        )
-        made = (
-            isinstance(receiver, ast.Call)
-            and isinstance(receiver.func, ast.Attribute)
-            and receiver.func.attr in FACTORIES
-        )
-        confidence = 3 if target is DEVICE else 2 if sided else 1
-        frame.emit("created_on_host" if made else "to_device", node, receiver, moved, confidence)
-    elif (
-        target is SOMEWHERE
-        and owner.device is SOMEWHERE
-        and not sided
-        and blocking
-        and word == "to"
-        and not _made_there(node, owner)
-    ):
-        frame.emit("to_device", node, receiver, owner, 1)  # nothing is known of either side
-    return Fact(TENSOR, dtype, where, owner.shape, owner.ndim, owner.confidence, node, source=owner)
+        if owner.device in (SOMEWHERE, DEVICE) and not beside:
+            call.emit(Op.CPU, at, owner, 2)
+    elif target is not None and owner.device is HOST:
+        made = isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr in FACTORIES
+        confidence = 3 if target is DEVICE else 2 if beside else 1
+        call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
+    elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
+        call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
 
 
 def _made_there(node: ast.Call, fact: Fact | None) -> bool:
@@ -371,169 +332,57 @@ def _of_a_batch(fact: Fact) -> bool:
     return source is not None and source.kind is BATCH and fact.provenance == ()
 
 
-def _m_dynamic(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    frame.emit(word, node, receiver, owner)
-    if word == "nonzero":
-        return nonzero_result(node, owner, owner.confidence)
-    if word in ("unique", "unique_consecutive"):
-        return unique_result(node, owner, owner.confidence)
-    dtype = INT if word in ("argwhere", "bincount") else owner.dtype
-    return tensor(dtype, owner.device, owner.confidence, node, owner, DYNAMIC, 2 if word == "argwhere" else 1)
+# -- the rest
 
 
-def _m_repeat(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    repeats = args[0] if args else keywords.get("repeats", UNKNOWN)
-    return repeated(frame, node, owner, repeats, keywords)
+_CASTS = {
+    **dict.fromkeys(("float", "double", "half", "bfloat16"), FLOAT),
+    **dict.fromkeys(("long", "int", "short", "byte", "char"), INT),
+    "bool": BOOL,
+}
 
 
-def _m_equal(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    frame.emit(word, node, receiver, owner)
-    return TRUTH
+def _cast(call: Call) -> Fact:
+    return call.result(dtype=_CASTS[call.word])
 
 
-def _m_sparse(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    frame.emit("sparse", node, receiver, owner, 2)
-    return Fact(
-        TENSOR,
-        owner.dtype,
-        owner.device,
-        DYNAMIC if word != "to_dense" else owner.shape,
-        owner.ndim,
-        owner.confidence,
-        node,
-        source=owner,
-    )
+def _backward(call: Call) -> Fact:
+    call.frame.work = True
+    return NONE
 
 
-def _m_cast(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    return Fact(TENSOR, _CASTS[word], owner.device, owner.shape, owner.ndim, owner.confidence, node, source=owner)
-
-
-def _m_nothing(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    if word == "backward":
-        frame.work = True
-        return NONE
-    return INTEGER
-
-
-def _m_multinomial(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    frame.emit("multinomial", node, receiver, owner, 1)
-    return tensor(INT, owner.device, owner.confidence, node, owner, owner.shape, owner.ndim)
-
-
-def _m_split(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
-    sizes = args[0] if args else UNKNOWN
-    held = holds_tensor(sizes)
-    if held is not None:
-        frame.emit("size", node, node.args[0], held)
-    return items(Fact(TENSOR, owner.dtype, owner.device, owner.shape, owner.ndim, owner.confidence, node, source=owner))
-
-
-def _m_new_tensor(
-    frame: Frame,
-    node: ast.Call,
-    receiver: ast.expr | None,
-    word: str,
-    owner: Fact,
-    args: list[Fact],
-    keywords: Keywords,
-) -> Fact:
+def _new_tensor(call: Call) -> Fact:
     """`x.new_tensor(0.5)`: a Python value, copied to where `x` lives."""
-    device = where_made(frame, node, keywords, owner.device)
-    value = args[0] if args else UNKNOWN
+    device = call.where_made(call.receiver.device)
+    value = call.first
     if value.kind in (SCALAR, SEQUENCE) and device is not HOST:
-        made = tensor(device=device, confidence=owner.confidence, why=node, source=owner)
-        frame.emit("tensor_literal", node, node.args[0], made, 3 if device is DEVICE else 2)
-    dtype = dtype_given(keywords)
+        made = like(call.receiver, call.node, dtype=ANY_DTYPE, device=device, shape=ANY_SHAPE, ndim=None)
+        call.emit(Op.TENSOR_LITERAL, call.first_node, made, 3 if device is DEVICE else 2)
+    dtype = call.dtype_given()
     ndim = 0 if value.kind is SCALAR else None
-    return tensor(dtype if dtype is not ANY_DTYPE else owner.dtype, device, owner.confidence, node, owner, FIXED, ndim)
+    return call.result(dtype=dtype if dtype is not ANY_DTYPE else None, device=device, shape=FIXED, ndim=ndim)
 
 
-METHODS: dict[str, Method] = {
-    **dict.fromkeys(_READS, _m_item),
-    "tolist": _m_tolist,
-    "numpy": _m_numpy,
-    "__array__": _m_numpy,
-    "cpu": _m_cpu,
-    "to": _m_to,
-    "cuda": _m_to,
-    **dict.fromkeys(("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"), _m_dynamic),
-    "repeat_interleave": _m_repeat,
-    **dict.fromkeys(("equal", "allclose", "is_nonzero"), _m_equal),
+SPECIAL: dict[str, Method] = {
+    **dict.fromkeys(_READS, _item),
+    "tolist": _tolist,
+    **dict.fromkeys(("numpy", "__array__"), _numpy),
+    "cpu": _cpu,
+    **dict.fromkeys(("to", "cuda"), _to),
+    **dict.fromkeys(("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"), _dynamic),
+    "repeat_interleave": _repeat_interleave,
+    **dict.fromkeys(("equal", "allclose", "is_nonzero"), _compared),
     **dict.fromkeys(
-        ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "coalesce"), _m_sparse
+        ("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "coalesce"), _sparse
     ),
-    **dict.fromkeys(_CASTS, _m_cast),
+    **dict.fromkeys(_CASTS, _cast),
+    "backward": _backward,
     **dict.fromkeys(
-        ("backward", "numel", "dim", "nelement", "ndimension", "stride", "get_device", "data_ptr", "element_size"),
-        _m_nothing,
+        ("numel", "dim", "nelement", "ndimension", "stride", "get_device", "data_ptr", "element_size"),
+        lambda _: INTEGER,
     ),
-    "multinomial": _m_multinomial,
-    "new_tensor": _m_new_tensor,
-    "split": _m_split,
-    "tensor_split": _m_split,
+    "size": lambda call: INTEGER if call.args or call.keywords else SIZE,
+    "multinomial": _multinomial,
+    "new_tensor": _new_tensor,
+    **dict.fromkeys(("split", "tensor_split"), _split),
 }

@@ -1,235 +1,295 @@
-"""Methods of what is no tensor: modules, distributions, optimizers, containers, strings, loggers."""
+"""Objects of torch: modules, distributions, optimizers, loaders, streams and switches; how they are made, what they can do."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors.attributes import set_attribute
+from syncscope.model.ops import Op
+from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
+    ANY_DTYPE,
     BOOL,
+    DYNAMIC,
     FIXED,
     FLOAT,
     HOST,
     INT,
-    INTEGER,
+    LOADER,
     MODULE,
     NONE,
+    OTHER,
+    SEQUENCE,
+    SOMEWHERE,
     STRING,
     TENSOR,
-    Items,
-    any_value,
+    THING,
     device_of,
     element,
+    holds_tensor,
     items,
-    join,
     sequence,
     tensor,
 )
-from syncscope.tensors.frame import Frame, dotted, evaluate, holds_tensor
-from syncscope.tensors.functions import forward
 from syncscope.tensors.scope import Instance, find_method
-from syncscope.tensors.torch.signatures import (
-    TORCH_ONLY,
-)
+from syncscope.tensors.torch.host_values import numbers_broadcast
+from syncscope.tensors.torch.results import operand_of, subject
+from syncscope.tensors.torch.signatures import table
 
 NOTHING_KNOWN = UNKNOWN.kind
-Keywords = dict[str | None, Fact]
+_ACCELERATORS = frozenset(f"torch.{name}" for name in ["cuda", "xpu", "mps", "accelerator", "ocl", "npu", "hpu"])
+_FACTORED = frozenset(("LowRankMultivariateNormal", "MultivariateNormal", "Wishart"))  # by Cholesky when they are made
 
 
-_LOGGING = {
-    "debug",
-    "info",
-    "warning",
-    "error",
-    "critical",
-    "exception",
-    "log",
-    "warn",
-    "warn_once",
-    "warning_once",
-    "info_once",
+def _object(name: str) -> Fact:
+    """An object that calling a name has made."""
+    return Fact(OTHER, confidence=3, ref=f"{name}()")
+
+
+def made(call: Call) -> Fact:
+    """What a call under `torch.` gives that is no function over tensors."""
+    exact = _EXACT.get(call.name)
+    if exact is not None:
+        return exact(call)
+    for prefix, under in _UNDER.items():
+        if call.name.startswith(prefix):
+            return under(call)
+    accelerator = call.name.rpartition(".")[0] in _ACCELERATORS
+    if accelerator and call.word == "synchronize":
+        call.frame.work = False
+        return _waited(call, Op.SYNCHRONIZE)
+    if accelerator and call.word in ("current_stream", "default_stream", "Stream", "Event", "ExternalStream"):
+        return _object("torch.cuda.Stream")
+    if call.word == "empty_cache":
+        return _waited(call, Op.EMPTY_CACHE)
+    if call.word == "GradScaler":
+        return _object("torch.amp.GradScaler")
+    return UNKNOWN
+
+
+def _waited(call: Call, op: Op, result: Fact = NONE) -> Fact:
+    call.emit(op, None, tensor(confidence=3, why=call.node))
+    return result
+
+
+def _parameter(call: Call) -> Fact:
+    first = call.first
+    if first.kind is TENSOR:  # it moves to the device with its module
+        return Fact(TENSOR, first.dtype, SOMEWHERE, FIXED, first.ndim, 3, call.node)
+    return tensor(confidence=3, why=call.node, shape=FIXED)
+
+
+def _nn_utils(call: Call) -> Fact:
+    word, node = call.word, call.node
+    if word == "clip_grad_norm_":
+        call.frame.work = True
+        fourth = call.nodes[3] if len(call.nodes) > 3 else None
+        if call.flag("error_if_nonfinite") or (isinstance(fourth, ast.Constant) and fourth.value is True):
+            call.emit(Op.CLIP_GRAD_NORM, call.first_node, tensor(confidence=3, why=node))
+        return tensor(FLOAT, confidence=3, why=node, ndim=0, shape=FIXED)
+    if word == "pack_padded_sequence":
+        lengths = call.given(1, "lengths")
+        if lengths.kind is TENSOR:
+            call.emit(Op.PACK_PADDED_SEQUENCE, call.nodes[1] if len(call.nodes) > 1 else None, lengths)
+        return THING
+    if word == "pad_packed_sequence":
+        return sequence(tensor(FLOAT, confidence=3, why=node), tensor(INT, HOST, 3, node))
+    if word in ("parameters_to_vector", "pad_sequence"):
+        return tensor(confidence=3, why=node)
+    return call.first if word in ("weight_norm", "spectral_norm", "remove_weight_norm") else UNKNOWN
+
+
+def _module(call: Call) -> Fact:
+    if not call.word[:1].isupper():
+        return UNKNOWN
+    parts = tuple(call.args) if call.word == "Sequential" else ()
+    return Fact(MODULE, confidence=3, ref=f"torch.nn.{call.word}", elements=parts)
+
+
+def _distribution(call: Call) -> Fact:
+    word, node = call.word, call.node
+    if word == "kl_divergence":
+        return tensor(FLOAT, confidence=3, why=node)
+    if word not in table().distributions:
+        return UNKNOWN
+    given = (*call.args, *call.keywords.values())
+    held = next((f for f in given if f.kind is TENSOR), None)
+    unchecked = any(
+        k.arg == "validate_args" and isinstance(k.value, ast.Constant) and k.value.value is False for k in node.keywords
+    )
+    if held is not None and not unchecked and not word.endswith("Transform"):
+        call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
+    numbers_broadcast(call)
+    if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
+        call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
+    if held is not None:
+        device = held.device
+    else:
+        device = SOMEWHERE if any(f.kind is NOTHING_KNOWN for f in given) else HOST
+    return Fact(
+        OTHER,
+        BOOL if unchecked else ANY_DTYPE,
+        device,
+        confidence=3 if held is not None else 2,
+        ref=f"torch.distributions.{word}()",
+    )
+
+
+def _anomaly(call: Call) -> Fact:
+    first = call.first_node
+    if isinstance(first, ast.Constant) and first.value is False:
+        return THING
+    return _waited(call, Op.ANOMALY, THING)
+
+
+def _gradients(call: Call) -> Fact:
+    call.frame.work = True
+    return items(tensor(FLOAT, confidence=3, why=call.node))
+
+
+def _checkpointed(call: Call) -> Fact:
+    """`checkpoint(function, *args)`: what the function gives."""
+    if not call.args:
+        return UNKNOWN
+    inner = Call(call.frame, call.node, "", call.args[1:], call.keywords)
+    inner.nodes = call.nodes[1:]
+    return call.frame.interpreter.call(inner, call.args[0])
+
+
+def _operator(call: Call) -> Fact:
+    """`torch.ops.torchvision.nms` and the like."""
+    if call.word != "nms":
+        return UNKNOWN
+    held = subject(call, 2)
+    call.emit(Op.NMS, operand_of(call), held)
+    return tensor(INT, held.device, 3, call.node, shape=DYNAMIC, ndim=1)
+
+
+def _other_layout(call: Call) -> Fact:
+    held = next((found for found in map(holds_tensor, call.args) if found is not None), None)
+    layout = call.keywords.get("layout", UNKNOWN).ref
+    if call.word in ("nested_tensor", "as_nested_tensor") and layout == "torch.jagged" and held is not None:
+        call.emit(Op.LIBRARY_READ, call.first_node, held)  # a list of lengths is copied to the device
+    return tensor(confidence=2, why=call.node, source=held)
+
+
+Maker = Callable[[Call], Fact]
+_EXACT: dict[str, Maker] = {
+    **dict.fromkeys(("torch.nn.Parameter", "torch.nn.parameter.Parameter"), _parameter),
+    **dict.fromkeys(("torch.nn.Buffer", "torch.nn.parameter.Buffer"), _parameter),
+    **dict.fromkeys(
+        ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"),
+        lambda _: Fact(OTHER, confidence=3, ref=LOADER),
+    ),
+    "torch.distributed.barrier": lambda call: _waited(call, Op.BARRIER),
+    **dict.fromkeys(
+        (
+            "torch.autograd.set_detect_anomaly",
+            "torch.autograd.detect_anomaly",
+            "torch.autograd.anomaly_mode.detect_anomaly",
+        ),
+        _anomaly,
+    ),
+    "torch.autograd.grad": _gradients,
+    "torch.utils.checkpoint.checkpoint": _checkpointed,
+    "torch.jit.script": lambda call: call.first,
+    "torch.jit.load": lambda _: Fact(MODULE, confidence=2),
+}
+_UNDER: dict[str, Maker] = {  # the first that fits
+    "torch.nn.utils.": _nn_utils,
+    "torch.nn.init.": lambda call: call.first if call.word.endswith("_") else UNKNOWN,
+    "torch.nn.": _module,
+    "torch.distributions.": _distribution,
+    "torch.optim.": lambda call: _object(call.name),
+    "torch.ops.": _operator,
+    "torch.hub.load": lambda _: Fact(MODULE, confidence=2),
+    "torch.autograd.functional.": lambda call: tensor(confidence=2, why=call.node),
+    "torch.sparse.": _other_layout,
+    "torch.nested.": _other_layout,
 }
 
 
-LOGGERS = {
-    "log_metrics",
-    "add_scalar",
-    "add_scalars",
-    "add_histogram",
-    "set_postfix",
-    "set_postfix_str",
-    "set_description",
-    "log_metric",
-}
+# -- what they can do
+
+_ITSELF = frozenset(
+    """to cuda cpu eval train half float double requires_grad_ bfloat16 apply compile share_memory""".split()
+)
 
 
-def loose(frame: Frame, node: ast.Call, word: str, owner: Fact, args: list[Fact], keywords: Keywords) -> None:
-    """Calls that tell by their name alone: loggers, scalers, progress bars."""
-    if word in _LOGGING and args and (args[0].ref == "str" or args[0] is STRING):
-        for position, fact in enumerate(args[1:], 1):
-            if fact.kind is TENSOR:
-                frame.emit("format", node, node.args[position], fact)
-    elif word in LOGGERS:
-        logged(frame, node, args, keywords)
-    elif word == "backward":
-        frame.work = True
-    elif word == "step" and isinstance(node.func, ast.Attribute):
-        frame.work = True
-        name = dotted(node.func.value).rpartition(".")[2]
-        if name in ("scaler", "grad_scaler", "_scaler", "amp_scaler") and len(args) == 1:
-            frame.emit("grad_scaler", node, node.func.value, tensor(confidence=2, why=node))
-
-
-def logged(frame: Frame, node: ast.Call, args: list[Fact], keywords: Keywords) -> None:
-    """An experiment logger or a progress bar that is given tensors reads them."""
-    for position, fact in enumerate(args):
-        held = holds_tensor(fact)
-        if held is None and isinstance(fact.ref, Items) and fact.ref.keys:
-            held = next((f for f in fact.ref.keys.values() if f.kind is TENSOR), None)
-        if held is not None:
-            frame.emit("format", node, node.args[position], held, 2)
-            return
-    for keyword in node.keywords:
-        fact = keywords[keyword.arg]
-        if fact.kind is TENSOR:
-            frame.emit("format", node, keyword.value, fact, 2)
-            return
-
-
-def module_method(
-    frame: Frame, node: ast.Call, word: str, owner: Fact, args: list[Fact], keywords: Keywords
-) -> Fact | None:
-    """Methods that every nn.Module has."""
-    if word in (
-        "to",
-        "cuda",
-        "cpu",
-        "eval",
-        "train",
-        "half",
-        "float",
-        "double",
-        "requires_grad_",
-        "bfloat16",
-        "apply",
-        "compile",
-        "share_memory",
-    ):
-        own = isinstance(owner.ref, Instance) and find_method(owner.ref.cls, word) is not None
-        return None if own else owner
+def module_method(call: Call) -> Fact | None:
+    """Methods that every nn.Module has, but for calling it; None: it is none of them."""
+    word, node = call.word, call.node
+    if word in _ITSELF:
+        ref = call.receiver.ref
+        own = isinstance(ref, Instance) and find_method(ref.cls, word) is not None
+        return None if own else call.receiver
     if word in ("parameters", "buffers"):
         return items(tensor(FLOAT, confidence=3, why=node, shape=FIXED))
     if word in ("named_parameters", "named_buffers"):
-        return items(sequence((STRING, tensor(FLOAT, confidence=3, why=node, shape=FIXED))))
-    if word in ("state_dict",):
+        return items(sequence(STRING, tensor(FLOAT, confidence=3, why=node, shape=FIXED)))
+    if word == "state_dict":
         return items(tensor(confidence=2, why=node), {})
     if word in ("modules", "children"):
         return items(Fact(MODULE, confidence=2))
     if word in ("named_modules", "named_children"):
-        return items(sequence((STRING, Fact(MODULE, confidence=2))))
-    if word == "__call__":
-        return forward(owner, frame, args, keywords, node)
+        return items(sequence(STRING, Fact(MODULE, confidence=2)))
     return None
 
 
-def object_method(
-    frame: Frame, node: ast.Call, text: str, word: str, owner: Fact, args: list[Fact], keywords: Keywords
-) -> Fact:
-    """Methods of distributions, optimizers, scalers."""
-    if text.startswith("torch.distributions."):
-        if word in ("log_prob", "cdf"):
-            held = next((a for a in args if a.kind is TENSOR), None)
-            off = owner.dtype is BOOL
-            where = owner.device if owner.device is not HOST or not args else device_of(*args)
-            if not off and where is not HOST:
-                frame.emit(
-                    "distribution_validate",
-                    node,
-                    node.args[0] if node.args else None,
-                    held or tensor(device=where, confidence=2, why=node),
-                    2,
-                )
-            return tensor(FLOAT, where if held is None else device_of(held), 3, node)
-        if word in ("sample", "rsample", "entropy", "icdf", "sample_n", "enumerate_support", "perplexity"):
-            return tensor(
-                INT if "Categorical" in text and "OneHot" not in text and word == "sample" else FLOAT,
-                owner.device,
-                3,
-                node,
-            )
-        if word == "expand":
-            return owner
+def module_result(module: Fact, node: ast.AST) -> Fact:
+    """What calling an nn.Module gives whose code is not seen."""
+    confidence = min(2, module.confidence)
+    output = tensor(confidence=confidence, why=node)
+    ref = module.ref
+    if not (isinstance(ref, str) and ref.startswith("torch.nn.")):
+        return output
+
+    def pair(one: Fact, other: Fact) -> Fact:
+        return Fact(SEQUENCE, confidence=confidence, elements=(one, other))
+
+    word = ref.rpartition(".")[2]
+    if word == "LSTM":
+        return pair(output, pair(output, output))
+    if word in ("GRU", "RNN", "LSTMCell", "MultiheadAttention"):
+        return pair(output, output)
+    known = 3 if module.confidence == 3 else 2
+    return tensor(confidence=known, why=node, ndim=0 if word.endswith("Loss") else None)
+
+
+def object_method(call: Call, made_by: str) -> Fact:
+    """Methods of an object that calling a name has made: of distributions, optimizers, scalers, streams."""
+    word, node = call.word, call.node
+    if made_by.startswith("torch.distributions."):
+        return _of_distribution(call, made_by)
+    if made_by.startswith("torch.optim."):
+        call.frame.work = True
+        if word == "step" and made_by == "torch.optim.LBFGS":  # its line search compares losses on the host
+            call.emit(Op.LIBRARY_READ, node.func, tensor(confidence=3, why=node))
         return UNKNOWN
-    if text.startswith("torch.optim."):
-        frame.work = True
-        if word == "step" and text == "torch.optim.LBFGS()":  # its line search compares losses on the host
-            frame.emit("library_read", node, node.func, tensor(confidence=3, why=node))
-        return UNKNOWN
-    if text == "torch.cuda.Stream()":
+    if made_by == "torch.cuda.Stream":
         if word == "synchronize":
-            frame.work = False
-            frame.emit("synchronize", node, None, tensor(confidence=3, why=node))
-        return NONE if word in ("synchronize", "wait_stream", "wait_event", "wait") else UNKNOWN
-    if text == "torch.amp.GradScaler()":
+            call.frame.work = False
+            return _waited(call, Op.SYNCHRONIZE)
+        return NONE if word in ("wait_stream", "wait_event", "wait") else UNKNOWN
+    if made_by == "torch.amp.GradScaler":
         if word == "step":
-            frame.emit("grad_scaler", node, node.func, tensor(confidence=3, why=node))
-        if word == "scale":
-            return args[0] if args else UNKNOWN
-        return UNKNOWN
-    if text == "builtins.dict()":
-        return element(owner)
-    return UNKNOWN
+            call.emit(Op.GRAD_SCALER, node.func, tensor(confidence=3, why=node))
+        return call.first if word == "scale" else UNKNOWN
+    return element(call.receiver) if made_by == "builtins.dict" else UNKNOWN
 
 
-def string_method(frame: Frame, node: ast.Call, word: str, args: list[Fact], keywords: Keywords) -> Fact:
-    """`"...".format(tensor)`."""
-    if word == "format":
-        for position, fact in enumerate(args):
-            if fact.kind is TENSOR:
-                frame.emit("format", node, node.args[position], fact)
-                break
-        else:
-            for keyword in node.keywords:
-                if keywords[keyword.arg].kind is TENSOR:
-                    frame.emit("format", node, keyword.value, keywords[keyword.arg])
-                    break
-    return STRING if word in ("format", "join", "strip", "lower", "upper", "replace") else UNKNOWN
-
-
-def container_method(
-    frame: Frame, node: ast.Call, func: ast.Attribute, word: str, owner: Fact, args: list[Fact], keywords: Keywords
-) -> Fact:
-    """Methods of lists and dicts whose contents are known."""
-    receiver = func.value
-    if word in ("append", "add", "appendleft", "extend", "insert") and args:
-        new = element(args[-1]) if word == "extend" else args[-1]
-        if new.kind is not NOTHING_KNOWN:
-            each = element(owner)
-            both = items(new if each is UNKNOWN else join(each, new))
-            path = dotted(receiver)
-            if path:
-                frame.env[path] = both
-            if isinstance(receiver, ast.Attribute):
-                holder = evaluate(frame, receiver.value)
-                if isinstance(holder.ref, Instance):
-                    set_attribute(holder, receiver.attr, both)
-        return NONE
-    if word in ("items",):
-        return items(sequence((UNKNOWN, any_value(owner))))
-    if word in ("values",):
-        return items(any_value(owner))
-    if word in ("get", "pop", "setdefault", "popleft"):
-        ref = owner.ref
-        if node.args and isinstance(node.args[0], ast.Constant) and isinstance(ref, Items) and ref.keys is not None:
-            found = ref.keys.get(node.args[0].value)
-            if found is not None:
-                return found
-        return element(owner)
-    if word == "copy":
-        return owner
-    if word == "numel" and owner.ref == "size":
-        return INTEGER
-    if owner.ref is None and not owner.elements and word in TORCH_ONLY:
-        return UNKNOWN
-    return INTEGER if word in ("index", "count") else UNKNOWN
+def _of_distribution(call: Call, made_by: str) -> Fact:
+    word, node, owner = call.word, call.node, call.receiver
+    if word in ("log_prob", "cdf"):
+        held = call.first_tensor()
+        where = owner.device if owner.device is not HOST or not call.args else device_of(*call.args)
+        unchecked = owner.dtype is BOOL
+        if not unchecked and where is not HOST:
+            waits = held or tensor(device=where, confidence=2, why=node)
+            call.emit(Op.DISTRIBUTION_VALIDATE, call.first_node, waits, 2)
+        return tensor(FLOAT, where if held is None else device_of(held), 3, node)
+    if word in ("sample", "rsample", "entropy", "icdf", "sample_n", "enumerate_support", "perplexity"):
+        numbered = "Categorical" in made_by and "OneHot" not in made_by and word == "sample"
+        return tensor(INT if numbered else FLOAT, owner.device, 3, node)
+    return owner if word == "expand" else UNKNOWN

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,34 +19,35 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-class Signature(NamedTuple):
-    """What a torch callable gives back ("T", "TT", "L", "N", "B", "?") and which parameters take Python numbers."""
+class Gives(Enum):
+    """What a callable may give back; by the letter that stands for it in the table."""
 
-    back: tuple[str, ...]
+    TENSOR = "T"
+    TENSORS = "TT"  # a tuple of two or more
+    LIST = "L"  # of tensors
+    NUMBER = "N"
+    TRUTH = "B"
+
+
+class Signature(NamedTuple):
+    """What a torch callable gives back, and which parameters take Python numbers."""
+
+    gives: frozenset[Gives]  # one of these
+    width: int  # of the tuple, where it gives one
     slots: dict[str, bool]  # name -> whether it is a size (an integer or a list of integers that makes a shape)
     places: dict[int, str]  # position -> name
     spread: int  # the position from which sizes may be spread, or a large number
 
 
 _NOWHERE = 99
-_SIZES = {
-    "size",
-    "shape",
-    "repeats",
-    "sizes",
-    "split_size",
-    "split_sizes",
-    "steps",
-    "end",
-    "start",
-    "step",
-    "length",
-    "dims",
-}
+_SIZES = _words("size shape repeats sizes split_size split_sizes steps end start step length dims")
+_GIVES = {each.value: each for each in Gives}
 
 
 def _signature(text: str) -> Signature:
-    back, _, rest = text.partition(" ")
+    returns, _, rest = text.partition(" ")
+    ways = returns.split("|")
+    gives = {_GIVES.get(way[:2] if way.startswith("TT") else way) for way in ways}
     slots: dict[str, bool] = {}
     places: dict[int, str] = {}
     spread = _NOWHERE
@@ -59,10 +61,10 @@ def _signature(text: str) -> Signature:
             places[int(digits)] = name
             if listed:
                 spread = min(spread, int(digits))
-    return Signature(tuple(back.split("|")), slots, places, spread)
+    return Signature(frozenset(filter(None, gives)), max(map(len, ways)), slots, places, spread)
 
 
-class Table(NamedTuple):
+class Callables(NamedTuple):
     """The generated table, read once."""
 
     functions: dict[str, str]  # "torch.narrow" -> entry
@@ -74,13 +76,13 @@ class Table(NamedTuple):
 
 
 @cache
-def table() -> Table:
+def table() -> Callables:
     """The generated table of torch's callables."""
     raw = json.loads((Path(__file__).parent / "callables.json").read_text())
     spaces = ("torch", "torch.nn.functional", "torch.linalg", "torch.special", "torch.fft")
     functions = {f"{space}.{name}": entry for space in spaces for name, entry in raw[space].items()}
     modules, distributions, optimizers = (frozenset(raw[key]) for key in ("modules", "distributions", "optimizers"))
-    return Table(functions, raw["torch.Tensor"], modules, distributions, optimizers, raw["tags"])
+    return Callables(functions, raw["torch.Tensor"], modules, distributions, optimizers, raw["tags"])
 
 
 @cache
@@ -189,3 +191,12 @@ ARRAY_LIKE = _words(
 )
 # What a method of an unknown object may mean: taken as a guess.
 SHARED = _words("""item tolist cpu numpy nonzero unique any all""")
+# First arguments of these say nothing of a tensor.
+TAKE_OTHERS = _words(
+    """tensor as_tensor from_numpy zeros ones empty full rand randn randint randperm arange linspace device load save
+    is_tensor cat stack manual_seed set_default_dtype no_grad autocast compile hstack vstack get_autocast_dtype
+    Generator set_grad_enabled einsum finfo iinfo is_available range eye meshgrid concat asarray scalar_tensor
+    block_diag logspace normal set_num_threads cuda device_count broadcast_shapes concatenate dtype checkpoint wrap jit
+    trace script grad export tril_indices triu_indices result_type div floor_divide pow is_floating_point add mul sub
+    max min typename get_device_module set_float32_matmul_precision chain_matmul cartesian_prod"""
+)

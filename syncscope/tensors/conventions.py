@@ -1,0 +1,132 @@
+"""What people call things: every name that says something by convention alone.
+
+A convention is a guess: what follows from it has confidence 1 or 2, and any fact outranks it.
+"""
+
+from __future__ import annotations
+
+import re
+
+# -- values
+
+# Parameters that are tensors more often than not.
+TENSORS = frozenset(
+    """x input inputs logits target targets label labels mask attention_mask input_ids hidden_states pred preds
+    prediction predictions loss scores boxes embeddings features feats images tensor query key value keys values
+    queries z h""".split()
+)
+OF_DICTS = frozenset("key keys value values".split())  # tensors only beside a query
+
+# Arguments of `forward` that are called like a number, a flag or a name of something are no tensors.
+_COUNTS = re.compile(
+    r"(^|_)(num|n|number|count|size|sizes|shape|dim|dims|dimensions|height|width|length|level|layers?|heads?|scale|factor|step|"
+    r"epoch|seed|type|mode|name|names|idx|temperature|reduction|stride|eps|axis|kwargs|config)$|"
+    r"^(num|n|max|min|use|is|has|with|return|output|do|should)_|^[hwijk]$|_list$"
+)
+
+# What models of transformers and of those who follow it give back, by its attributes.
+MODEL_OUTPUTS = frozenset("loss logits last_hidden_state hidden_states pooler_output".split())
+
+# What is called so when nothing else is known of it.
+MODELS = frozenset(
+    """model net network criterion loss_fn loss_func loss_fct backbone encoder decoder netD netG discriminator
+    generator""".split()
+)
+GRAD_SCALERS = frozenset("scaler grad_scaler _scaler amp_scaler".split())
+LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop on many devices
+FLAGS = frozenset("debug DEBUG verbose VERBOSE".split())  # what stands under one of these is rare
+
+_LOADER = re.compile(
+    r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE
+)
+
+# Names of text that no tensor's use is learnt from: modules, objects, and what may be anything.
+NOT_TENSORS = frozenset("F self cls torch np model data None True False ".split())
+NOT_TENSORS_UNDER = ("torch", "F.", "nn.", "np.", "math.", "numpy", "random.", "tf.", "jnp.", "lib.")
+NOT_TENSORS_ENDING = ("shape", "size", "accelerator")
+
+# Other kinds of arrays, as they are imported and as they are named.
+OTHER_ARRAY_IMPORTS = (
+    "import numpy", "from numpy", "import jax", "import tensorflow", "import cupy", "import pandas",
+)  # fmt: skip
+OTHER_ARRAYS = re.compile(r"\b(?:np|numpy|jnp|jax|tf|cp|cupy|pd|pandas|cv2|PIL|\w*[Nn][Dd]array\w*)\b")
+
+
+def is_number(name: str) -> bool:
+    """Whether an argument is called like a number, a flag or a name."""
+    return bool(_COUNTS.search(name))
+
+
+def is_loader(name: str) -> bool:
+    """Whether people call a loader so."""
+    return bool(_LOADER.search(name))
+
+
+def is_loss(name: str) -> bool:
+    """Whether people call a loss so."""
+    return "loss" in name.lower()
+
+
+def is_mask(name: str) -> int:
+    """How surely people call a mask so: 2, 1 when a list of positions may be called so as well, or 0."""
+    name = name.lower()
+    if name in ("keep", "valid", "to_keep", "is_valid"):
+        return 2
+    if "mask" not in name or "attention" in name:
+        return 0
+    return 1 if any(part in name for part in ("idx", "ids", "ind")) else 2
+
+
+# -- classes
+
+# Bases that cannot be seen: with a `forward`, they are nn.Modules.
+MODULE_ENDINGS = tuple(
+    """Module Model Layer Block Net Loss Head Attention Encoder Decoder Embedding MLP Model_""".split()
+)
+MODULES = frozenset(("LightningModule", "PreTrainedModel"))
+DATA_CLASSES = ("Dataset", "Collator")  # endings: their values live on the host
+PREPARING_CLASSES = ("Dataset", "Collator", "Transform", "Tokenizer", "Processor")  # endings: never in the step
+
+# -- functions
+
+# Methods of an nn.Module whose arguments are tensors.
+FORWARD = frozenset(
+    """forward training_step validation_step test_step predict_step shared_step _shared_step compute_loss""".split()
+)
+SET_UP = tuple("__init__ __post_init__ setup build reset_parameters".split())  # they set what an object holds
+
+LOOP = "in the training loop"
+HOT = {
+    "forward": "in `forward`",
+    "__call__": "in `__call__`",
+    "training_step": "in the training step",
+    "train_step": "in the training step",
+    "train_one_epoch": LOOP,
+    "train_epoch": LOOP,
+    "train": LOOP,
+    "training_loop": LOOP,
+    "fit": LOOP,
+    "step": "in `step`",
+    "compute_loss": "in the loss",
+    "get_loss": "in the loss",
+    "backward": "in `backward`",
+}
+COLD = re.compile(
+    r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
+    r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|"
+    r"state_dict|load_state_dict|plot\w*|draw\w*|visuali[sz]e\w*|export\w*|convert\w*)$"
+)
+EVALUATION = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|inference|post_?process\w*)(_|$)"
+)
+DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
+
+
+def is_private(name: str) -> bool:
+    """Whether the callers of a function are all in its own file, most likely."""
+    return name.startswith("_") and not name.endswith("__")
+
+
+def waits(name: str) -> bool:
+    """Whether a function waits for the device, whatever it holds."""
+    return "synchronize" in name

@@ -1,0 +1,56 @@
+"""numpy: a tensor that it is given is copied to the host, where arrays live."""
+
+from __future__ import annotations
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.ops import Op
+from syncscope.tensors.call import Call
+from syncscope.tensors.facts import (
+    DEVICE,
+    INTEGER,
+    NP_ARRAY,
+    NUMBER,
+    NUMBERS,
+    SCALAR,
+    SIZE,
+    THING,
+    array,
+    holds_tensor,
+)
+from syncscope.tensors.frame import given_to_numpy
+
+_NO_ARRAYS = frozenset(
+    """isscalar ndim shape random.seed random.default_rng errstate dtype finfo iinfo set_printoptions""".split()
+)
+_OF_NUMBERS = frozenset("prod isscalar ndim log2 ceil floor sqrt".split())  # of a number they give a number
+_ATTRIBUTES = {
+    **dict.fromkeys(("T", "real", "imag", "flat"), NP_ARRAY),
+    "shape": SIZE,
+    **dict.fromkeys(("size", "ndim"), INTEGER),
+}
+
+
+def call(call: Call) -> Fact:
+    """A function of numpy."""
+    name = call.name.removeprefix("numpy.")
+    if name in _NO_ARRAYS:
+        return THING
+    for at, fact in zip(call.nodes, call.args, strict=False):
+        held = holds_tensor(fact)
+        if held is not None:
+            if held.device is DEVICE:
+                call.emit(Op.ASARRAY, at, held)
+            else:
+                given_to_numpy(call.frame, at, fact)
+            return array(held)
+    return NUMBER if name in _OF_NUMBERS and call.first.kind is SCALAR else NP_ARRAY
+
+
+def method(word: str) -> Fact:
+    """A method of an array."""
+    return NUMBER if word == "item" else NUMBERS if word == "tolist" else NP_ARRAY
+
+
+def attribute(word: str) -> Fact:
+    """An attribute of an array."""
+    return _ATTRIBUTES.get(word, UNKNOWN)

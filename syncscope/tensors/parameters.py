@@ -1,0 +1,144 @@
+"""What is known of the parameters of a function: by annotation, by what callers pass, by use, by what people call them."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors import conventions, hotness
+from syncscope.tensors.annotations import annotated
+from syncscope.tensors.attributes import attribute
+from syncscope.tensors.facts import (
+    ANY_DTYPE,
+    ARRAY,
+    HOST,
+    INTEGER,
+    MODULE,
+    OTHER,
+    SCALAR,
+    STRING,
+    TENSOR,
+    items,
+    tensor,
+)
+from syncscope.tensors.frame import Frame
+from syncscope.tensors.project import Class, Function
+from syncscope.tensors.scope import instance
+
+# A default says what is usual, not what comes.
+_USUAL = Fact(SCALAR, device=HOST, confidence=1)
+_DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
+
+
+def bind_parameters(function: Function, frame: Frame) -> None:
+    """Give the parameters of a function what is known of them."""
+    arguments = function.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    cls = function.cls
+    host = hotness.on_host(function)
+    building = cls is not None and function.name == "__init__" and instance(cls).kind is MODULE
+    frame.on_host = host or building  # a module is built on the host, then moved
+    first = 0
+    forward = False
+    if cls is not None and positional and "staticmethod" not in function.decorators():
+        owner = instance(cls)
+        bound = Fact(OTHER, confidence=3, ref=cls) if "classmethod" in function.decorators() else owner
+        frame.env[positional[0].arg] = bound
+        first = 1
+        forward = function.name in conventions.FORWARD and owner.kind is MODULE
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    pairs = [
+        *zip(positional[first:], defaults[first:], strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    names = {each.arg for each, _ in pairs}
+    for argument, default in pairs:
+        known = _announced(function, argument, frame)
+        passed = function.passed.get(argument.arg)
+        if passed is not None and conventions.is_private(function.name) and _contradicts(passed, known):
+            known = passed  # whatever the annotation says
+        elif known.kind is TENSOR and known.confidence >= 3:
+            if passed is not None and passed.kind is TENSOR and passed.confidence >= 2:
+                known = _told_more(known, passed, inner=function.closure is not None)
+        elif known is UNKNOWN or known.kind is TENSOR:
+            known = _guessed(function, argument, default, known, frame, forward, host, names)
+            if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
+                surer = passed.kind is not TENSOR or passed.confidence >= known.confidence
+                known = passed if surer else passed.but(confidence=known.confidence)
+        if known.kind is TENSOR and frame.on_host:
+            known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
+        if known is not UNKNOWN:
+            frame.env[argument.arg] = known
+    for rest in (arguments.vararg, arguments.kwarg):
+        if rest is not None and rest.annotation is not None:
+            frame.env[rest.arg] = items(annotated(function.module, rest.annotation))
+
+
+def _announced(function: Function, argument: ast.arg, frame: Frame) -> Fact:
+    if not argument.annotation:
+        return UNKNOWN
+    name = argument.arg
+    known = annotated(function.module, argument.annotation, f"`{name}` is annotated as a tensor")
+    if function.cls is not None and (known is INTEGER or (known.kind is TENSOR and known.confidence == 1)):
+        return _one_of_many(function.cls, name, frame) or known
+    return known
+
+
+def _one_of_many(cls: Class, name: str, frame: Frame) -> Fact | None:
+    """An argument `step` of an object that holds a tensor `steps`: one of its elements, though it be annotated as an int."""
+    many = attribute(instance(cls), f"{name}s", frame)
+    if many is None or many.kind is not TENSOR or many.confidence < 2:
+        return None
+    return tensor(many.dtype, confidence=2, why=f"`{name}` is one of `self.{name}s`", ndim=0)
+
+
+def _contradicts(passed: Fact, known: Fact) -> bool:
+    """Whether what is passed is an array where a tensor is announced, or a tensor in place of a number."""
+    if known.kind is TENSOR:
+        return passed.kind is ARRAY
+    number = known.kind is SCALAR and known.confidence == 3
+    return number and passed.kind is TENSOR and passed.confidence >= 2 and passed.ndim == 0
+
+
+def _told_more(known: Fact, passed: Fact, inner: bool) -> Fact:
+    """What is annotated as a tensor, with what the callers say of it; they say where it lives only of an inner function's."""
+    return Fact(
+        TENSOR,
+        passed.dtype if passed.dtype is not ANY_DTYPE else known.dtype,
+        passed.device if inner else known.device,
+        passed.shape,
+        passed.ndim,
+        3,
+        known.provenance,
+        ref=known.ref,
+        source=passed,
+    )
+
+
+def _guessed(
+    function: Function,
+    argument: ast.arg,
+    default: ast.expr | None,
+    known: Fact,
+    frame: Frame,
+    forward: bool,
+    host: bool,
+    names: set[str],
+) -> Fact:
+    """What its default, its uses and its name say of a parameter."""
+    name = argument.arg
+    weight = frame.used.get(name, 0)
+    if isinstance(default, ast.Constant) and default.value is not None:
+        return _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
+    if weight == 2:
+        return tensor(known.dtype, confidence=2, why=f"`{name}` is used as only a tensor can be")
+    if argument.annotation is not None:
+        return known
+    if weight and frame.env and next(iter(frame.env.values())).kind is MODULE:
+        return tensor(confidence=2, why=f"`{name}` is used like an array in an nn.Module")
+    if forward and not conventions.is_number(name):
+        return tensor(confidence=1, why=f"`{name}` is an argument of `{function.name}`")
+    beside_query = name not in conventions.OF_DICTS or "query" in names
+    if name in conventions.TENSORS and not host and beside_query:
+        return tensor(confidence=1, why=f"`{name}` is what people call a tensor")
+    return known
