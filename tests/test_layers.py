@@ -14,9 +14,6 @@ import syncscope
 ROOT = Path(syncscope.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "development.md"
 TOP = {"cli", "api", "__init__", "__main__"}  # they may import all
-KNOWN_CIRCLES: set[frozenset[str]] = {  # to be taken apart: none is ever added
-    frozenset({"tensors.attributes", "tensors.functions"}),
-}
 
 
 def table(heading: str) -> dict[str, set[str]]:
@@ -85,9 +82,7 @@ def test_no_circle_of_imports() -> None:
         name: {other for imported in imports(path) if (other := file_of(imported)) and other != name}
         for name, path in FILES.items()
     }
-    found = circles(edges)
-    assert found - KNOWN_CIRCLES == set()
-    assert KNOWN_CIRCLES - found == set(), "taken apart: strike it from the list"
+    assert circles(edges) == set()
 
 
 def test_the_page_knows_every_room() -> None:
