@@ -114,7 +114,8 @@ def report(
     """Where the host waited in a recording, what each line costs a step, and which rewrite is known for it.
 
     `source` is a trace, or a file of one as `kineto.read` takes it; `name` is its title. The source files that it names are
-    linted where they are at hand, and never run; `code` is a folder in which they lie if the recording was made elsewhere.
+    linted where they are at hand, and never run: those below the working folder or the project around it, and all of a
+    `Trace` that the caller's own program made. `code` is a folder in which they lie if the recording was made elsewhere.
     `steps=(3, 6)` takes steps 3, 4 and 5 only. Without `prices` nothing is replayed.
 
     Raises:
@@ -134,13 +135,16 @@ def report(
         name = os.fspath(source)
     if steps is not None:
         trace = only_steps(trace, *steps)
-    here = at_hand({place.path for place in trace.places}, None if code is None else Path(code))
+    anywhere = isinstance(source, Trace)  # recorded by the caller's own program
+    here = at_hand({place.path for place in trace.places}, None if code is None else Path(code), anywhere=anywhere)
     places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
     trace = replace(trace, places=places)
     linted = _linted(sorted({str(path) for path in here.values()}))
     said = summarize(trace, linted.findings, linted.hazards, prices=prices)
     waited = {line.place.path for line in said.lines if line.place} - set(linted.sources)
-    others = {path: content for path in waited if (content := _content(path)) is not None}
+    others = {
+        path: content for path in waited & set(map(str, here.values())) if (content := _content(path)) is not None
+    }
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
     notes = (*said.notes, *lost, *linted.notes)
     return replace(said, name=name, sources={**others, **linted.sources}, notes=notes, hazards=linted.hazards)
@@ -178,7 +182,7 @@ def lint(
         linted = stdin(raw, str(paths[0]) if paths else "<source>", files, [])
     else:
         linted = gather(files, (), jobs)
-    for line in linted.refused:
+    for line in linted.notices:
         warnings.warn(line, stacklevel=2)
     if linted.problems:
         raise UserError("\n".join(linted.problems), "name files that can be read")
@@ -207,8 +211,10 @@ def _is_installed(path: str) -> bool:
 
 
 def _content(path: str) -> bytes | None:
+    from syncscope.files import regular
+
     try:
-        return Path(path).read_bytes()
+        return regular(path)
     except (OSError, ValueError):
         return None
 

@@ -73,29 +73,33 @@ def private(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder} cannot be made: {error.strerror}", "see who owns the folders above") from None
-    if why := _foreign(os.stat(folder)):
+    if why := foreign(folder):
         raise UserError(f"{folder} is not used: {why}", f"chmod 700 {folder}, or name another one")
 
 
 def own(path: Path) -> bytes:
-    """The content of a file that only the user can have written, in a folder of which the same holds.
+    """The content of a file that only the user can have made: it is theirs, in a folder to which nobody else may write.
 
     Raises:
         OSError: it cannot be read, or somebody else may have written it.
     """
-    for one in (path.parent, path):
-        if why := _foreign(os.stat(one)):
+    for one, mask in ((path.parent, 0o022), (path, 0)):
+        if why := foreign(one, mask):
             raise PermissionError(errno.EPERM, why, os.fspath(one))
     return regular(path, 1 << 30)
 
 
-def _foreign(told: os.stat_result) -> str:
-    """Why something may not be the user's own work; "" where it is."""
+def foreign(path: Path, mask: int = 0o022) -> str:
+    """Why what lies there may be another user's work; "" where it is the user's own, or not there."""
+    try:
+        told = os.stat(path)
+    except OSError:
+        return ""
     if not hasattr(os, "getuid"):  # Windows: the folders of a user are closed to others from the start
         return ""
     if told.st_uid != os.getuid():
         return "it belongs to another user"
-    return "others may write to it" if told.st_mode & 0o022 else ""
+    return "others may write to it" if told.st_mode & mask else ""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,7 @@
-"""Which file here is the one that a trace names: paths of another machine, found by what their ends have in common."""
+"""Which file here is the one that a trace names: paths of another machine, found by what their ends have in common.
+
+A trace is a stranger's, and what it names is shown: a source is a Python file below a folder that the user names or works in.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,27 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+SUFFIXES = (".py", ".ipynb")
 SKIPPED = {"__pycache__", "node_modules", "site-packages"}
 
 
-def at_hand(paths: Iterable[str], root: Path | None = None) -> dict[str, Path]:
+def at_hand(paths: Iterable[str], root: Path | None = None, *, anywhere: bool = False) -> dict[str, Path]:
     """The files at hand of these paths; those that are not are left out.
 
     With `root`, the file below it that shares the most trailing parts of the path; where two share as many, neither is
-    taken. Without it, the path as it stands. Paths of this machine are given relative to the working folder where they
+    taken. Without it, the path as it stands, where that lies below the working folder or the project around it, or
+    `anywhere`. A link that leads out of there is no file at hand. Paths are given relative to the working folder where they
     lie below it.
     """
     if root is None:
-        found = {path: Path(path) for path in paths if _is_file(path)}
+        within = os.sep if anywhere else project(Path.cwd())
+        found = {path: Path(path) for path in paths if path.endswith(SUFFIXES) and is_below(path, within)}
     else:
         by_name: dict[str, list[Path]] = {}
+        within = os.path.realpath(root)
         for file in python_files(root):
-            by_name.setdefault(file.name, []).append(file)
+            if is_below(str(file), within):
+                by_name.setdefault(file.name, []).append(file)
         found = {}
         for path in paths:
             ends = parts(path)
@@ -31,13 +39,29 @@ def at_hand(paths: Iterable[str], root: Path | None = None) -> dict[str, Path]:
     return {path: nearest(file) for path, file in found.items()}
 
 
+def project(folder: Path) -> str:
+    """The folder itself, or the nearest above it that holds a repository or a pyproject.toml; without links."""
+    here = Path(os.path.realpath(folder))
+    marks = (at for at in (here, *here.parents) if (at / ".git").exists() or (at / "pyproject.toml").exists())
+    return str(next(marks, here))
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path names a regular file that really lies below a folder (one without links) or is that itself."""
+    try:
+        real = os.path.realpath(path)
+        return os.path.commonpath((real, folder)) == folder and os.path.isfile(real)
+    except ValueError:  # a path that no system allows, or on another drive
+        return False
+
+
 def python_files(root: Path) -> Iterator[Path]:
-    """The Python files below a folder, or the file itself; hidden folders and installed packages are skipped."""
+    """The Python files and notebooks below a folder, or the file itself; hidden folders and installed packages are skipped."""
     if root.is_file():
         yield root
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED)
-        yield from (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(SUFFIXES))
 
 
 def parts(path: str) -> tuple[str, ...]:
@@ -56,10 +80,3 @@ def _common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     """How many parts at the end are the same."""
     pairs = zip(reversed(one), reversed(other), strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def _is_file(path: str) -> bool:
-    try:
-        return os.path.isfile(path)
-    except ValueError:  # a path that no system allows
-        return False

@@ -14,7 +14,7 @@ def traces(files: Iterable[str]) -> list[str]:
     found: list[str] = []
     for name in files:
         inside = (
-            sorted(str(p) for p in Path(name).rglob("[!.]*.json*") if p.name.endswith(ENDINGS))
+            sorted(str(p) for p in Path(name).rglob("[!.]*.json*") if p.name.endswith(ENDINGS) and p.is_file())
             if os.path.isdir(name)
             else []
         )

@@ -225,8 +225,8 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
 
 
 def complain(linted: Linted) -> int:
-    """Say which rules were not loaded, and what could not be read or written; 2 if there was anything of that."""
-    for line in linted.refused:
+    """Say what was not trusted, and what could not be read or written; 2 if there was anything of that."""
+    for line in linted.notices:
         echo(f"{click.style('note', fg='yellow')}: {visible(line)}", err=True)
     for problem in linted.problems:
         echo(f"{click.style('error', fg='red', bold=True)}: {visible(problem)}", err=True)

@@ -174,13 +174,12 @@ def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | 
     from rich.console import Console
     from rich.progress import Progress
 
-    from syncscope import kineto
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        with progress.open(path, "rb", description=visible(os.path.basename(path)).replace("[", r"\[")) as file:
-            trace = kineto.read(file)
-        progress.add_task("what it costs" if prices else "where it waits", total=None)
-        return api.report(trace, name=path, code=source, steps=steps, prices=prices)
+    shown = visible(os.path.basename(path)).replace("[", r"\[")
+    with (
+        Progress(console=Console(stderr=True), transient=True) as progress,
+        progress.open(path, "rb", description=shown) as file,
+    ):
+        return api.report(file, name=path, code=source, steps=steps, prices=prices)
 
 
 def show(report: Report, exporter: ModuleType, name: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from syncscope import files
 from syncscope.errors import UserError
+from syncscope.files import regular
 from syncscope.model.finding import Finding
 
 VERSION = 1
@@ -43,14 +44,13 @@ def load(path: str) -> Counter[tuple[str, str]]:
     """
     hint = "write one with --write-baseline"
     try:
-        with open(path, encoding="utf-8") as file:
-            told = json.load(file)
+        told = json.loads(regular(path))
         if told["version"] != VERSION:
             raise UserError(f"{path}: a baseline of version {told['version']}, this syncscope reads {VERSION}", hint)
         return Counter((name, e["fingerprint"]) for name, entries in told["findings"].items() for e in entries)
     except OSError as error:
         raise UserError(f"cannot read the baseline {path}: {error.strerror}", hint) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: not a baseline ({type(error).__name__}: {error})", hint) from None
 
 

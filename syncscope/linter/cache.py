@@ -1,7 +1,7 @@
 """Yesterday's answers, by content, configuration and everything that an answer relied on.
 
 One file per project root and version of syncscope. A cache that is damaged, unreadable or unwritable is no cache, and never
-an error.
+an error; neither is one that another user may have written.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 
 from syncscope import files
 from syncscope.errors import UserError
+from syncscope.files import regular
 from syncscope.linter.config import Config
 from syncscope.linter.engine import Checked
 
@@ -35,6 +36,13 @@ class Entry(msgspec.Struct, array_like=True):
     answer: msgspec.Raw
 
 
+def distrusted() -> str:
+    """A line where the cache is not used since others may have written it; "" where it is."""
+    folder = files.cache_folder("lint")
+    why = files.foreign(folder)
+    return f"the cache in {folder} is not used: {why}; `chmod 700 {folder}`, or set {files.CACHE}" if why else ""
+
+
 @cache
 def stamp() -> str:
     """What of syncscope itself an answer hangs on: its sources, and Python's version."""
@@ -47,7 +55,7 @@ def stamp() -> str:
 def rules_stamp(folders: tuple[str, ...]) -> str:
     """The content of the user's own rules."""
     files = [path for folder in folders for path in sorted(Path(folder).glob("*.py"))]
-    return digest(b"\0".join(path.read_bytes() for path in files)) if files else ""
+    return digest(b"\0".join(regular(path) for path in files)) if files else ""
 
 
 def digest(raw: bytes) -> str:
@@ -65,7 +73,7 @@ class Cache:
         self._rules = cache(rules_stamp)  # rules may change between two runs of one process
         self._entries: dict[str, Entry] = {}
         with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            raw = self.path.read_bytes()
+            raw = files.own(self.path)
             if digest(raw[32:]).encode() == raw[:32]:
                 self._entries = msgspec.msgpack.decode(raw[32:], type=dict[str, Entry])
 
@@ -96,7 +104,7 @@ class Cache:
     def _hash(self, path: str) -> str:
         if path not in self._hashes:
             try:
-                self._hashes[path] = digest(Path(path).read_bytes())
+                self._hashes[path] = digest(regular(path))
             except OSError:
                 self._hashes[path] = ""
         return self._hashes[path]
@@ -108,6 +116,7 @@ class Cache:
         with contextlib.suppress(OSError, UserError, UnicodeEncodeError):
             entries = dict(list(self._entries.items())[-LARGEST:])
             body = msgspec.msgpack.encode(entries)
+            files.private(self.path.parent)
             files.write(self.path, digest(body).encode() + body)
             for stale in self._stale():
                 stale.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
+from syncscope.files import regular
 from syncscope.linter import suppressions
 from syncscope.linter.complaints import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.config import CONFIDENCE, Config
@@ -135,8 +136,7 @@ def deep_recursion() -> Iterator[None]:
 def check_file(path: str, config: Config) -> Checked:
     """What there is to say of a file on disk; one that cannot be read is a problem, not an exception."""
     try:
-        with open(path, "rb") as file:
-            raw = file.read()
+        raw = regular(path)
     except OSError as error:
         return Checked(path, problem=f"{path}: {error.strerror}")
     return check(path, raw, config)

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncscope.errors import UserError
+from syncscope.files import regular
 
 if TYPE_CHECKING:
     from syncscope.linter.config import Config
 
+LARGEST = 1 << 20  # bytes of a .gitignore
 SUFFIXES = (".py", ".pyw", ".ipynb")
 NEVER = {
     ".bzr",
@@ -183,8 +185,8 @@ def ignores_above(folder: str) -> Iterator[Ignore]:
 def ignore(folder: str, path: str) -> Iterator[Ignore]:
     """The patterns in this file, if it is there and holds any."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line for line in file.read().splitlines() if line.strip() and not line.startswith("#")]
+        text = regular(path, LARGEST).decode("utf-8", "replace")
+        lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     except OSError:
         return
     if lines:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from syncscope import files
 from syncscope.errors import UserError
+from syncscope.files import regular
 from syncscope.linter.engine import deep_recursion, source_of
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import Source, disjoint
@@ -124,7 +124,7 @@ def write(path: str, raw: bytes, before: bytes) -> None:
         UserError: it cannot be written, or no longer holds `before`.
     """
     try:
-        now = Path(path).read_bytes()
+        now = regular(path)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}", "run the command again") from None
     if now != before:

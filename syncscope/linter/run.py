@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
+from syncscope.files import regular
 from syncscope.linter import engine
 from syncscope.linter.config import Config, Configs, overlay
 from syncscope.linter.engine import Checked
@@ -87,8 +88,7 @@ def run(
     keys: dict[str, str] = {}
     for job in jobs:
         try:
-            with open(job.path, "rb") as file:
-                raw = file.read()
+            raw = regular(job.path)
         except OSError as error:
             done[job.path] = Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
             continue
@@ -133,8 +133,7 @@ def work(job: Job) -> Done:
     try:
         if not job.safeties:
             return Done(engine.check_file(job.path, job.config))
-        with open(job.path, "rb") as file:
-            raw = file.read()
+        raw = regular(job.path)
         return mended(job, raw)
     except OSError as error:
         return Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))

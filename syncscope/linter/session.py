@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from syncscope import discover
 from syncscope.errors import UserError
+from syncscope.files import regular
 from syncscope.linter import baseline, engine, suppressions
 from syncscope.linter.config import BUILT_IN, Config, said_at
 from syncscope.linter.engine import Checked, Hidden, presented, source_of
@@ -32,7 +33,7 @@ class Linted:
     files: Files
     done: Sequence[Done]
     problems: list[str]
-    refused: tuple[str, ...] = ()  # a line for each folder of rules that was not loaded
+    notices: tuple[str, ...] = ()  # a line for each folder of rules, and for a cache, that was not trusted
     found: list[Found] = field(default_factory=list)
     presented: list[Found] = field(default_factory=list)
     known: int = 0  # findings that the baseline holds
@@ -64,7 +65,7 @@ class Linted:
         named = dict.fromkeys(f.rule for _, f in self.found)
         rules = engine.ruleset(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
-        return Report(findings=self.shown, sources=self.sources, notes=(*self.refused, *self.problems), hazards=hazards)
+        return Report(findings=self.shown, sources=self.sources, notes=(*self.notices, *self.problems), hazards=hazards)
 
     def fixes(self) -> Iterator[tuple[Source, Finding, int]]:
         """Each fix once: where it belongs, its first finding, how many further findings it mends."""
@@ -179,7 +180,11 @@ def gather(
     check_names(configs)
     done = run(jobs, processes, cached, lambda n: tick(n, len(jobs)))
     linted = Linted(files, done, [*files.problems, *(d.checked.problem for d in done if d.checked.problem)])
-    linted.refused = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
+    linted.notices = tuple(refused(dict.fromkeys(folder for config in configs for folder in config.refused)))
+    if cached and not safeties:
+        from syncscope.linter.cache import distrusted
+
+        linted.notices += tuple(filter(None, [distrusted()]))
     for job, one in zip(jobs, done, strict=True):
         if one.checked.findings:
             raw = one.mended.raw if one.mended else None
@@ -204,8 +209,7 @@ def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> No
     """Add a file's findings, with the source they speak of."""
     try:
         if raw is None:
-            with open(job.path, "rb") as file:
-                raw = file.read()
+            raw = regular(job.path)
         source = source_of(job.path, raw)
     except (OSError, SyntaxError):
         source = Source(job.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from syncscope.files import regular
 from syncscope.model.fact import Fact
 from syncscope.tensors.syntax import name_of
 from syncscope.tensors.usage import Usage
@@ -329,7 +330,7 @@ class Files:
         if file not in self._modules:
             self._modules[file] = None
             try:
-                source = Path(file).read_bytes()
+                source = regular(file)
                 self.read[file] = hashlib.blake2b(source, digest_size=16).hexdigest()
                 if len(source) <= _LARGEST and _MENTIONS.search(source):
                     tree = self.tree(file, source) or ast.parse(source, file)

@@ -116,3 +116,59 @@ def test_the_users_own_rules_are_part_of_the_question(door, analysed):
     door("trust")
     assert "perceived" in door("lint", "loss.py").out
     assert path.read_text() == MASKS
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners and modes are those of POSIX")
+@pytest.mark.parametrize("who", ["others may write to it", "it belongs to another user"])
+def test_a_cache_that_others_may_have_written_is_not_believed(door, analysed, monkeypatch, who):
+    door.write("train.py", READS)
+    door("lint")
+    folder = os.path.join(os.environ["SYNCSCOPE_CACHE_DIR"], "lint")
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+    forge(folder)
+    assert door("lint").lines == [], "the forged entry is in the form of a true one"
+    if who.startswith("others"):
+        os.chmod(folder, 0o777)
+    else:
+        me = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: me + 1)
+    analysed.clear()
+    ran = door("lint")
+    assert ran.lines == [("train.py", 11, "host-read")]
+    assert analysed == ["train.py"]
+    assert ran.err.count(f"the cache in {folder} is not used: {who}") == 1
+    assert "is not used" not in door("lint", "--no-cache").err
+
+
+def test_an_entry_of_another_user_in_a_folder_of_ones_own_is_not_believed(door, analysed, monkeypatch):
+    door.write("train.py", READS)
+    door("lint")
+    folder = os.path.join(os.environ["SYNCSCOPE_CACHE_DIR"], "lint")
+    forge(folder)
+    (name,) = os.listdir(folder)
+    real = os.stat
+
+    def stat(path, *rest, **more):
+        told = real(path, *rest, **more)
+        return os.stat_result((*told[:4], told.st_uid + 1, *told[5:10])) if os.fspath(path).endswith(name) else told
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert door("lint").lines == [("train.py", 11, "host-read")]
+
+
+def forge(folder: str) -> None:
+    """Make every answer of the cache in this folder say that there is nothing to find."""
+    import msgspec
+
+    from syncscope.linter.cache import Entry, digest
+    from syncscope.linter.engine import Checked
+
+    (name,) = os.listdir(folder)
+    path = os.path.join(folder, name)
+    with open(path, "rb") as file:
+        entries = msgspec.msgpack.decode(file.read()[32:], type=dict[str, Entry])
+    for at, entry in entries.items():
+        entry.answer = msgspec.Raw(msgspec.msgpack.encode(Checked(at)))
+    body = msgspec.msgpack.encode(entries)
+    with open(path, "wb") as file:
+        file.write(digest(body).encode() + body)

@@ -81,6 +81,9 @@ def _build() -> Path:
     """Compiles icd.c into the user's cache, under a name that is the source's own hash."""
     digest = hashlib.sha256(SOURCE.read_bytes() + sysconfig.get_platform().encode()).hexdigest()[:16]
     target = files.cache_folder("native") / f"icd-{digest}.so"
+    files.private(target.parent)  # what lies there is run
+    if files.foreign(target, 0):
+        target.unlink()
     if not target.exists():
         with tempfile.TemporaryDirectory() as folder:
             built = Path(folder, target.name)
