@@ -15,10 +15,12 @@ from syncscope.errors import UserError
 from syncscope.model.words import visible
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from syncscope.linter.run import Files
     from syncscope.linter.session import Linted
 
-FORMATS = ("text", "json", "sarif", "github", "gitlab", "junit")
+TEXT = (None, "text", "terminal")  # what `--format` calls it; `report` says terminal
 
 
 def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -49,8 +51,10 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--reason", default="", metavar="TEXT", help="With --add-allow: why.")
 @click.option("--baseline", metavar="FILE", help="Report only what this file does not hold.")
 @click.option("--write-baseline", metavar="FILE", help="Write the findings to a baseline, and report none.")
-@click.option("--format", "--output-format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "--output", metavar="FILE", help="Write there instead of to the terminal.")
+@click.option(
+    "--format", "--output-format", "form", metavar="NAME", help="text (default), json, sarif, github, gitlab, junit."
+)
+@click.option("-o", "--output", metavar="FILE", help="Write there; without --format, the suffix chooses the format.")
 @click.option("--trace", metavar="FILE", help="Order by what a recording says each costs; hide what is worth nothing.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule instead of listing.")
@@ -81,7 +85,7 @@ def command(**said: Any) -> int:
     syncscope lint --write-baseline known.json   from now on report only new ones:
     syncscope lint --baseline known.json
     syncscope lint --trace run.pt.trace.json.gz src/   what costs most first, with its price
-    syncscope lint --format sarif -o out.sarif   for code scanning (github, gitlab, junit, json too)
+    syncscope lint -o out.sarif                  for code scanning (github, gitlab, junit, json too)
     cat x.py | syncscope lint - --stdin-filename src/x.py
     syncscope explain host-read                  what a rule means, with its rewrite
 
@@ -104,6 +108,7 @@ def lint(said: dict[str, Any]) -> int:
 
     files = wanted(said)
     safeties = chosen(said)
+    said = {**said, "exporter": exporter(said)}
     if "-" in said["paths"]:
         if len(said["paths"]) > 1:
             raise UserError("standard input comes alone", "lint files in a command of their own")
@@ -134,9 +139,23 @@ def lint(said: dict[str, Any]) -> int:
     return finish(linted, said, Output(said["output"]))
 
 
+def exporter(said: dict[str, Any]) -> ModuleType | None:
+    """What writes the findings; None is text, as a terminal shows it.
+
+    Raises:
+        UserError: no format is called so, or it is none for findings.
+    """
+    if said["diff"] or said["statistics"] or (said["form"] in TEXT and (said["form"] or not said["output"])):
+        return None
+    from syncscope.cli import _formats
+
+    found = _formats.chosen(said["form"], said["output"], {"findings"})
+    return found and found[0]
+
+
 def conflicts(said: dict[str, Any]) -> None:
     """Say which options make no sense together."""
-    if said["form"] != "text" and (said["diff"] or said["statistics"]):
+    if said["form"] not in TEXT and (said["diff"] or said["statistics"]):
         first = "--diff" if said["diff"] else "--statistics"
         raise UserError(f"{first} and --format {said['form']} do not go together", "choose one")
     if said["watch"] and (said["interactive"] or "-" in said["paths"]):
@@ -203,21 +222,15 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         output.write(diffs(linted, said["fix"], output.color), exact=True)
     elif said["statistics"]:
         output.write(statistics(linted))
-    elif said["form"] == "text":
+    elif said["exporter"] is None:
         from syncscope.exporters import _source_frame
 
         shown, provenance = linted.shown, said["explain_finding"]
         output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance))
-    elif said["form"] == "json":
-        from syncscope.exporters._findings import as_json
-
-        output.write(as_json(linted.shown))
     else:
-        from syncscope import discover, exporters
-
-        exporter = discover.load(exporters, said["form"])
-        output.write(exporter.export(linted.report()), commands=getattr(exporter, "COMMANDS", False))
-    if (said["form"] == "text" or said["diff"] or said["statistics"]) and not said["quiet"]:
+        export = getattr(said["exporter"], "export_findings", said["exporter"].export)
+        output.write(export(linted.report()), commands=getattr(said["exporter"], "COMMANDS", False))
+    if said["exporter"] is None and not said["quiet"]:
         for line in linted.summary(fixed=said["fix"], unsafe=said["unsafe_fixes"], dry=said["diff"]):
             echo(line, err=True)
     worst = complain(linted)
@@ -258,7 +271,7 @@ def diffs(linted: Linted, patch: bool, color: bool) -> str:
 
 def statistics(linted: Linted) -> str:
     """A count for each rule, by confidence, and how many have a fix."""
-    from syncscope.exporters._source_frame import CONFIDENCE
+    from syncscope.model.finding import CONFIDENCE
 
     rows: dict[str, list[int]] = {}
     for _, finding in linted.presented:

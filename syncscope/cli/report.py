@@ -142,21 +142,21 @@ def command(
 
 
 def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:
-    """The exporter by its name, else by the suffix of the output, else the terminal."""
-    from syncscope import discover, exporters
+    """The exporter by its name, else by the suffix of the output, else the terminal.
 
-    if format_ or not output:
-        name = {None: "terminal", "text": "terminal"}.get(format_, format_ or "")  # `lint` calls it text
-        if name not in discover.names(exporters):
-            raise UserError(f"no format is called {name!r}", discover.did_you_mean(name, discover.names(exporters)))
-        return discover.load(exporters, name), name
-    suffixes = {module.SUFFIX: name for name, module in discover.discover(exporters).items() if module.SUFFIX}
-    for suffix, name in suffixes.items():
-        if output.endswith(suffix):
-            return discover.load(exporters, name), name
-    raise UserError(
-        f"{output} does not say which format is wanted", f"add --format, or end it with one of {', '.join(suffixes)}"
-    )
+    Raises:
+        UserError: no format is called so, or the output does not say which.
+    """
+    from syncscope.cli import _formats
+
+    has = {"findings", "trace"}
+    found = _formats.chosen(format_ or (None if output else "terminal"), output, has)
+    if found is None:
+        endings = ", ".join(module.SUFFIX for module in _formats.able(has).values() if module.SUFFIX)
+        raise UserError(
+            f"{output} does not say which format is wanted", f"add --format, or end it with one of {endings}"
+        )
+    return found
 
 
 def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | None, prices: bool) -> Report:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import difflib
 
+from syncscope.model.finding import Fix
 from syncscope.model.words import visible
 
 CODES = {"+": 32, "-": 31, "@": 36}  # green, red, cyan
 
 
-def unified(name: str, before: bytes, after: bytes, *, context: int = 3, color: bool = False) -> str:
-    """What changes in the file of that name, with so many lines around each change; "" where nothing does."""
+def unified(name: str, before: bytes, after: bytes, *, color: bool = False) -> str:
+    """What changes in the file of that name; "" where nothing does."""
     old, new = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
     path = visible(name.lstrip("/"))
     rows = []
-    for row in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=context):
+    for row in difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"):
         whole = row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
         code = CODES.get(row[0]) if color and not row.startswith(("+++", "---")) else None
         rows.append(f"\x1b[{code}m{whole[:-1]}\x1b[0m\n" if code else whole)
     return "".join(rows)
+
+
+def of_fix(fix: Fix, name: str, source: bytes) -> str:
+    """What a fix changes in a source of that name; its edits do not overlap."""
+    after = source
+    for edit in sorted(fix.edits, key=lambda e: e.span, reverse=True):
+        after = after[: edit.span.start] + edit.text.encode() + after[edit.span.end :]
+    return unified(name, source, after)

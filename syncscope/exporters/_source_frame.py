@@ -5,11 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from syncscope.model.finding import Finding, Safety
+from syncscope.model.finding import CONFIDENCE, Finding, Safety
 from syncscope.model.words import visible
-
-CONFIDENCE = ("low", "low", "medium", "high")
-"""The word for each `Finding.confidence`."""
 
 WIDEST = 140  # columns of source shown; a longer line is cut around the arrows
 STYLES = {"error": "31;1", "warning": "33;1", "note": "36;1", "place": "1", "rule": "35", "dim": "2", "fix": "32"}
@@ -83,6 +80,12 @@ def excerpt(line: str, finding: Finding) -> tuple[str, str]:
 def shown(code: str) -> str:
     """Text of a source file, visible; tabs stay."""
     return "\t".join(map(visible, code.split("\t")))
+
+
+def line_of(source: bytes | None, number: int) -> str:
+    """The text of a line (the first is 1), stripped and visible; empty where there is none."""
+    lines = (source or b"").splitlines()
+    return visible(lines[number - 1].decode(errors="replace").strip()) if 0 < number <= len(lines) else ""
 
 
 def width(c: str) -> int:

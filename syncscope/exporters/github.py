@@ -10,7 +10,7 @@ from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 
 SUFFIX = ".github"
-FINDINGS = True
+TAKES = {"findings"}
 COMMANDS = True  # its lines are meant for the runner: `::error ...`
 LEVEL = {"error": "error", "warning": "warning", "note": "notice"}
 

@@ -14,7 +14,7 @@ from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 
 SUFFIX = ".gl-code-quality.json"
-FINDINGS = True
+TAKES = {"findings"}
 SEVERITY = {"error": "critical", "warning": "major", "note": "minor"}
 
 

@@ -7,16 +7,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncscope.exporters import _figures as figures
-from syncscope.exporters._rewrite import diff
-from syncscope.model.finding import Finding
+from syncscope.exporters._diff import of_fix
+from syncscope.model.finding import CONFIDENCE, Finding
 from syncscope.model.report import Line, Report
 
 SUFFIX = ".json"
+TAKES = {"findings", "trace"}
 
 
 def export(report: Report) -> str:
     """The whole report as one JSON object."""
     return json.dumps(as_object(report), indent=2, allow_nan=False) + "\n"
+
+
+def export_findings(report: Report) -> str:
+    """The findings alone, as a list."""
+    return json.dumps([finding(found) for found in report.findings], indent=2) + "\n"
 
 
 def as_object(report: Report) -> dict[str, Any]:
@@ -69,7 +75,7 @@ def as_object(report: Report) -> dict[str, Any]:
             }
             for group in report.groups
         ],
-        "findings": [{**finding(f, report), "ran": id(f) not in unseen} for f in report.findings],
+        "findings": [{**finding(f), "fix": fix(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
     }
 
@@ -125,31 +131,43 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
     }
 
 
-def finding(found: Finding, report: Report) -> dict[str, Any]:
-    """A finding of the linter, with its fix."""
+def finding(found: Finding) -> dict[str, Any]:
+    """A finding of the linter. Lines and columns begin at 1; `cell` is there in notebooks only."""
     return {
-        "rule": found.rule,
         "path": found.place.path,
+        **({"cell": found.cell} if found.cell else {}),
         "line": found.place.line,
         "column": found.column,
         "end_line": found.end_line,
         "end_column": found.end_column,
+        "rule": found.rule,
+        "confidence": CONFIDENCE[found.confidence],
+        "severity": found.severity,
+        "hot": found.hot,
+        "heat": found.hotness,
         "function": found.function,
         "message": found.message,
-        "confidence": found.confidence,
-        "hot": found.hot,
-        "fix": fix(found, report),
+        "why": list(found.why),
+        "fingerprint": found.fingerprint,
+        "fix": offered(found),
     }
 
 
-def fix(found: Finding, report: Report) -> dict[str, Any] | None:
-    """The rewrite that a finding offers; its diff is null where the source is not at hand."""
+def offered(found: Finding) -> dict[str, Any] | None:
+    """The rewrite that a finding offers; its edits are UTF-8 byte offsets."""
     if found.fix is None:
         return None
-    source = report.sources.get(found.source_name)
     return {
         "title": found.fix.title,
         "safety": found.fix.safety.value,
         "changes": found.fix.changes,
-        "diff": None if source is None else diff(found.fix, found.source_name, source),
+        "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in found.fix.edits],
     }
+
+
+def fix(found: Finding, report: Report) -> dict[str, Any] | None:
+    """The rewrite with its diff, which is null where the source is not at hand."""
+    if found.fix is None:
+        return None
+    source = report.sources.get(found.source_name)
+    return {**(offered(found) or {}), "diff": None if source is None else of_fix(found.fix, found.source_name, source)}

@@ -13,7 +13,7 @@ from syncscope.model.finding import Finding
 from syncscope.model.report import Report
 
 SUFFIX = ".junit.xml"
-FINDINGS = True
+TAKES = {"findings"}
 
 
 def export(report: Report) -> str:

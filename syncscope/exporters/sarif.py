@@ -13,13 +13,12 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
-from syncscope.exporters._source_frame import CONFIDENCE
-from syncscope.model.finding import Finding, Fix, Hazard
+from syncscope.model.finding import CONFIDENCE, Finding, Fix, Hazard
 from syncscope.model.report import Report
 from syncscope.model.source import Span
 
 SUFFIX = ".sarif"
-FINDINGS = True
+TAKES = {"findings"}
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LINK = re.compile(r"\[([^\[\]]*)\]\(")  # `x[i](y)` is code, and must not become a link of the viewer's
 RANK = {"low": 20.0, "medium": 60.0, "high": 95.0}

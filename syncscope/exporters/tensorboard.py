@@ -28,6 +28,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
 
 SUFFIX = ""  # a folder, not a file
+TAKES = {"trace"}
 
 MOST_EVENTS = 900_000
 """About 200 MB of JSON. The viewers that read JSON hold it as one string of JavaScript, which ends near 500 MB."""

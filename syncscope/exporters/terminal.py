@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from syncscope.exporters import _figures as figures
-from syncscope.exporters._rewrite import line_of
+from syncscope.exporters._source_frame import line_of
 from syncscope.model.report import Line, Report
 from syncscope.model.trace import DEVICE, Trace
 
 SUFFIX = ".txt"
+TAKES = {"trace"}
 WIDTH = 100
 ROOM = 28  # columns for the place and the op; figures that leave less are not shown
 MOST_LINES = 30

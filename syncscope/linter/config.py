@@ -14,9 +14,10 @@ from typing import Any
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.linter.trust import is_trusted
+from syncscope.model.finding import CONFIDENCE
 
 LARGEST = 1 << 20  # bytes of a pyproject.toml
-CONFIDENCE = {"low": 0, "medium": 2, "high": 3}
+LEAST = {word: CONFIDENCE.index(word) for word in CONFIDENCE}
 """What `--min-confidence` takes, and the lowest `Finding.confidence` that it lets through."""
 
 BACKENDS = ("ocl",)
@@ -197,11 +198,9 @@ def typed(name: str, value: Any, where: str) -> Any:
         return tuple((pattern, tuple(rules)) for pattern, rules in value.items())
     if name == "backend" and value not in BACKENDS:
         raise UserError(f"{where}: {key} is one of {', '.join(BACKENDS)}, not {value!r}", "leave it out for all others")
-    if name == "min_confidence" and value not in CONFIDENCE:
-        near = difflib.get_close_matches(str(value), CONFIDENCE, 1)
-        raise UserError(
-            f"{where}: {key} is one of {', '.join(CONFIDENCE)}", f"did you mean {near[0]!r}?" if near else ""
-        )
+    if name == "min_confidence" and value not in LEAST:
+        near = difflib.get_close_matches(str(value), LEAST, 1)
+        raise UserError(f"{where}: {key} is one of {', '.join(LEAST)}", f"did you mean {near[0]!r}?" if near else "")
     if isinstance(KEYS[key].default, bool):
         if not isinstance(value, bool):
             raise UserError(f"{where}: {key} is true or false, not {value!r}")

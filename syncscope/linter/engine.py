@@ -16,7 +16,7 @@ from pathlib import Path
 from syncscope.files import regular
 from syncscope.linter import suppressions
 from syncscope.linter.complaints import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
-from syncscope.linter.config import CONFIDENCE, Config
+from syncscope.linter.config import LEAST, Config
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import Source, disjoint, with_newlines
 from syncscope.model.fact import Site
@@ -258,7 +258,7 @@ def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tup
     """The findings sure and hot enough to be shown, and how many are not."""
     keep, cold, unsure = [], 0, 0
     for finding in found:
-        if finding.confidence < CONFIDENCE[config.min_confidence]:
+        if finding.confidence < LEAST[config.min_confidence]:
             unsure += 1
         elif not (finding.hot or config.all):
             cold += 1

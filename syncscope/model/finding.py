@@ -47,6 +47,10 @@ class Hazard:
     seen_as: tuple[str, ...] = ()
 
 
+CONFIDENCE = ("low", "low", "medium", "high")
+"""The word for each `Finding.confidence`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A hazard seen in source.

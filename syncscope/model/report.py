@@ -113,7 +113,7 @@ class Report:
 
     Its words are those of strangers (names in a recording, in source, of files), so it makes them `visible`: whatever an
     exporter writes of them stays on its line. The text of edits and sources is exact, and an exporter that shows a line of
-    it takes it from `_rewrite` or `_source_frame`.
+    it takes it from `_diff` or `_source_frame`.
     """
 
     findings: tuple[Finding, ...] = ()

@@ -8,11 +8,12 @@ from importlib import resources
 from typing import Any
 
 from syncscope.exporters import json as as_json
-from syncscope.exporters._rewrite import line_of
+from syncscope.exporters._source_frame import line_of
 from syncscope.exporters.html._timeline import timeline
 from syncscope.model.report import Report
 
 SUFFIX = ".html"
+TAKES = {"trace"}
 
 
 def export(report: Report) -> str:

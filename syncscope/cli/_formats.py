@@ -1,0 +1,51 @@
+"""Which exporter writes what a command has: by its name, else by the suffix of the output."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from syncscope import discover, exporters
+from syncscope.errors import UserError
+
+ALIASES = {"text": "terminal"}
+
+
+def chosen(name: str | None, output: str | None, has: set[str]) -> tuple[ModuleType, str] | None:
+    """The exporter and its name; None where neither says which.
+
+    `has` is what there is to show, in the words of an exporter's `TAKES`.
+
+    Raises:
+        UserError: no exporter is called so, or it shows something else.
+    """
+    if name is None:
+        fitting = [(len(module.SUFFIX), known) for known, module in able(has).items() if ends(output, module.SUFFIX)]
+        return named(max(fitting)[1], has) if fitting else None
+    return named(ALIASES.get(name, name), has)
+
+
+def able(has: set[str]) -> dict[str, ModuleType]:
+    """The exporters that take what there is."""
+    return {name: module for name, module in discover.discover(exporters).items() if module.TAKES & has}
+
+
+def named(name: str, has: set[str]) -> tuple[ModuleType, str]:
+    """The exporter of that name, and no other is imported.
+
+    Raises:
+        UserError: there is none, or it shows something else.
+    """
+    if name not in discover.names(exporters):
+        raise UserError(f"no format is called {name!r}", discover.did_you_mean(name, list(able(has))))
+    module = discover.load(exporters, name)
+    if not module.TAKES & has:
+        wanted, there = (" and ".join(sorted(what)) for what in (module.TAKES, has))
+        raise UserError(
+            f"the format {name!r} shows a {wanted}, and here are {there}", f"choose from: {', '.join(able(has))}"
+        )
+    return module, name
+
+
+def ends(output: str | None, suffix: str) -> bool:
+    """Whether a name ends so; a format that is a folder has no suffix."""
+    return bool(suffix) and (output or "").endswith(suffix)
