@@ -88,8 +88,13 @@ def paints(stream: Any) -> bool:
     return not plain() and (bool(os.environ.get("FORCE_COLOR")) or bool(stream.isatty()))
 
 
+def painted(word: str, *, err: bool = False, **style: Any) -> str:
+    """The word in a colour where colours are used."""
+    return click.style(word, **style) if paints(sys.stderr if err else sys.stdout) else word
+
+
 def complain(error: UserError) -> None:
     """An error in two lines: what happened, and what to do."""
-    echo(f"{click.style('error', fg='red', bold=True)}: {visible(error.message)}", err=True)
+    echo(f"{painted('error', err=True, fg='red', bold=True)}: {visible(error.message)}", err=True)
     if error.hint:
-        echo(f"{click.style(' hint', fg='cyan')}: {visible(error.hint)}", err=True)
+        echo(f"{painted(' hint', err=True, fg='cyan')}: {visible(error.hint)}", err=True)

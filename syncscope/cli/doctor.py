@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from syncscope.cli._console import echo
+from syncscope.cli._console import echo, painted
 
 SIGNS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
 
@@ -20,7 +20,7 @@ def command() -> int:
     traceable = False
     for item in doctor.survey():
         sign, colour = SIGNS[item.state]
-        echo(f"{click.style(sign, fg=colour)} {click.style(item.what, bold=True)}  {item.said}")
+        echo(f"{painted(sign, fg=colour)} {painted(item.what, bold=True)}  {item.said}")
         if item.hint:
             echo(f"    {item.hint}")
         traceable |= item.traceable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope import files
-from syncscope.cli._console import echo, harmless, paints, rewrites
+from syncscope.cli._console import echo, harmless, painted, paints, rewrites
 from syncscope.errors import UserError
 from syncscope.model.words import visible
 
@@ -240,9 +240,9 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
 def complain(linted: Linted) -> int:
     """Say what was not trusted, and what could not be read or written; 2 if there was anything of that."""
     for line in linted.notices:
-        echo(f"{click.style('note', fg='yellow')}: {visible(line)}", err=True)
+        echo(f"{painted('note', err=True, fg='yellow')}: {visible(line)}", err=True)
     for problem in linted.problems:
-        echo(f"{click.style('error', fg='red', bold=True)}: {visible(problem)}", err=True)
+        echo(f"{painted('error', err=True, fg='red', bold=True)}: {visible(problem)}", err=True)
     return 2 if linted.problems else 0
 
 
