@@ -31,6 +31,15 @@ import sys
 from syncscope import kineto
 print(len(kineto.read(sys.argv[1])), "events", file=sys.stderr)
 """
+MEMORY = """
+import sys
+from syncscope import kineto
+def most():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
+open("/proc/self/clear_refs", "w").write("5")
+before = most()
+print(len(kineto.read(sys.argv[1])), most() - before)
+"""
 CLI = "import sys; from syncscope.cli import main; sys.argv[0] = 'syncscope'; sys.argv.insert(1, 'report'); main()"
 ORJSON = """
 import gc, sys, orjson
@@ -102,6 +111,20 @@ def measured(python: Path, code: str, *arguments: str) -> tuple[float, float] | 
     return float(cpu), float(memory)
 
 
+def per_event(source: Path, times: int, folder: Path) -> tuple[float, float] | None:
+    """Bytes that reading takes at most for each further event, and besides; by two lengths of one recording. Linux only."""
+    found = []
+    for length in (max(1, times // 3), times):
+        plain, _ = repeated(source, length, folder)
+        ran = subprocess.run([sys.executable, "-c", MEMORY, plain], capture_output=True, text=True, check=False)
+        if ran.returncode:
+            return None
+        found.append([int(word) for word in ran.stdout.split()])
+    (few, less), (many, more) = found
+    each = (more - less) / max(1, many - few)
+    return each, more - each * many
+
+
 def peers(folder: Path) -> dict[str, Path]:
     """The interpreter of an environment for each peer that can be installed."""
     found = {}
@@ -130,6 +153,8 @@ def main() -> None:
     plain, packed = repeated(given.trace, given.times, given.work.absolute())
     size = plain.stat().st_size / 1e6
     print(f"{plain.name}: {size:.0f} MB of JSON, {packed.stat().st_size / 1e6:.0f} MB packed\n")
+    if (memory := per_event(given.trace, given.times, given.work.absolute())) is not None:
+        print(f"reading takes {memory[0]:.0f} bytes an event and {memory[1] / 1e6:.0f} MB besides, at most\n")
     here = Path(sys.executable)
     runs = [
         ("syncscope: read into columns", here, READ, plain),

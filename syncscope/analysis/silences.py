@@ -49,12 +49,12 @@ def unrecorded_waits(
         rows = kinds[trace.lane[kinds] == lane]
         if not len(rows):
             continue
-        times = np.unique(np.concatenate([trace.start[rows], trace.end[rows]])).astype(float)
-        begin, end = times[:-1], times[1:]
-        long = end - begin >= SHORT
-        begin, end = begin[long], end[long]
+        times = np.concatenate([trace.start[rows], trace.start[rows] + trace.duration[rows]])
+        times.sort()
+        long = np.flatnonzero(np.diff(times) >= SHORT)
+        begin, end = times[long].astype(float), times[long + 1].astype(float)
         told = waits[trace.lane[waits] == lane]
-        over = np.concatenate(([-1], np.maximum.accumulate(trace.end[told])))
+        over = np.concatenate(([-1], np.maximum.accumulate(trace.start[told] + trace.duration[told])))
         waiting = over[np.searchsorted(trace.start[told], begin, side="right")] >= end
         busy = 2 * covered(worked, begin.astype(np.int64), end.astype(np.int64)) > end - begin
         begin, end = begin[~waiting & busy], end[~waiting & busy]

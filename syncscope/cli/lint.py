@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncscope import files
-from syncscope.cli._console import echo, harmless, painted, paints, rewrites
+from syncscope.cli._console import echo, harmless, painted, paints
+from syncscope.cli._progress import Progress
 from syncscope.errors import UserError
 from syncscope.model.words import visible
 
@@ -117,7 +117,7 @@ def lint(said: dict[str, Any]) -> int:
             sys.stdout.buffer.write(linted.written)
             return finish(linted, said, Output(err=True))
     else:
-        with Progress() as tick:
+        with Progress("files") as tick:
             linted = gather(files, safeties, processes(said["jobs"]), cached=not said["no_cache"], tick=tick)
         if said["trace"]:
             from syncscope.cli._priced import by_price
@@ -310,30 +310,3 @@ class Output:
             files.write(self.path, (text if exact else harmless(text, commands=commands)).encode())
         else:
             echo(text, nl=False, err=self.err, commands=commands)
-
-
-class Progress:
-    """How far a long run is, on a terminal only, and gone when it is done."""
-
-    def __init__(self) -> None:
-        self.shown = False
-        self.last = 0.0
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        return self.tick
-
-    def tick(self, done: int, of: int) -> None:
-        """Say it, ten times a second at most and not in the first half second."""
-        import time
-
-        now = time.monotonic()
-        self.last = self.last or now + 0.4
-        if rewrites(sys.stderr) and now - self.last > 0.1 and done < of:
-            sys.stderr.write(f"\r\x1b[K{done} of {of} files")
-            sys.stderr.flush()
-            self.shown, self.last = True, now
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import echo
+from syncscope.cli._progress import Progress
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ def show_job(paths: Sequence[str], tables: Path | None = None, format_: str = "t
     try:
         if tables is not None:
             tables.mkdir(parents=True, exist_ok=True)
-        parts = list(fleet.mapped(kineto.read, paths, folder=None if tables is None else str(tables)))
+        parts = []
+        with Progress("ranks") as tick:
+            for part in fleet.mapped(kineto.read, paths, folder=None if tables is None else str(tables)):
+                parts.append(part)
+                tick(len(parts), len(paths))
     except OSError as error:
         said = f"{error.filename or tables} cannot be written: {error.strerror}"
         raise UserError(said, "choose another folder with --tables") from None

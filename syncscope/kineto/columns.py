@@ -37,20 +37,13 @@ CATEGORIES = {
 }
 WORK = {name for name, kind in CATEGORIES.items() if kind in DEVICE} | {"Kernel", "Memcpy", "Memset"}
 WORDS = ("modules", "collective", "group", "group_size", "elements", "sync_kind", "wait_on_stream", "wait_on_record")
-_COLUMNS = (
-    "kind",
-    "name",
-    "lane",
-    "start",
-    "duration",
-    "correlation",
-    "external",
-    "bytes",
-    "place",
-    "column",
-    "flags",
-    "detail",
-)
+_TYPES: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("kind", "flags"), np.uint8),
+    **dict.fromkeys(("name", "lane", "place", "column", "detail"), np.int32),
+    **dict.fromkeys(("start", "duration", "correlation", "external", "bytes"), np.int64),
+}
+GROWTH = 1.25  # of the columns when they are full: memory that is grown is moved page by page, not copied
+FIRST = 1 << 16  # rows
 _NO_ARGS = Args()
 Column = NDArray[Any]
 
@@ -71,7 +64,8 @@ class Columns:
     def __init__(self, head: dict[str, Any]) -> None:
         self.lost = 0
         self._head = head  # is filled while the file is read; ours stands before the events
-        self._parts: dict[str, list[Column]] = {column: [] for column in _COLUMNS}
+        self._filled: dict[str, Column] = {column: np.empty(0, kind) for column, kind in _TYPES.items()}
+        self._count = 0
         self._kinds = _Kinds()
         self._names = Table[Any]()
         self._lanes = Table[tuple[Any, ...]]()
@@ -106,8 +100,13 @@ class Columns:
             found = self._columns(events, start, duration)
         except (TypeError, ValueError, OverflowError):  # something is not of the type it always is
             found = self._columns([plain(event) for event in events], start, duration)
+        count = self._count + len(found["start"])
         for column, part in found.items():
-            self._parts[column].append(part)
+            held = self._filled[column]
+            if count > len(held):
+                held.resize(max(FIRST, count, int(GROWTH * len(held))), refcheck=False)  # nobody else has it yet
+            held[self._count : count] = part
+        self._count = count
 
     def _columns(self, events: list[Event], start: Column, duration: Column) -> dict[str, Column]:
         kind = np.array([self._kinds[e.cat] for e in events], np.uint8)
@@ -216,18 +215,18 @@ class Columns:
         """The events as a trace ordered by start."""
         head = self._head
         self.lost += sum(len(stack) for stack in self._open.values())
-        columns: dict[str, Any] = {}
-        for column, parts in self._parts.items():
-            columns[column] = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-            parts.clear()
+        columns: dict[str, Any] = self._filled
+        for column in columns.values():
+            column.resize(self._count, refcheck=False)
         start, duration = columns["start"], columns["duration"]
         if (
             len(start)
             and not ((start[1:] > start[:-1]) | ((start[1:] == start[:-1]) & (duration[1:] <= duration[:-1]))).all()
         ):
             order = np.lexsort((-duration, start))
-            for column in _COLUMNS:
-                columns[column] = columns[column][order]
+            del start, duration
+            for name in columns:
+                columns[name] = columns[name][order]
         names = tuple(n if isinstance(n, str) else str(n) for n in self._names)
         details: list[Any] = [tables.detail(key) for key in self._details]
         if tables.is_ours(head):
@@ -246,8 +245,8 @@ class Columns:
         columns["detail"], details = tables.merged(columns["detail"], details)
         columns["place"], known = tables.merged(columns["place"], places)
         return Trace(
-            kind=columns["kind"].astype(np.uint8, copy=False),
-            name=columns["name"].astype(np.int32, copy=False),
+            kind=columns["kind"],
+            name=columns["name"],
             lane=columns["lane"],
             start=columns["start"],
             duration=columns["duration"],
@@ -255,8 +254,8 @@ class Columns:
             external=columns["external"],
             bytes=columns["bytes"],
             place=columns["place"],
-            column=columns["column"].astype(np.int32, copy=False),
-            flags=columns["flags"].astype(np.uint8, copy=False),
+            column=columns["column"],
+            flags=columns["flags"],
             detail=columns["detail"],
             names=names,
             lanes=tuple(lanes),
