@@ -10,16 +10,18 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
-from syncscope.kernels.device import device
+from syncscope.kernels.device import device, is_gpu
 from syncscope.kernels.elementwise import c_storage, collapse, compute_dtype, load, storable, store
 from syncscope.kernels.operators import NotNative
 
+TEAMS = is_gpu  # whether several items work on one output, as GPUs like it; else an item makes one or eight outputs
+_TEAM_GROUP = 256
 _GROUP = 16
 _LANES = 8
 _RANK = 2  # kept and reduced dimensions, after collapsing, that the kernel walks; what has more is copied first
@@ -84,12 +86,19 @@ _LIMITS = {
 
 @functools.cache
 def _source(
-    fold: Fold, state: str, inside: torch.dtype, outside: torch.dtype, first: bool, last: bool, lanes: int
+    fold: Fold,
+    state: str,
+    inside: torch.dtype,
+    outside: torch.dtype,
+    first: bool,
+    last: bool,
+    lanes: int,
+    team: Team | None,
 ) -> str:
     """One stage. The first reads elements and the last writes results; between them lie states, and places if wanted.
 
-    An item makes `lanes` neighbouring outputs: down the columns of a matrix it would otherwise fetch a line of the cache for
-    each element.
+    Without a team an item makes `lanes` neighbouring outputs: down the columns of a matrix it would otherwise fetch a line of
+    the cache for each element.
     """
     low, high = _LIMITS[state]
     dims = [f"uint {p}{d}" for p in ("n", "r") for d in range(_RANK)]
@@ -107,14 +116,12 @@ def _source(
     parameters += ["long count", "uint outputs", "uint shares", "uint length", *dims, *steps]
     read = load(inside, "in", "from + lane", state) if first else "in[from]"
     start = fold.start.replace("LOWEST", f"({low})").replace("HIGHEST", f"({high})")
-    enter = fold.enter if first else "x"
-    if fold.place:
-        state_declaration = "    long at = 0x7fffffffffffffffL;\n    int none = 1;"
-        place = "k" if first else "in_places[from]"
-        meet = f"const long other_at = {place}; if (none || {fold.better}) {{ acc = other; at = other_at; none = 0; }}"
-    else:
-        state_declaration = ""
-        meet = f"acc = {fold.meet};"
+    meet = (
+        f"if (none || {fold.better}) {{ acc = other; at = other_at; none = 0; }}"
+        if fold.place
+        else f"acc = {fold.meet};"
+    )
+    place = "const long other_at = " + ("k" if first else "in_places[from]") + "; " if fold.place else ""
     out_index = "out_at + o + lane" if last else "out_at + (o + lane) * shares + share"
     writes = []
     if writes_place_only:
@@ -125,8 +132,23 @@ def _source(
         writes.append(f"out[{out_index}] = acc;")
     if fold.place and not writes_place_only:
         writes.append(f"places[{out_index.replace('out_at', 'places_at')}] = at;")
+    enter = f"const {state} x = {read}; const {state} other = {fold.enter if first else 'x'}; {place}{meet}"
+    body = _alone(fold, state, start, enter, lanes) if team is None else _in_team(fold, state, start, enter, meet, team)
     return f"""
 __kernel void {fold.name}_{state}{"" if last else "_shares"}({", ".join(parameters)}) {{
+{body}
+        {" ".join(writes)}
+    }}
+}}
+"""
+
+
+_PLACE = "    long at = 0x7fffffffffffffffL;\n    int none = 1;"
+
+
+def _alone(fold: Fold, state: str, start: str, enter: str, lanes: int) -> str:
+    """An item walks all elements of its outputs."""
+    return f"""
     const uint i = get_global_id(0);
     if (i >= outputs / {lanes} * shares) return;
     const uint o = i / shares * {lanes}, share = i % shares;
@@ -134,7 +156,7 @@ __kernel void {fold.name}_{state}{"" if last else "_shares"}({", ".join(paramete
     const long base = in_at + (long)o0 * ns0 + (long)o1 * ns1;
     {state} states[{lanes}];
     for (int lane = 0; lane < {lanes}; lane++) states[lane] = {start};
-{state_declaration}
+{_PLACE if fold.place else ""}
     const uint begin = share * length, end = min(begin + length, (uint)(r0 * r1));
     uint k0 = begin / r1, k1 = begin % r1;
     for (uint k = begin; k < end;) {{
@@ -144,9 +166,7 @@ __kernel void {fold.name}_{state}{"" if last else "_shares"}({", ".join(paramete
 #pragma unroll
             for (int lane = 0; lane < {lanes}; lane++) {{
                 {state} acc = states[lane];
-                const {state} x = {read};
-                const {state} other = {enter};
-                {meet}
+                {enter}
                 states[lane] = acc;
             }}
         }}
@@ -154,11 +174,63 @@ __kernel void {fold.name}_{state}{"" if last else "_shares"}({", ".join(paramete
         k1 = 0;
     }}
     for (int lane = 0; lane < {lanes}; lane++) {{
-        const {state} acc = states[lane];
-        {" ".join(writes)}
+        const {state} acc = states[lane];"""
+
+
+def _in_team(fold: Fold, state: str, start: str, enter: str, meet: str, team: Team) -> str:
+    """`deep` items share an output and a work-group has `wide` outputs: neighbours read neighbours, whichever way they lie."""
+    lid = "const uint me = get_local_id(0);"
+    where = (
+        f"x = me / {team.deep}, y = me % {team.deep}" if team.along else f"x = me % {team.wide}, y = me / {team.wide}"
+    )
+    next_ = 1 if team.along else team.wide
+    places = fold.place
+    return f"""
+    __local {state} states[{team.wide * team.deep}];
+    {f"__local long spots[{team.wide * team.deep}]; __local int nones[{team.wide * team.deep}];" if places else ""}
+    {lid}
+    const uint {where}, o = get_group_id(0) * {team.wide} + x, share = get_group_id(1), lane = 0;
+    const long base = in_at + (long)(o / n1) * ns0 + (long)(o % n1) * ns1;
+    {state} acc = {start};
+{_PLACE if places else ""}
+    const uint begin = share * length + y, end = o < outputs ? min(share * length + length, (uint)(r0 * r1)) : 0;
+    uint k0 = begin / r1, k1 = begin % r1;
+    const uint step0 = {team.deep} / r1, step1 = {team.deep} % r1;
+    for (uint k = begin; k < end; k += {team.deep}) {{
+        const long from = base + (long)k0 * rs0 + (long)k1 * rs1;
+        {enter}
+        k0 += step0;
+        k1 += step1;
+        if (k1 >= r1) {{ k1 -= r1; k0++; }}
     }}
-}}
-"""
+    for (uint half_ = {team.deep} / 2; half_; half_ /= 2) {{
+        states[me] = acc;
+        {"spots[me] = at; nones[me] = none;" if places else ""}
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (y < half_{f" && !nones[me + half_ * {next_}]" if places else ""}) {{
+            const {state} other = states[me + half_ * {next_}];
+            {f"const long other_at = spots[me + half_ * {next_}];" if places else ""}
+            {meet}
+        }}
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }}
+    if (y == 0 && o < outputs) {{"""
+
+
+class Team(NamedTuple):
+    """The shape of a work-group: outputs, items for each, and whether neighbours lie along what is folded."""
+
+    wide: int
+    deep: int
+    along: bool
+
+
+def _team(outputs: int, count: int, along: bool) -> Team:
+    """A whole line of the cache at a time, and no more items for an output than it has work for."""
+    deep = 1
+    while deep < _TEAM_GROUP // (1 if along else 32) and deep * (4 if along else 16) < count:
+        deep *= 2
+    return Team(_TEAM_GROUP // deep, deep, along)
 
 
 def fold(
@@ -195,8 +267,10 @@ def fold(
     outputs = out.numel()
     c_state = programs.C_TYPE[state]
     side_by_side = bool(ns and rs) and ns[-1] % _LANES == 0 and n_steps[0][-1] == 1 and r_steps[0][-1] != 1
-    lanes = _LANES if side_by_side and not what.place else 1
-    shares = _shares(outputs // lanes, count)
+    lanes = _LANES if side_by_side and not what.place and not TEAMS else 1
+    across = bool(ns and rs) and n_steps[0][-1] == 1 and r_steps[0][-1] != 1
+    team = _team(outputs, count, not across) if TEAMS else None
+    shares = _shares(outputs // lanes, count, team)
     dims_and_steps = [*_padded(ns, 1), *_padded(rs, 1), *_padded(n_steps[0], 0), *_padded(r_steps[0], 0)]
     if count == 0:
         dims_and_steps[_RANK : 2 * _RANK] = [0, 1]
@@ -212,17 +286,20 @@ def fold(
         if what.place:
             spots = storage.empty([outputs * shares], torch.int64)
             middle += [storage.buffer(spots), 0]
-        _launch(_source(what, c_state, x.dtype, out.dtype, True, False, lanes), f"{which}_{c_state}_shares", source + middle,
-                count, outputs, lanes, shares, length, dims_and_steps)  # fmt: skip
+        shared = _source(what, c_state, x.dtype, out.dtype, True, False, lanes, team)
+        _launch(
+            shared, f"{which}_{c_state}_shares", source + middle, count, outputs, lanes, shares, length, dims_and_steps, team
+        )  # fmt: skip
         source = [storage.buffer(parts), 0]
         if spots is not None:
             source.append(storage.buffer(spots))
         dims_and_steps = [1, outputs, 1, shares, 0, shares, 0, 1]
         first, length, lanes = False, shares, 1
+        team = _team(outputs, shares, True) if TEAMS else None
     else:
         first, length = True, count
-    _launch(_source(what, c_state, x.dtype, out.dtype, first, True, lanes), f"{which}_{c_state}", source + target,
-            count, outputs, lanes, 1, length, dims_and_steps)  # fmt: skip
+    _launch(_source(what, c_state, x.dtype, out.dtype, first, True, lanes, team), f"{which}_{c_state}", source + target,
+            count, outputs, lanes, 1, length, dims_and_steps, team)  # fmt: skip
 
 
 def _launch(
@@ -235,13 +312,19 @@ def _launch(
     shares: int,
     length: int,
     rest: Any,
+    team: Team | None,
 ) -> None:
-    size = (-(-(outputs // lanes * shares) // _GROUP) * _GROUP,)
-    queue.launch(programs.build(source, name), size, (_GROUP,), *buffers, count, outputs, shares, length, *rest)
+    items = _GROUP if team is None else team.wide * team.deep
+    rows = -(-(outputs // lanes * shares) // _GROUP) if team is None else -(-outputs // team.wide)
+    size, group = (rows * items, 1 if team is None else shares), (items, 1)
+    queue.launch(programs.build(source, name), size, group, *buffers, count, outputs, shares, length, *rest)
 
 
-def _shares(outputs: int, count: int) -> int:
-    """How many items share one output: enough for every core, none with fewer than 256 elements."""
+def _shares(outputs: int, count: int, team: Team | None) -> int:
+    """How many items, or teams, share one output: enough for every core, none with fewer than 256 elements."""
+    if team is not None:
+        groups = -(-outputs // team.wide)
+        return max(1, min(int(device.max_compute_units) * 8 // groups, count // (team.deep * 16), 1024))
     wanted = -(-int(device.max_compute_units) * 8 * _GROUP // outputs)
     return max(1, min(wanted, count // 256, 4096))
 

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 import syncscope.kernels  # noqa: F401 - registers the device
-from syncscope.kernels import programs
+from syncscope.kernels import fold, programs
 
 
 @pytest.fixture(params=[(1, 8), (64, 1)], ids=["for CPUs", "for GPUs"])
@@ -13,6 +13,7 @@ def shape(request, monkeypatch):
     group, width = request.param
     monkeypatch.setattr(programs, "GROUP", group)
     monkeypatch.setattr(programs, "WIDTH", width)
+    monkeypatch.setattr(fold, "TEAMS", group > 1)
 
 
 def agrees(function, *inputs, tolerance=1e-5):
@@ -20,7 +21,7 @@ def agrees(function, *inputs, tolerance=1e-5):
     wide = [x.double().requires_grad_() for x in inputs]
     here = [x.to("ocl").requires_grad_() for x in inputs]
     expected, got = function(*wide), function(*here)
-    slope = torch.linspace(-1, 2, expected.numel()).view(expected.shape)
+    slope = torch.sin(torch.arange(expected.numel()) * 1.7).view(expected.shape)
     expected.backward(slope.double())
     got.backward(slope.to("ocl"))
     pairs = [(expected, got), *((a.grad, b.grad) for a, b in zip(wide, here, strict=True))]
@@ -53,3 +54,35 @@ def test_layer_norm(shape, size):
 def test_group_norm(shape, size):
     torch.manual_seed(0)
     assert agrees(lambda x, w, b: F.group_norm(x, 2, w, b), torch.randn(size) + 3, *torch.randn(2, size[1]))
+
+
+@pytest.mark.parametrize("size", [(3, 5000), (5000, 40), (4, 3, 17, 6)])
+@pytest.mark.parametrize("dims", [(0,), (-1,), (0, -1)])
+def test_sums_and_extremes(shape, size, dims):
+    torch.manual_seed(0)
+    x = torch.randn(size)
+    x.view(-1)[7] = x.max() + 1  # the largest, twice: the first of them counts
+    x.view(-1)[5000 % x.numel()] = x.max()
+    there = x.to("ocl")
+    torch.testing.assert_close(there.sum(dims).cpu().double(), x.double().sum(dims), rtol=1e-5, atol=1e-3)
+    assert torch.equal(there.amax(dims).cpu(), x.amax(dims))
+    assert torch.equal(
+        there.t().amin(dims).cpu() if x.dim() == 2 else there.amin(dims).cpu(),
+        x.t().amin(dims) if x.dim() == 2 else x.amin(dims),
+    )
+    assert torch.equal(there.argmax(dims[0]).cpu(), x.argmax(dims[0]))
+    assert there.argmax().item() == x.argmax().item()
+    for a, b in zip(there.max(dims[0]), x.max(dims[0]), strict=True):
+        assert torch.equal(a.cpu(), b)
+
+
+@pytest.mark.parametrize("size", [(3, 4, 33), (700, 5), (2, 1000), (5, 1)])
+@pytest.mark.parametrize("function", [torch.softmax, torch.log_softmax])
+def test_softmax(shape, size, function):
+    torch.manual_seed(0)
+    assert agrees(lambda x: function(x, -1), torch.randn(size) * 5)
+    assert agrees(lambda x: function(x, 0), torch.randn(size) * 5)
+    assert function(torch.tensor([[1.0, float("nan")], [1, -torch.inf]], device="ocl"), -1).isnan().tolist() == [
+        [True] * 2,
+        [False] * 2,
+    ]

@@ -31,6 +31,13 @@ __kernel void max_pool2d_forward(__global const T *in, long at, __global T *out,
     places[places_at + i] = where;
 }
 
+// The windows that may hold a pixel: two divisions, where asking each tap of the window would take two for each.
+#define FIRST_WINDOW(i, pad, reach, step) ((i) + (pad) < (reach) ? 0 : ((i) + (pad) - (reach)) / (step) + 1)
+#define LAST_WINDOW(i, pad, step, count) min(((i) + (pad)) / (step), (count) - 1)
+#define WINDOWS(reach_y, reach_x)                                                                           \
+    const int y0 = FIRST_WINDOW(iy, ph, reach_y, sh), y1 = LAST_WINDOW(iy, ph, sh, OH);                      \
+    const int x0 = FIRST_WINDOW(ix, pw, reach_x, sw), x1 = LAST_WINDOW(ix, pw, sw, OW);
+
 // An item gathers, for one input pixel, from all windows that hold it and chose it: no two items meet.
 __kernel void max_pool2d_backward(__global const T *grad, long grad_at, __global const long *places, long places_at,
                                   __global T *out, uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw,
@@ -39,17 +46,13 @@ __kernel void max_pool2d_backward(__global const T *grad, long grad_at, __global
     if (i >= total) return;
     const int ix = i % W, iy = i / W % H;
     const long plane = i / W / H, here = (long)iy * W + ix;
+    WINDOWS((kh - 1) * dh + 1, (kw - 1) * dw + 1)
     T sum = 0;
-    for (int ky = 0; ky < kh; ky++) {
-        const int ty = iy + ph - ky * dh, y = ty / sh;
-        if (ty < 0 || ty % sh || y >= OH) continue;
-        for (int kx = 0; kx < kw; kx++) {
-            const int tx = ix + pw - kx * dw, x = tx / sw;
-            if (tx < 0 || tx % sw || x >= OW) continue;
+    for (int y = y0; y <= y1; y++)
+        for (int x = x0; x <= x1; x++) {
             const long k = (plane * OH + y) * OW + x;
             if (places[places_at + k] == here) sum += grad[grad_at + k];
         }
-    }
     out[i] = sum;
 }
 
@@ -78,17 +81,12 @@ __kernel void avg_pool2d_backward(__global const T *grad, long grad_at, __global
     if (i >= total) return;
     const int ix = i % W, iy = i / W % H;
     const long plane = i / W / H;
+    WINDOWS(kh, kw)
     T sum = 0;
-    for (int ky = 0; ky < kh; ky++) {
-        const int ty = iy + ph - ky, y = ty / sh;
-        if (ty < 0 || ty % sh || y >= OH) continue;
-        for (int kx = 0; kx < kw; kx++) {
-            const int tx = ix + pw - kx, x = tx / sw;
-            if (tx < 0 || tx % sw || x >= OW) continue;
+    for (int y = y0; y <= y1; y++)
+        for (int x = x0; x <= x1; x++)
             sum += grad[grad_at + (plane * OH + y) * OW + x] /
                    divisor(y * sh - ph, x * sw - pw, H, W, kh, kw, ph, pw, count_pad, fixed);
-        }
-    }
     out[i] = sum;
 }
 

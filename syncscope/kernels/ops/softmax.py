@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from syncscope.kernels import queue, storage
+from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
-from syncscope.kernels.programs import C_TYPE, kernel, supported
+from syncscope.kernels.programs import supported
 
 
 def _run(name: str, inputs: list[Tensor], dim: int, out: Tensor) -> Tensor:
@@ -30,10 +30,14 @@ def _run(name: str, inputs: list[Tensor], dim: int, out: Tensor) -> Tensor:
     lines = out.numel() // length
     inner = math.prod(shape[dim + 1 :])
     arguments = [a for x in inputs for a in (storage.buffer(x), x.storage_offset())]
-    queue.launch(
-        kernel("softmax", name, T=C_TYPE[dtype]), (-(-lines // 64) * 64,), (64,),
-        *arguments, storage.buffer(made), lines, length, inner,
-    )  # fmt: skip
+    if inner == 1:  # a team of items for each line, whose elements are neighbours
+        group = programs.GROUP
+        size = -(-lines // (group // programs.lanes(lines, length))) * group
+        program = programs.rows_kernel("softmax_rows", name, dtype, lines, length)
+    else:  # an item for each line: neighbours read neighbours
+        group, size = 64, -(-lines // 64) * 64
+        program = programs.kernel("softmax", name, T=programs.C_TYPE[dtype])
+    queue.launch(program, (size,), (group,), *arguments, storage.buffer(made), lines, length, inner)
     return out if made is out else out.copy_(made)
 
 
