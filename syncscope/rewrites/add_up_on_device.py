@@ -188,7 +188,7 @@ class Addition(NamedTuple):
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, loop, added = tensor_read(site.node, function), function.loop(site.node), addition(site, function)
+    tensor, loop, added = tensor_read(function, site.node), function.loop(site.node), addition(site, function)
     if tensor is None or loop is None or added is None:
         return None
     total, factor = added.total.id, added.factor
@@ -212,7 +212,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     number, wide = ("int", ".detach().long()") if whole else ("float", ".detach().double()")
     draft = Draft(function)
-    kept = draft.part(f"{{t}}{wide}", t=detached(tensor, function))
+    kept = draft.part(f"{{t}}{wide}", t=detached(function, tensor))
     draft.replace(added.statement, f"{total} = {total} + {added.template}", t=kept, factor=factor or "1")
     for name in inside:
         draft.replace(name, f"{number}({total})")

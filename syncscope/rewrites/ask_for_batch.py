@@ -56,7 +56,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     call = site.node
     if not isinstance(call, ast.Call) or any(k.arg in ("out", None) for k in call.keywords):
         return None
-    loop, single = function.parent(call), OF_A_BATCH.get(called(call, function))
+    loop, single = function.parent(call), OF_A_BATCH.get(called(function, call))
     if single is None or not isinstance(loop, ast.ListComp) or loop.elt is not call or len(loop.generators) != 1:
         return None
     each, matrix = loop.generators[0], call.args[0] if call.args else None

@@ -88,7 +88,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, read = tensor_read(site.node, function), site.node
+    tensor, read = tensor_read(function, site.node), site.node
     if tensor is None or not isinstance(read, ast.Call):
         return None
     named = function.parent(read)
@@ -133,7 +133,7 @@ def leaves(function: Function, body: list[ast.stmt]) -> bool:
 
 def asked_of(function: Function, test: ast.expr, uses: Sequence[ast.expr], wrong: bool) -> str | None:
     """What a test asks of a number, as a template of what must hold of the tensor. `wrong`: it asks for what must not be."""
-    if test in uses and function.fact(tensor_read(test, function) or test).dtype is Dtype.BOOL:
+    if test in uses and function.fact(tensor_read(function, test) or test).dtype is Dtype.BOOL:
         return "~{t}" if wrong else "{t}"
     if not isinstance(test, ast.Call) or len(test.args) != 1 or test.args[0] not in uses:
         return None

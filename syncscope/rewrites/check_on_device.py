@@ -40,12 +40,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if test is None or site.confidence < 3:
         return None
     if isinstance(statement, ast.Assert) and statement.test is test:
-        condition, said = predicate(test, function), statement.msg
+        condition, said = predicate(function, test), statement.msg
     elif isinstance(statement, ast.If) and statement.test is test and not function.is_elif(statement):
         if len(statement.body) != 1 or statement.orelse or not isinstance(statement.body[0], ast.Raise):
             return None
         error = statement.body[0].exc
-        condition = predicate(test, function, negated=True)
+        condition = predicate(function, test, negated=True)
         said = error.args[0] if isinstance(error, ast.Call) and error.args else None
     else:
         return None

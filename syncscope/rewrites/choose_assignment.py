@@ -77,7 +77,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     )
     if not isinstance(other, ast.expr) or not function.pure(value) or not function.pure(other):
         return None
-    condition = predicate(test, function)
+    condition = predicate(function, test)
     if condition is None or not alike(function, value, other):
         return None
     draft = Draft(function)
@@ -103,7 +103,7 @@ def added(site: Site, function: Function, statement: ast.If, test: ast.expr) -> 
         return None
     if waits(function, yes.value):
         return None
-    condition = predicate(test, function)
+    condition = predicate(function, test)
     other = no.value if isinstance(no, ast.AugAssign) else None
     fits = (
         alike(function, yes.value, other) is Safety.UNSAFE

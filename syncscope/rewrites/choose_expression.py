@@ -40,7 +40,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if not function.pure(choice.body) or not function.pure(choice.orelse):
         return None
-    condition = predicate(test, function)
+    condition = predicate(function, test)
     if condition is None or not alike(function, choice.body, choice.orelse):
         return None
     draft = Draft(function)

@@ -63,7 +63,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     names = {n.id for n in ast.walk(early.value) if isinstance(n, ast.Name)}
     if any(function.disturbed(n, statement, last) for n in names) or not alike(function, early.value, last.value):
         return None
-    condition = predicate(test, function)
+    condition = predicate(function, test)
     if condition is None:
         return None
     draft = Draft(function)

@@ -34,7 +34,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, read = tensor_read(site.node, function), site.node
+    tensor, read = tensor_read(function, site.node), site.node
     if tensor is None or not isinstance(read, ast.Call):
         return None
     used: ast.expr = read

@@ -76,7 +76,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, call = tensor_read(site.node, function), function.parent(site.node)
+    tensor, call = tensor_read(function, site.node), function.parent(site.node)
     if (
         tensor is None
         or not isinstance(site.node, ast.expr)
@@ -96,7 +96,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if inside != [call.func.value] or any(n.lineno < loop.lineno for n in function.reads(name)):
         return None
     draft = Draft(function)
-    draft.replace(site.node, "{t}.detach()", t=detached(tensor, function))
+    draft.replace(site.node, "{t}.detach()", t=detached(function, tensor))
     join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
     draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
     return draft.fix(

@@ -81,7 +81,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-    loader = loader_around(call, function)
+    loader = loader_around(function, call)
     if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
         draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
     return draft.fix(
@@ -91,18 +91,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     )
 
 
-def loader_around(node: ast.AST, function: Function) -> ast.Call | None:
+def loader_around(function: Function, node: ast.AST) -> ast.Call | None:
     """The call that made the loader over which a loop around this node runs, if it stands in this function."""
     loop = function.loop(node)
     while loop is not None:
-        made = made_of(loop.iter, function) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+        made = made_of(function, loop.iter) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
         if isinstance(made, ast.Call) and (function.dotted(made.func) or "").endswith(".DataLoader"):
             return made
         loop = function.loop(loop)
     return None
 
 
-def made_of(source: ast.expr, function: Function) -> ast.expr:
+def made_of(function: Function, source: ast.expr) -> ast.expr:
     """What a loop runs over, without the names, counters and progress bars around it."""
     for _ in range(8):
         source = function.value(source)

@@ -58,7 +58,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(call, ast.Call) or any(k.arg in ("out", None) for k in call.keywords):
         return None
     """The form that does not check."""
-    found = WITHOUT_CHECK.get(called(call, function))
+    found = WITHOUT_CHECK.get(called(function, call))
     if found is None:
         return None
     name, field = found

@@ -107,7 +107,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     call, op, tupled = found
     ndim = site.fact_of(op.base).ndim
     row = positions(function, call, tupled)
-    used = use(row or call, function)
+    used = use(function, row or call)
     if used is None or not is_mask(site.fact_of(op.base)) or not function.pure(op.base):
         return None
     if not tupled and row is None and ndim != 1:  # one index for each dimension, side by side
@@ -154,7 +154,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(title, Safety.UNSAFE, changes)
 
 
-def use(call: ast.expr, function: Function) -> tuple[ast.Assign | None, ast.expr, int] | None:
+def use(function: Function, call: ast.expr) -> tuple[ast.Assign | None, ast.expr, int] | None:
     """Where indices are used, once: the statement that names them, the index itself, and how many names there are."""
     parent = function.parent(call)
     if not isinstance(parent, ast.Assign):

@@ -109,7 +109,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     value = call.args[0]
     if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
-        return new_full(call, call.func.value, value, site, function)
+        return new_full(site, function, call, call.func.value, value)
     if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor"):
         return None
     written = function.constant(value)
@@ -120,9 +120,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or fits_all
         or (written is not None and abs(written) < 2**31 and not any(k.arg == "dtype" for k in call.keywords))
     )
-    if not known and not special(value, function) and site.fact_of(value).kind is not Value.SCALAR:
+    if not known and not special(function, value) and site.fact_of(value).kind is not Value.SCALAR:
         return None
-    if not plain and written is None and not any(k.arg == "dtype" for k in call.keywords) and special(value, function):
+    if not plain and written is None and not any(k.arg == "dtype" for k in call.keywords) and special(function, value):
         known = True
     draft = Draft(function)
     more = "".join(f", {k.arg}={{{k.arg}}}" for k in call.keywords if k.arg is not None)
@@ -136,11 +136,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(title, Safety.UNSAFE, "a numpy number gets torch's default dtype, not its own")
 
 
-def new_full(call: ast.Call, base: ast.expr, value: ast.expr, site: Site, function: Function) -> Fix | None:
+def new_full(site: Site, function: Function, call: ast.Call, base: ast.expr, value: ast.expr) -> Fix | None:
     """`x.new_tensor(0.0)`: its dtype and device are those of `x`, as are those of `x.new_full`."""
     written = function.constant(value)
     plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-    if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(value, function):
+    if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(function, value):
         return None
     draft = Draft(function)
     parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
@@ -149,6 +149,6 @@ def new_full(call: ast.Call, base: ast.expr, value: ast.expr, site: Site, functi
     title = "fill a tensor on the device"
     if plain or (written is not None and abs(written) < 128):
         return draft.fix(title, Safety.SAFE)
-    if written is not None or special(value, function):
+    if written is not None or special(function, value):
         return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
     return draft.fix(title, Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise")

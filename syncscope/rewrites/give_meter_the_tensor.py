@@ -46,7 +46,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, call = tensor_read(site.node, function), function.parent(site.node)
+    tensor, call = tensor_read(function, site.node), function.parent(site.node)
     if (
         tensor is None
         or function.loop(site.node) is None
@@ -58,7 +58,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None
     draft = Draft(function)
-    draft.replace(site.node, "{t}.detach()", t=detached(tensor, function))
+    draft.replace(site.node, "{t}.detach()", t=detached(function, tensor))
     return draft.fix(
         "give the meter the tensor",
         Safety.SUGGEST,

@@ -38,7 +38,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor"):
         return None
-    if any(k.arg != "dtype" for k in made.keywords) or not written_out(made.args[0], function):
+    if any(k.arg != "dtype" for k in made.keywords) or not written_out(function, made.args[0]):
         return None
     draft = Draft(function)
     draft.replace(made, "{value}", value=made.args[0])

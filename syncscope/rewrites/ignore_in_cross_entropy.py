@@ -195,7 +195,7 @@ def of_rows(site: Site, function: Function) -> Fix | None:
     taken = function.parent(uses[0]) if uses else None
     if rows is None or rows.call is not site.node or not isinstance(taken, ast.Subscript):
         return None
-    loss = enclosing_loss(taken, function, CROSS_ENTROPY)
+    loss = enclosing_loss(function, taken, CROSS_ENTROPY)
     if loss is None:
         return None
     made = [function.definition(e) for e in (loss.input, loss.target)]
@@ -205,15 +205,15 @@ def of_rows(site: Site, function: Function) -> Fix | None:
 
 def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> Fix | None:
     """`cross_entropy(logits[keep], target[keep])` with `ignore_index` instead."""
-    loss = loss or enclosing_loss(site.node, function, CROSS_ENTROPY)
+    loss = loss or enclosing_loss(function, site.node, CROSS_ENTROPY)
     if loss is None or reduction(loss) not in ("mean", "sum") or setting(loss, "ignore_index") is not None:
         return None
-    x, t = selection(loss.input, site, function), selection(loss.target, site, function)
+    x, t = selection(site, function, loss.input), selection(site, function, loss.target)
     if x is None or t is None or not function.same(x.mask, t.mask) or site.fact_of(t.base).dtype is Dtype.FLOAT:
         return None
-    if not function.pure(x.mask) or undone([x.mask, x.base, t.base], function, _later(function, x, t), loss.call):
+    if not function.pure(x.mask) or undone(function, [x.mask, x.base, t.base], _later(function, x, t), loss.call):
         return None
-    ignored = compared(t, function)
+    ignored = compared(function, t)
     shared = (
         isinstance(loss.call.func, ast.Attribute) and loss.settings is not loss.call
     )  # a module that others call too
@@ -226,14 +226,14 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     if ignored is not None:
         target, index = draft.node(t.base), draft.node(ignored)
         definition = function.definition(t.mask)
-        if definition is not None and undone([t.base], function, definition, loss.call):
+        if definition is not None and undone(function, [t.base], definition, loss.call):
             return None
     else:
         target, index = draft.part("torch.where({m}, {t}, -100)", m=t.mask, t=t.base), draft.part(str(IGNORED))
-    second = classes_second(x.base, function)
+    second = classes_second(function, x.base)
     logits = draft.node(x.base)
     definition = function.definition(x.base)
-    if second is not None and (definition is None or not undone([second], function, definition, loss.call)):
+    if second is not None and (definition is None or not undone(function, [second], definition, loss.call)):
         logits = draft.node(second)
     elif not one_row and site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:
         logits = draft.part("{x}.flatten(0, -2)", x=x.base)
@@ -267,7 +267,7 @@ def _later(function: Function, *selections: Selection) -> ast.AST:
     return min(gone, key=lambda g: (g.lineno, g.col_offset)) if gone else selections[0].base
 
 
-def compared(t: Selection, function: Function) -> ast.expr | None:
+def compared(function: Function, t: Selection) -> ast.expr | None:
     """The value that is left out, where the mask is `target != value` with the very target that is selected from."""
     mask = function.value(t.mask)
     a: ast.expr
@@ -283,7 +283,7 @@ def compared(t: Selection, function: Function) -> ast.expr | None:
     return b if function.same(a, t.base) and isinstance(function.constant(b), int) else None
 
 
-def classes_second(expr: ast.expr, function: Function) -> ast.expr | None:
+def classes_second(function: Function, expr: ast.expr) -> ast.expr | None:
     """X where `expr` is X with its classes moved from the second place to the last: what the loss wants is X itself."""
     op = function.op(function.value(expr))
     if op is None or op.keywords:

@@ -36,7 +36,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, read = tensor_read(site.node, function), site.node
+    tensor, read = tensor_read(function, site.node), site.node
     if tensor is None or not isinstance(read, ast.Call) or site.fact.dtype not in (Dtype.INT, Dtype.FLOAT):
         return None
     named = function.parent(read)
@@ -48,7 +48,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     cut = "" if site.fact.dtype is Dtype.INT else ".detach()"
     draft = Draft(function)
-    draft.replace(read, f"{{t}}{cut}", t=detached(tensor, function) if cut else tensor)
+    draft.replace(read, f"{{t}}{cut}", t=detached(function, tensor) if cut else tensor)
     changes = f"{STAYS}; where both are of no dimensions, the wider dtype wins" if cut else STAYS
     return draft.fix("keep it on the device", Safety.UNSAFE, changes)
 

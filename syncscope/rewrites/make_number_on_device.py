@@ -139,14 +139,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     safety, changes = Safety.SAFE, ""
     if site.fact_of(value).kind is not Value.SCALAR:
-        found = literal(value, function)
+        found = literal(function, value)
         if found is None:
             return None
         value, safety, changes = found, Safety.UNSAFE, "a tensor of another dtype is no longer an error"
-    elif not written_out(value, function):
+    elif not written_out(function, value):
         safety, changes = Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise"
     if one_element(target, site):
-        if safety is Safety.SAFE and not fits(value, function, site):
+        if safety is Safety.SAFE and not fits(site, function, value):
             safety, changes = Safety.UNSAFE, "a number that does not fit the dtype is reported in other words"
         draft.replace(assign, "{x}.fill_({value})", x=target, value=value)
         return draft.fix("fill the element on the device", safety, changes)
@@ -183,7 +183,7 @@ def one_element(target: ast.Subscript, site: Site) -> bool:
     return all(f.kind is Value.SCALAR or (f.is_tensor and f.ndim == 0) for f in facts)
 
 
-def literal(value: ast.expr, function: Function) -> ast.expr | None:
+def literal(function: Function, value: ast.expr) -> ast.expr | None:
     """The number of `torch.tensor(1.0)`, written out and without a dtype."""
     made = function.value(value)
     plain = isinstance(made, ast.Call) and len(made.args) == 1 and not made.keywords
@@ -193,10 +193,10 @@ def literal(value: ast.expr, function: Function) -> ast.expr | None:
         or function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor")
     ):
         return None
-    return made.args[0] if written_out(made.args[0], function) else None
+    return made.args[0] if written_out(function, made.args[0]) else None
 
 
-def fits(value: ast.expr, function: Function, site: Site) -> bool:
+def fits(site: Site, function: Function, value: ast.expr) -> bool:
     """Whether every dtype holds it, or that of the tensor surely does: else a wrong index may hide that it does not."""
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
         return True

@@ -92,13 +92,13 @@ class Note(NamedTuple):
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
-    if statement is None or note(statement, function) is None:
+    if statement is None or note(function, statement) is None:
         return None
     block = function.block(statement)
     first = last = block.index(statement)
-    while first > 0 and note(block[first - 1], function) is not None:
+    while first > 0 and note(function, block[first - 1]) is not None:
         first -= 1
-    while last + 1 < len(block) and note(block[last + 1], function) is not None:
+    while last + 1 < len(block) and note(function, block[last + 1]) is not None:
         last += 1
     run = block[first : last + 1]
     return function.once("noted together", run[0], lambda: together(function, run))
@@ -106,7 +106,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     """The fix of such statements."""
-    notes = [n for s in run if (n := note(s, function)) is not None]
+    notes = [n for s in run if (n := note(function, s)) is not None]
     join = joined([function.fact(n.tensor) for n in notes])
     if len(notes) < 2 or join is None or not function.alone(notes[0].statement):
         return None
@@ -129,12 +129,12 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     )
 
 
-def note(statement: ast.stmt, function: Function) -> Note | None:
+def note(function: Function, statement: ast.stmt) -> Note | None:
     """A statement as one that notes a number: `log.append(t.item())`, `log["loss"] = t.item()`."""
-    return function.once("note", statement, lambda: as_note(statement, function))
+    return function.once("note", statement, lambda: as_note(function, statement))
 
 
-def as_note(statement: ast.stmt, function: Function) -> Note | None:
+def as_note(function: Function, statement: ast.stmt) -> Note | None:
     """As `note`, worked out."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         method = statement.value.func
@@ -144,7 +144,7 @@ def as_note(statement: ast.stmt, function: Function) -> Note | None:
         return None
     sites = function.sites_in(statement)
     read = sites[0].node if len(sites) == 1 else None
-    tensor = tensor_read(read, function)
+    tensor = tensor_read(function, read)
     if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).confidence < 2:
         return None
     return Note(statement, read, tensor) if function.pure(tensor) and function.runs_first(statement, read) else None

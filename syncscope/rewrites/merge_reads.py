@@ -60,7 +60,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     if not isinstance(statement, ast.Assign):
         return None
-    pairs = reads_of(statement, function)
+    pairs = reads_of(function, statement)
     if not pairs:
         return None
     run = [statement]
@@ -68,14 +68,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         block = function.block(statement)
         at = block.index(statement)
         first = last = at
-        while first > 0 and reads_of(block[first - 1], function):
+        while first > 0 and reads_of(function, block[first - 1]):
             first -= 1
-        while last + 1 < len(block) and reads_of(block[last + 1], function):
+        while last + 1 < len(block) and reads_of(function, block[last + 1]):
             last += 1
         run = [s for s in block[first : last + 1] if isinstance(s, ast.Assign)]
         if any(isinstance(s.targets[0], ast.Tuple) for s in run):
             return None
-        pairs = [pair for s in run for pair in reads_of(s, function)]
+        pairs = [pair for s in run for pair in reads_of(function, s)]
     return function.once("merged", run[0], lambda: merged_run(function, run, pairs))
 
 
@@ -88,7 +88,7 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
         return None
     facts = [function.fact(t) for t in tensors]
     dtypes = {f.dtype for f in facts}
-    one = of_one_tensor(tensors, function, dtypes == {Dtype.FLOAT})
+    one = of_one_tensor(function, tensors, dtypes == {Dtype.FLOAT})
     join = joined(facts)
     if join is None or not all(function.alone(s) for s in run):
         return None
@@ -103,7 +103,7 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
     return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
 
 
-def of_one_tensor(tensors: list[ast.expr], function: Function, floats: bool) -> bool:
+def of_one_tensor(function: Function, tensors: list[ast.expr], floats: bool) -> bool:
     """Whether all are reductions of one tensor that keep its dtype: then stacking them changes nothing."""
     ops = [function.op(t) for t in tensors]
     bases = {op.base.id for op in ops if op is not None and isinstance(op.base, ast.Name)}

@@ -140,15 +140,15 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     reads = [
         s.node
         for s in function.sites_in(statement)
-        if isinstance(s.node, ast.Call) and tensor_read(s.node, function) is not None
+        if isinstance(s.node, ast.Call) and tensor_read(function, s.node) is not None
     ]
-    before = named_for(statement, function)
+    before = named_for(function, statement)
     every = [*reads, *(b.statement.value for b in before)]
     if len(reads) + len(before) < 2 and not (
         before and function.block(statement) is not function.block(before[0].statement)
     ):
         return None
-    tensors = [t for r in reads if (t := tensor_read(r, function)) is not None]
+    tensors = [t for r in reads if (t := tensor_read(function, r)) is not None]
     join = joined([function.fact(t) for t in [*tensors, *(b.tensor for b in before)]])
     if join is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
         return None
@@ -159,7 +159,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         names.append(function.fresh(f"{wish}_value" if wish else "value", names))
     draft = Draft(function)
     for b in before:
-        draft.replace(b.statement.value, "{t}.detach()", t=detached(b.tensor, function))
+        draft.replace(b.statement.value, "{t}.detach()", t=detached(function, b.tensor))
     kept = [b.name.id for b in before]
     if not tensors and len(kept) == 1:
         draft.insert_before(statement, f"{kept[0]} = {kept[0]}.item()")
@@ -178,7 +178,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
 def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:
     """A read that is named, for one later statement: with that statement."""
     assign = function.parent(site.node)
-    pairs = reads_of(assign, function) if isinstance(assign, ast.Assign) and assign.value is site.node else []
+    pairs = reads_of(function, assign) if isinstance(assign, ast.Assign) and assign.value is site.node else []
     if len(pairs) != 1 or not isinstance(assign, ast.Assign):
         return None
     name, tensor = pairs[0]
@@ -199,7 +199,7 @@ def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:
     return Named(assign, name, tensor), later
 
 
-def named_for(statement: ast.stmt, function: Function) -> list[Named]:
+def named_for(function: Function, statement: ast.stmt) -> list[Named]:
     """The reads before a statement that are named and serve it only, in order."""
     found: dict[str, Named] = {}
     for use in (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):

@@ -36,7 +36,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    loop, tensor = function.parent(site.node), tensor_read(site.node, function)
+    loop, tensor = function.parent(site.node), tensor_read(function, site.node)
     if not isinstance(loop, ast.DictComp) or len(loop.generators) != 1 or loop.value is not site.node:
         return None
     each = loop.generators[0]

@@ -36,7 +36,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, assign, loop = tensor_read(site.node, function), function.parent(site.node), function.loop(site.node)
+    tensor, assign, loop = tensor_read(function, site.node), function.parent(site.node), function.loop(site.node)
     if not isinstance(loop, ast.For) or loop.orelse or not isinstance(assign, ast.Assign) or loop.body != [assign]:
         return None
     target, names, items = assign.targets[0], loop.target, loop.iter

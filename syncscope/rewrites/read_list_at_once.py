@@ -37,7 +37,7 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     loop = function.parent(site.node)
-    tensor = tensor_read(site.node, function)
+    tensor = tensor_read(function, site.node)
     if not isinstance(loop, (ast.ListComp, ast.GeneratorExp)) or len(loop.generators) != 1 or loop.elt is not site.node:
         return None
     each = loop.generators[0]

@@ -100,16 +100,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft.remove(statement)
     draft.insert_before(place.body[0], f"{', '.join(bound)} = {{value}}", value=statement.value)
     title = f"read {' and '.join(bound)} only where used"
-    if function.quiet(statement, place) and function.pure(place.test) and never_raises(statement.value, function):
+    if function.quiet(statement, place) and function.pure(place.test) and never_raises(function, statement.value):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(
         title, Safety.UNSAFE, "it is read later: what stands between must not write what it is computed from"
     )
 
 
-def never_raises(value: ast.expr, function: Function) -> bool:
+def never_raises(function: Function, value: ast.expr) -> bool:
     """Whether a read or a text surely works, so that nobody misses its error where it is not made."""
-    tensor = tensor_read(value, function)
+    tensor = tensor_read(function, value)
     if tensor is not None:
         return isinstance(tensor, ast.Name) and function.fact(tensor).ndim == 0
     if not isinstance(value, ast.JoinedStr):
@@ -123,7 +123,7 @@ def never_raises(value: ast.expr, function: Function) -> bool:
                 else ""
             )
             fact = function.fact(part.value)
-            read = tensor_read(part.value, function)
+            read = tensor_read(function, part.value)
             if read is not None:
                 fact = function.fact(read)
             number = (fact.is_tensor and fact.ndim == 0 and fact.dtype is Dtype.FLOAT) or fact.kind is Value.SCALAR

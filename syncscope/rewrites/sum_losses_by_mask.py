@@ -67,7 +67,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    loss, mask = enclosing_loss(site.node, function, PER_ELEMENT), getattr(site.node, "slice", None)
+    loss, mask = enclosing_loss(function, site.node, PER_ELEMENT), getattr(site.node, "slice", None)
     template = total_of(loss) if loss is not None else None
     if loss is None or template is None or not isinstance(mask, ast.expr) or not is_mask(site.fact_of(mask)):
         return None

@@ -105,7 +105,7 @@ class Unrowed:
 
     def lost(self, use: ast.Name, mask: str) -> bool:
         """A use in `mse_loss(x[rows], t[rows])`: both are seen to with the first."""
-        loss = enclosing_loss(self.function.parent(use) or use, self.function, PER_ELEMENT)
+        loss = enclosing_loss(self.function, self.function.parent(use) or use, PER_ELEMENT)
         template = total_of(loss) if loss is not None else None
         if loss is None or template is None:
             return False

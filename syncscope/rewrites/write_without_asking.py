@@ -43,7 +43,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     test, statement = test_of(site, function), function.statement(site.node)
     if test is None or not isinstance(statement, ast.If) or statement.test is not test or function.is_elif(statement):
         return None
-    mask = asked_for_any(test, function)
+    mask = asked_for_any(function, test)
     if mask is None or statement.orelse or len(statement.body) != 1 or not function.pure(mask):
         return None
     write = statement.body[0]
@@ -65,7 +65,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     )
 
 
-def asked_for_any(test: ast.expr, function: Function) -> ast.expr | None:
+def asked_for_any(function: Function, test: ast.expr) -> ast.expr | None:
     """The mask m of `m.any()`, `m.sum() > 0`, `m.any() > 0`, `m.count_nonzero() != 0`."""
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq)):
         if function.constant(test.comparators[0]) != 0:

@@ -107,7 +107,7 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     text = f"{view.quote(site.node)} reads whether it succeeded, and waits for the answer"
-    name = called(site.node, view.function(site))
+    name = called(view.function(site), site.node)
     if name in WITHOUT_CHECK:
         return f"{text}: torch.linalg.{WITHOUT_CHECK[name][0]} does not"
     if name == "torch.linalg.lstsq":

@@ -28,15 +28,15 @@ def test_of(site: Site, function: Function) -> ast.expr | None:
     return node if isinstance(node, ast.expr) else None
 
 
-def predicate(test: ast.expr, function: Function, negated: bool = False) -> str | None:
+def predicate(function: Function, test: ast.expr, negated: bool = False) -> str | None:
     """The condition as a bool tensor: a template whose only holes are the user's own expressions, see `holes`."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return predicate(test.operand, function, not negated)
+        return predicate(function, test.operand, not negated)
     if isinstance(test, ast.BoolOp):
         if negated:
-            inner = predicate(test, function)
+            inner = predicate(function, test)
             return None if inner is None else f"~({inner})"
-        parts = [predicate(v, function) for v in test.values]
+        parts = [predicate(function, v) for v in test.values]
         if None in parts or not all(function.pure(v) for v in test.values):
             return None
         return (" & " if isinstance(test.op, ast.And) else " | ").join(

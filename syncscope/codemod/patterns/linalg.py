@@ -18,7 +18,7 @@ WITHOUT_CHECK = {  # the form that does not check, and its field that is the res
 METHODS = {"inverse": "torch.inverse", "cholesky": "torch.cholesky"}  # of a tensor: the same functions
 
 
-def called(node: ast.AST, function: Function) -> str:
+def called(function: Function, node: ast.AST) -> str:
     """The full name of what is called; of a method, that of the same function."""
     if not isinstance(node, ast.Call):
         return ""

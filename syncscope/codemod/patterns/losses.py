@@ -31,13 +31,13 @@ class Selection(NamedTuple):
     cast: bool = False  # `base[mask].long()`
 
 
-def enclosing_loss(node: ast.AST, function: Function, names: set[str]) -> Loss | None:
+def enclosing_loss(function: Function, node: ast.AST, names: set[str]) -> Loss | None:
     """The loss of which this is an argument, directly, through a reshape or through a name that is used once."""
     for _ in range(2):
         for outer in function.around(node):
             if isinstance(outer, ast.stmt):
                 break
-            if isinstance(outer, ast.Call) and (loss := as_loss(outer, function, names)) is not None:
+            if isinstance(outer, ast.Call) and (loss := as_loss(function, outer, names)) is not None:
                 return loss
         statement = function.statement(node)
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
@@ -49,7 +49,7 @@ def enclosing_loss(node: ast.AST, function: Function, names: set[str]) -> Loss |
     return None
 
 
-def as_loss(call: ast.Call, function: Function, names: set[str]) -> Loss | None:
+def as_loss(function: Function, call: ast.Call, names: set[str]) -> Loss | None:
     """A call as a loss with an input and a target."""
     settings = call
     if isinstance(call.func, ast.Call):
@@ -83,7 +83,7 @@ def reduction(loss: Loss) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def selection(expr: ast.expr, site: Site, function: Function) -> Selection | None:
+def selection(site: Site, function: Function, expr: ast.expr) -> Selection | None:
     """An argument as what a mask selects: `x[m]`, or over classes `x[m.unsqueeze(-1).expand_as(x)].view(-1, classes)`."""
     gone: list[ast.AST] = []
     defined = function.definition(expr)
@@ -119,17 +119,17 @@ def selection(expr: ast.expr, site: Site, function: Function) -> Selection | Non
             or not function.same(spread.args[0], expr.value)
         ):
             return None
-        inner = unsqueezed(spread.base, function)
+        inner = unsqueezed(function, spread.base)
         if inner is None:
             return None
         gone += [mask, spread.base]
         mask = inner
-    if defined is not None and undone([expr], function, defined, site.node):
+    if defined is not None and undone(function, [expr], defined, site.node):
         return None
     return Selection(expr.value, mask, gone, rows, cast)
 
 
-def unsqueezed(expr: ast.expr, function: Function) -> ast.expr | None:
+def unsqueezed(function: Function, expr: ast.expr) -> ast.expr | None:
     """What got one dimension more at its end: `m.unsqueeze(-1)` or `m[..., None]`."""
     op = function.op(expr)
     if op is not None and op.name == "unsqueeze" and len(op.args) == 1 and function.constant(op.args[0]) == -1:
@@ -146,7 +146,7 @@ def unsqueezed(expr: ast.expr, function: Function) -> ast.expr | None:
     return None
 
 
-def undone(exprs: list[ast.expr], function: Function, start: ast.AST, end: ast.AST) -> bool:
+def undone(function: Function, exprs: list[ast.expr], start: ast.AST, end: ast.AST) -> bool:
     """Whether anything that these expressions are made of may have changed between two nodes."""
     names = {n.id for e in exprs for n in ast.walk(e) if isinstance(n, ast.Name)}
     return any(function.disturbed(name, start, end) for name in names)

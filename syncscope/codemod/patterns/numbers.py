@@ -17,10 +17,10 @@ def named(node: ast.expr) -> bool:
     return isinstance(node, ast.Name)
 
 
-def written_out(value: ast.expr, function: Function) -> bool:
+def written_out(function: Function, value: ast.expr) -> bool:
     """Whether this is surely a Python number."""
     plain = isinstance(value, ast.Constant) and isinstance(value.value, (bool, int, float))
-    return plain or function.constant(value) is not None or special(value, function)
+    return plain or function.constant(value) is not None or special(function, value)
 
 
 def number_on_device(fact: Fact) -> bool:
@@ -28,10 +28,10 @@ def number_on_device(fact: Fact) -> bool:
     return fact.kind is Value.TENSOR and fact.ndim == 0 and fact.device is not Device.HOST
 
 
-def special(value: ast.expr, function: Function) -> bool:
+def special(function: Function, value: ast.expr) -> bool:
     """Whether this is surely a Python float that no digits are written for: `float("inf")`, `math.pi`."""
     if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
-        return special(value.operand, function)
+        return special(function, value.operand)
     if isinstance(value, ast.Call):
         word = value.args[0] if len(value.args) == 1 and function.dotted(value.func) == "float" else None
         return isinstance(word, ast.Constant) and word.value in ("inf", "-inf", "nan")

@@ -14,7 +14,7 @@ ONE_KIND = "all must be of one dtype and live on one device"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 
 
-def tensor_read(node: ast.AST | None, function: Function) -> ast.expr | None:
+def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
     """The tensor t of `t.item()` or `float(t)`, or `int(t)` where t holds integers."""
     if not isinstance(node, ast.Call) or node.keywords:
         return None
@@ -27,17 +27,17 @@ def tensor_read(node: ast.AST | None, function: Function) -> ast.expr | None:
     return node.args[0] if number and not function.mixed(node.args[0]) else None
 
 
-def detached(tensor: ast.expr, function: Function) -> ast.expr:
+def detached(function: Function, tensor: ast.expr) -> ast.expr:
     """The tensor without a `.detach()` or `.data` of its own: it gets one."""
     if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
-        return detached(tensor.value, function)
+        return detached(function, tensor.value)
     op = function.op(tensor)
-    return detached(op.base, function) if op is not None and op.name == "detach" and not op.args else tensor
+    return detached(function, op.base) if op is not None and op.name == "detach" and not op.args else tensor
 
 
 def known(site: Site, function: Function) -> bool:
     """Whether a read is known well enough to change code: surely, or because `.backward()` is called on what it is made of."""
-    tensor = tensor_read(site.node, function)
+    tensor = tensor_read(function, site.node)
     return site.confidence >= 2 or (tensor is not None and gone_back(function, tensor))
 
 
@@ -76,7 +76,7 @@ def may_mix(dtypes: set[Dtype]) -> bool:
     return dtypes <= {Dtype.FLOAT, Dtype.UNKNOWN} or dtypes <= {Dtype.INT, Dtype.UNKNOWN}
 
 
-def reads_of(statement: ast.stmt, function: Function) -> list[tuple[ast.Name, ast.expr]]:
+def reads_of(function: Function, statement: ast.stmt) -> list[tuple[ast.Name, ast.expr]]:
     """Names and tensors of `a = t.item()` or `a, b = t.item(), u.item()`; empty for any other statement."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return []
@@ -87,7 +87,7 @@ def reads_of(statement: ast.stmt, function: Function) -> list[tuple[ast.Name, as
         return []
     found = []
     for name, one in zip(targets, values, strict=True):
-        tensor = tensor_read(one, function)
+        tensor = tensor_read(function, one)
         if (
             not isinstance(name, ast.Name)
             or tensor is None
