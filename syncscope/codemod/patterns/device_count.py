@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.lengths import length, number_of_elements
 from syncscope.codemod.patterns.positions import Rows, rows_of
 from syncscope.model.fact import Dtype
@@ -174,14 +175,10 @@ class Count:
 
 def larger(function: Function, test: ast.expr, cut: ast.Assign) -> bool:
     """Whether a test is `k > n` or `n < k`, where `cut` is `k = n`."""
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+    found = seen(function, test, "{k} > {n}", "{k} >= {n}", "{n} < {k}", "{n} <= {k}")
+    if found is None or not function.same_name(found["k"], cut.targets[0]):
         return False
-    a, b = test.left, test.comparators[0]
-    if isinstance(test.ops[0], (ast.Lt, ast.LtE)):
-        a, b = b, a
-    elif not isinstance(test.ops[0], (ast.Gt, ast.GtE)):
-        return False
-    return function.same_name(a, cut.targets[0]) and function.same(b, cut.value) and function.pure(b)
+    return function.same(found["n"], cut.value) and function.pure(found["n"])
 
 
 def counted_rows(function: Function, node: ast.expr) -> Rows | None:

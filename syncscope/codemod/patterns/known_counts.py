@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import part_of
 from syncscope.model.fact import Site
 
@@ -46,19 +47,15 @@ def counted_beforehand(site: Site, function: Function, mask: ast.expr) -> tuple[
 
 def set_at(function: Function, name: ast.Name) -> ast.expr | None:
     """The index i of `m[i] = True` and `m.scatter_(0, i, True)`."""
-    parent = function.parent(name)
-    outer = function.parent(parent) if parent is not None else None
-    if isinstance(parent, ast.Subscript) and isinstance(outer, ast.Assign) and true(outer.value):
-        return parent.slice
-    op = function.op(outer)
-    if op is None or op.name != "scatter_" or len(op.args) != 3:
-        return None
-    return op.args[1] if function.constant(op.args[0]) in (0, -1) and true(op.args[2]) else None
-
-
-def true(node: ast.expr) -> bool:
-    """Whether this is True or 1, written out."""
-    return isinstance(node, ast.Constant) and node.value in (True, 1)
+    at, statement = function.parent(name), function.statement(name)
+    for true in ("True", "1"):
+        found = seen(function, statement, f"{{m}}[{{i}}] = {true}")
+        if found is None:
+            scatter = function.parent(at) if at is not None else None
+            found = seen(function, scatter, f"{{m}}.scatter_(0, {{i}}, {true})", f"{{m}}.scatter_(-1, {{i}}, {true})")
+        if found is not None and found["m"] is name:
+            return found["i"]
+    return None
 
 
 def said_of(function: Function, size: ast.expr, known: ast.expr) -> str:

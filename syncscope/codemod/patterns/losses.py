@@ -6,6 +6,7 @@ import ast
 from typing import NamedTuple
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import Rows, rows_of
 from syncscope.codemod.proofs import is_mask
 from syncscope.model.fact import Site
@@ -130,20 +131,9 @@ def selection(site: Site, function: Function, expr: ast.expr) -> Selection | Non
 
 
 def unsqueezed(function: Function, expr: ast.expr) -> ast.expr | None:
-    """What got one dimension more at its end: `m.unsqueeze(-1)` or `m[..., None]`."""
-    op = function.op(expr)
-    if op is not None and op.name == "unsqueeze" and len(op.args) == 1 and function.constant(op.args[0]) == -1:
-        return op.base
-    if isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Tuple) and len(expr.slice.elts) == 2:
-        dots, none = expr.slice.elts
-        if (
-            isinstance(dots, ast.Constant)
-            and dots.value is ...
-            and isinstance(none, ast.Constant)
-            and none.value is None
-        ):
-            return expr.value
-    return None
+    """What got one dimension more at its end."""
+    found = seen(function, expr, "{m}.unsqueeze(-1)", "{m}[..., None]")
+    return found["m"] if found is not None else None
 
 
 def undone(function: Function, exprs: list[ast.expr], start: ast.AST, end: ast.AST) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.model.fact import Device, Fact, Value
 
+SPECIAL = {f"{module}.{word}" for module in ("math", "torch") for word in ("inf", "nan", "pi", "e")}
 PROMOTED = "a number of another dtype is converted, or the result promoted, instead of raising an error"
 
 
@@ -30,10 +32,8 @@ def number_on_device(fact: Fact) -> bool:
 
 def special(function: Function, value: ast.expr) -> bool:
     """Whether this is surely a Python float that no digits are written for: `float("inf")`, `math.pi`."""
-    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
-        return special(function, value.operand)
-    if isinstance(value, ast.Call):
-        word = value.args[0] if len(value.args) == 1 and function.dotted(value.func) == "float" else None
-        return isinstance(word, ast.Constant) and word.value in ("inf", "-inf", "nan")
-    name = function.dotted(value)
-    return name in {f"{module}.{word}" for module in ("math", "torch") for word in ("inf", "nan", "pi", "e")}
+    if (negative := seen(function, value, "-{x}")) is not None:
+        return special(function, negative["x"])
+    if seen(function, value, "float('inf')", "float('-inf')", "float('nan')") is not None:
+        return True
+    return function.dotted(value) in SPECIAL

@@ -6,10 +6,15 @@ import ast
 from typing import NamedTuple
 
 from syncscope.codemod.function import Function, Op
+from syncscope.codemod.pattern import around
 from syncscope.codemod.proofs import is_mask
 from syncscope.model.fact import Site
 
-FLAT = {"view", "reshape"}
+OF_TUPLE = "{it}[0]"
+OF_TENSOR = (
+    "{it}[:, 0]", "{it}.squeeze()", "{it}.squeeze(1)", "{it}.squeeze(-1)", "{it}.squeeze(dim=1)", "{it}.squeeze(dim=-1)",
+    "{it}.flatten()", "{it}.view(-1)", "{it}.reshape(-1)",
+)  # fmt: skip
 
 
 class Lookup(NamedTuple):
@@ -34,24 +39,14 @@ def is_true(flag: ast.expr | None) -> bool:
 
 
 def positions(function: Function, call: ast.Call, tupled: bool) -> ast.expr | None:
-    """The expression around a `nonzero` that is one row of positions: `[0]` of a tuple, else `.squeeze(1)`, `[:, 0]`, ..."""
-    parent = function.parent(call)
-    if isinstance(parent, ast.Subscript) and parent.value is call and isinstance(parent.ctx, ast.Load):
-        index = parent.slice
-        if tupled:
-            return parent if function.constant(index) == 0 else None
-        column = isinstance(index, ast.Tuple) and len(index.elts) == 2 and everything(index.elts[0])
-        return parent if column and isinstance(index, ast.Tuple) and function.constant(index.elts[1]) == 0 else None
-    outer = function.parent(parent) if isinstance(parent, ast.Attribute) else None
-    op = function.op(outer)
-    if tupled or op is None or op.base is not call or not isinstance(outer, ast.expr):
-        return None
-    dim = op.argument(0, "dim")
-    if op.name == "squeeze":
-        return outer if dim is None or function.constant(dim) in (1, -1) else None
-    if op.name in FLAT:
-        return outer if len(op.args) == 1 and function.constant(op.args[0]) == -1 else None
-    return outer if op.name == "flatten" and not op.args and not op.keywords else None
+    """The expression around a `nonzero` that is one row of positions."""
+    found = around(function, call, *((OF_TUPLE,) if tupled else OF_TENSOR))
+    return found.node if found is not None and is_read(found.node) else None
+
+
+def is_read(node: ast.expr) -> bool:
+    """Whether an expression is no target of an assignment."""
+    return isinstance(getattr(node, "ctx", None), ast.Load | None)
 
 
 class Rows(NamedTuple):
@@ -93,11 +88,6 @@ def truths(function: Function, node: ast.expr) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return truths(function, node.left) and truths(function, node.right)
     return isinstance(node, ast.Compare) and len(node.ops) == 1
-
-
-def everything(index: ast.expr) -> bool:
-    """Whether an index is a bare `:`."""
-    return isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None
 
 
 def part_of(function: Function, node: ast.expr) -> tuple[ast.Call, int | str] | None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.model.fact import Dtype, Fact, Site
 
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
@@ -16,23 +17,20 @@ TOGETHER = "there must be at least one, and all must have one dtype and no dimen
 
 def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
     """The tensor t of `t.item()` or `float(t)`, or `int(t)` where t holds integers."""
-    if not isinstance(node, ast.Call) or node.keywords:
-        return None
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        return node.func.value
-    if len(node.args) != 1:
-        return None
-    called = function.dotted(node.func)
-    number = called == "float" or (called == "int" and function.fact(node.args[0]).dtype is Dtype.INT)
-    return node.args[0] if number and not function.mixed(node.args[0]) else None
+    match node:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
+            return tensor
+        case ast.Call(func=called, args=[tensor], keywords=[]):
+            name = function.dotted(called)
+            number = name == "float" or (name == "int" and function.fact(tensor).dtype is Dtype.INT)
+            return tensor if number and not function.mixed(tensor) else None
+    return None
 
 
 def detached(function: Function, tensor: ast.expr) -> ast.expr:
     """The tensor without a `.detach()` or `.data` of its own: it gets one."""
-    if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
-        return detached(function, tensor.value)
-    op = function.op(tensor)
-    return detached(function, op.base) if op is not None and op.name == "detach" and not op.args else tensor
+    found = seen(function, tensor, "{t}.data", "{t}.detach()")
+    return detached(function, found["t"]) if found is not None else tensor
 
 
 def known(site: Site, function: Function) -> bool:
