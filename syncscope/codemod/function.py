@@ -262,6 +262,11 @@ class Function(Enclosure):
                 last = max(last, self.file.span(loop).end)
         return any(first <= self.file.span(use).start < last and self.writes(use) for use in self.names(name))
 
+    def changed(self, start: ast.AST, end: ast.AST, *exprs: ast.AST) -> bool:
+        """Whether anything that these expressions are made of may change between two nodes, see `disturbed`."""
+        names = {n.id for expr in exprs for n in walk(expr) if isinstance(n, ast.Name)}
+        return any(self.disturbed(name, start, end) for name in names)
+
     def quiet(self, start: ast.stmt, end: ast.stmt) -> bool:
         """Whether nothing between two statements of a block can write anything: only names get values."""
         block = self.block(start)

@@ -225,23 +225,20 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 def addition(site: Site, function: Function) -> Addition | None:
     """The statement that adds the number to a total."""
     value, factor, template = site.node, None, "{t}"
-    outer = function.parent(value)
-    if isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Mult, ast.Div)):
-        factor = outer.right if outer.left is value else outer.left
-        template = "{t} / {factor}" if isinstance(outer.op, ast.Div) else "{t} * {factor}"
-        if (isinstance(outer.op, ast.Div) and factor is outer.left) or a_tensor(function, factor):
-            return None
-        value, outer = outer, function.parent(outer)
-    if isinstance(outer, ast.AugAssign) and isinstance(outer.op, ast.Add) and isinstance(outer.target, ast.Name):
-        return Addition(outer, outer.target, template, factor)
-    statement = function.parent(outer) if isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Add) else None
-    if not isinstance(outer, ast.BinOp) or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target = statement.targets[0]
-    other = outer.left if outer.right is value else outer.right
-    if not isinstance(target, ast.Name) or not function.same_name(target, other):
-        return None
-    return Addition(statement, target, template, factor)
+    match outer := function.parent(value):
+        case ast.BinOp(op=ast.Mult() | ast.Div() as op):
+            factor = outer.right if outer.left is value else outer.left
+            template = "{t} / {factor}" if isinstance(op, ast.Div) else "{t} * {factor}"
+            if (isinstance(op, ast.Div) and factor is outer.left) or a_tensor(function, factor):
+                return None
+            value, outer = outer, function.parent(outer)
+    match outer, function.parent(outer) if outer is not None else None:
+        case ast.AugAssign(target=ast.Name() as total, op=ast.Add()), _:
+            return Addition(outer, total, template, factor)
+        case ast.BinOp(op=ast.Add(), left=left, right=right), ast.Assign(targets=[ast.Name() as total]) as statement:
+            other = left if right is value else right
+            return Addition(statement, total, template, factor) if function.same_name(total, other) else None
+    return None
 
 
 def a_tensor(function: Function, factor: ast.expr) -> bool:

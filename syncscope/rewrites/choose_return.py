@@ -6,11 +6,13 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.conditions import alike, holes, mixing, predicate, test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
+LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.Break, ast.Continue)
 EXAMPLES = (
     Example(
         """
@@ -42,26 +44,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     block = function.block(statement)
     last, rest = block[-1], block[block.index(statement) + 1 :]
-    early = statement.body[0]
-    if (
-        len(statement.body) != 1
-        or statement.orelse
-        or not isinstance(early, ast.Return)
-        or not isinstance(last, ast.Return)
-    ):
+    returned, returned_else = (
+        seen(function, statement, "if {test}:\n    return {yes}"),
+        seen(function, last, "return {no}"),
+    )
+    if returned is None or returned_else is None or not function.pure(returned["yes"]):
         return None
-    leaves = [
-        n
-        for s in rest
-        for n in ast.walk(s)
-        if isinstance(n, (ast.Return, ast.Raise, ast.Yield, ast.Break, ast.Continue))
-    ]
-    if leaves != [last] or early.value is None or last.value is None or not function.pure(early.value):
+    yes, no = returned["yes"], returned_else["no"]
+    if [n for s in rest for n in ast.walk(s) if isinstance(n, LEAVING)] != [last]:
         return None
     if not all(calm(function, s) for s in rest):
         return None
-    names = {n.id for n in ast.walk(early.value) if isinstance(n, ast.Name)}
-    if any(function.disturbed(n, statement, last) for n in names) or not alike(function, early.value, last.value):
+    if function.changed(statement, last, yes) or not alike(function, yes, no):
         return None
     condition = predicate(function, test)
     if condition is None:
@@ -70,8 +64,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     flag = function.fresh("early")
     if not draft.head_to_assignment(statement, flag, condition, **holes(test)):
         return None
-    draft.replace(last.value, f"torch.where({flag}, {{yes}}, {{no}})", yes=early.value, no=last.value)
-    return mixing(draft, "compute both, and let the device choose", early.value, last.value)
+    draft.replace(no, f"torch.where({flag}, {{yes}}, {{no}})", yes=yes, no=no)
+    return mixing(draft, "compute both, and let the device choose", yes, no)
 
 
 def calm(function: Function, statement: ast.stmt) -> bool:

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import detached, tensor_read
 from syncscope.codemod.patterns.totals import starting
 from syncscope.model.example import Example
@@ -76,27 +77,23 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, call = tensor_read(function, site.node), function.parent(site.node)
-    if (
-        tensor is None
-        or not isinstance(site.node, ast.expr)
-        or not isinstance(call, ast.Call)
-        or not isinstance(call.func, ast.Attribute)
-        or call.func.attr != "append"
-        or not isinstance(call.func.value, ast.Name)
-        or site.fact.ndim not in (0, None)
-    ):
+    tensor, noted = (
+        tensor_read(function, site.node),
+        seen(function, function.parent(site.node), "{history:name}.append({read})"),
+    )
+    if tensor is None or noted is None or site.fact.ndim not in (0, None):
         return None
-    name = call.func.value.id
+    history, read = noted["history"], noted["read"]
+    name = function.file.text(history)
     made = [s for s, value in starting(function, name) if isinstance(value, ast.List) and not value.elts]
-    loop = outermost(function, call, made[0]) if len(made) == 1 and len(function.binds(name)) == 1 else None
+    loop = outermost(function, read, made[0]) if len(made) == 1 and len(function.binds(name)) == 1 else None
     if loop is None or function.shared(name):
         return None
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
-    if inside != [call.func.value] or any(n.lineno < loop.lineno for n in function.reads(name)):
+    if inside != [history] or any(n.lineno < loop.lineno for n in function.reads(name)):
         return None
     draft = Draft(function)
-    draft.replace(site.node, "{t}.detach()", t=detached(function, tensor))
+    draft.replace(read, "{t}.detach()", t=detached(function, tensor))
     join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
     draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
     return draft.fix(

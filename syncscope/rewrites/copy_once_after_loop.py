@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -38,27 +39,21 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    call, append, loop = site.node, function.parent(site.node), function.loop(site.node)
-    if (
-        loop is None
-        or not isinstance(call, ast.Call)
-        or not isinstance(call.func, ast.Attribute)
-        or call.func.attr != "cpu"
-        or not isinstance(append, ast.Call)
-        or not isinstance(append.func, ast.Attribute)
-        or append.func.attr != "append"
-        or not isinstance(append.func.value, ast.Name)
-    ):
+    copied, loop = seen(function, site.node, "{t}.cpu(*_, **_)"), function.loop(site.node)
+    noted = seen(function, function.parent(site.node), "{kept:name}.append({copy})")
+    if loop is None or copied is None or noted is None:
         return None
-    name = append.func.value.id
-    other = [n for n in function.reads(name) if n is not append.func.value]
+    kept, name = noted["kept"], function.file.text(noted["kept"])
+    other = [n for n in function.reads(name) if n is not kept]
     if len(function.binds(name)) != 1 or len(other) != 1 or any(n is other[0] for n in ast.walk(loop)):
         return None
     joined = function.parent(other[0])
-    if not isinstance(joined, ast.Call) or function.dotted(joined.func) not in ("torch.cat", "torch.stack"):
+    if not isinstance(joined, ast.expr) or not seen(
+        function, joined, "torch.cat({all}, *_, **_)", "torch.stack({all}, *_, **_)"
+    ):
         return None
     draft = Draft(function)
-    draft.replace(call, "{t}", t=call.func.value)
+    draft.replace(noted["copy"], "{t}", t=copied["t"])
     draft.replace(joined, "{all}.cpu()", all=joined)
     return draft.fix(
         "collect on the device, copy once after the loop",

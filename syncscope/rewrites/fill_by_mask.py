@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import lookup, positions
 from syncscope.codemod.proofs import is_mask, one_value, same_shape
 from syncscope.model.example import Example
@@ -115,17 +116,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     definition, index, names = used
     subscript = function.parent(index)
     assign = function.parent(subscript) if subscript is not None else None
-    if (
-        not isinstance(subscript, ast.Subscript)
-        or subscript.slice is not index
-        or not isinstance(subscript.value, ast.Name)
-        or not isinstance(assign, ast.Assign)
-        or assign.targets != [subscript]
-        or not one_value(function, site.fact_of(assign.value), assign.value)
-    ):
+    written = seen(function, assign, "{x:name}[{i}] = {v}")
+    if written is None or written["i"] is not index or not isinstance(assign, ast.Assign):
+        return None
+    base, number = written["x"], written["v"]
+    if not one_value(function, site.fact_of(number), number):
         return None
     if definition is not None and (
-        not function.quiet(definition, assign) or undone(function, op.base, definition, assign)
+        not function.quiet(definition, assign) or function.changed(definition, assign, op.base)
     ):
         return None
     if definition is not None and not function.alone(definition):
@@ -133,13 +131,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     if definition is not None:
         draft.remove(definition)
-    base, value = subscript.value, function.constant(assign.value)
+    value = function.constant(number)
     fits = same_shape(function, op.base, base)
     if fits and site.fact_of(base).is_tensor and value is not None and abs(value) <= LARGEST_HALF:
-        draft.replace(assign, "{x}.masked_fill_({m}, {v})", x=base, m=op.base, v=assign.value)
+        draft.replace(assign, "{x}.masked_fill_({m}, {v})", x=base, m=op.base, v=number)
         title = "fill in place where the mask is true"
     else:
-        draft.replace(subscript, "{x}[{m}]", x=base, m=op.base)
+        draft.replace(assign.targets[0], "{x}[{m}]", x=base, m=op.base)
         title = "write through the mask itself"
     if row is not None or not tupled:
         if fits and ndim == 1:
@@ -174,9 +172,3 @@ def use(function: Function, call: ast.expr) -> tuple[ast.Assign | None, ast.expr
         return None
     assert isinstance(index, ast.expr)
     return parent, index, len(words) if isinstance(target, ast.Tuple) else 0
-
-
-def undone(function: Function, expr: ast.expr, start: ast.stmt, end: ast.stmt) -> bool:
-    """Whether anything that an expression is made of may have changed between two statements."""
-    names = {n.id for n in ast.walk(expr) if isinstance(n, ast.Name)}
-    return any(function.disturbed(name, start, end) for name in names)

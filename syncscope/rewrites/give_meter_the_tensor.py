@@ -46,19 +46,16 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, call = tensor_read(function, site.node), function.parent(site.node)
-    if (
-        tensor is None
-        or function.loop(site.node) is None
-        or not isinstance(call, ast.Call)
-        or not isinstance(call.func, ast.Attribute)
-        or call.func.attr != "update"
-        or site.node not in call.args
-        or not isinstance(site.node, ast.expr)
-    ):
+    tensor, read = tensor_read(function, site.node), site.node
+    match function.parent(read):
+        case ast.Call(func=ast.Attribute(attr="update"), args=given) if read in given:
+            pass
+        case _:
+            return None
+    if tensor is None or function.loop(read) is None:
         return None
     draft = Draft(function)
-    draft.replace(site.node, "{t}.detach()", t=detached(function, tensor))
+    draft.replace(read, "{t}.detach()", t=detached(function, tensor))
     return draft.fix(
         "give the meter the tensor",
         Safety.SUGGEST,

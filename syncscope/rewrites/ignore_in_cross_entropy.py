@@ -6,7 +6,8 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.losses import Loss, Selection, enclosing_loss, reduction, selection, setting, undone
+from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.losses import Loss, Selection, enclosing_loss, reduction, selection, setting
 from syncscope.codemod.patterns.positions import rows_of
 from syncscope.codemod.proofs import same_rank
 from syncscope.model.example import Example
@@ -211,7 +212,7 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     x, t = selection(site, function, loss.input), selection(site, function, loss.target)
     if x is None or t is None or not function.same(x.mask, t.mask) or site.fact_of(t.base).dtype is Dtype.FLOAT:
         return None
-    if not function.pure(x.mask) or undone(function, [x.mask, x.base, t.base], _later(function, x, t), loss.call):
+    if not function.pure(x.mask) or function.changed(_later(function, x, t), loss.call, x.mask, x.base, t.base):
         return None
     ignored = compared(function, t)
     shared = (
@@ -226,14 +227,14 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     if ignored is not None:
         target, index = draft.node(t.base), draft.node(ignored)
         definition = function.definition(t.mask)
-        if definition is not None and undone(function, [t.base], definition, loss.call):
+        if definition is not None and function.changed(definition, loss.call, t.base):
             return None
     else:
         target, index = draft.part("torch.where({m}, {t}, -100)", m=t.mask, t=t.base), draft.part(str(IGNORED))
     second = classes_second(function, x.base)
     logits = draft.node(x.base)
     definition = function.definition(x.base)
-    if second is not None and (definition is None or not undone(function, [second], definition, loss.call)):
+    if second is not None and (definition is None or not function.changed(definition, loss.call, second)):
         logits = draft.node(second)
     elif not one_row and site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:
         logits = draft.part("{x}.flatten(0, -2)", x=x.base)
@@ -269,15 +270,10 @@ def _later(function: Function, *selections: Selection) -> ast.AST:
 
 def compared(function: Function, t: Selection) -> ast.expr | None:
     """The value that is left out, where the mask is `target != value` with the very target that is selected from."""
-    mask = function.value(t.mask)
-    a: ast.expr
-    b: ast.expr
-    if isinstance(mask, ast.Compare) and len(mask.ops) == 1 and isinstance(mask.ops[0], ast.NotEq):
-        a, b = mask.left, mask.comparators[0]
-    elif (op := function.op(mask)) is not None and op.name in ("ne", "not_equal") and len(op.args) == 1:
-        a, b = op.base, op.args[0]
-    else:
+    found = seen(function, function.value(t.mask), "{a} != {b}", "{a}.ne({b})", "{a}.not_equal({b})")
+    if found is None:
         return None
+    a, b = found["a"], found["b"]
     if function.same(b, t.base):
         a, b = b, a
     return b if function.same(a, t.base) and isinstance(function.constant(b), int) else None

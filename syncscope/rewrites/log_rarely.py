@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -54,22 +55,25 @@ EXAMPLES = (
 def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     loop = function.loop(statement) if statement is not None else None
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(loop, ast.For) or once_an_epoch(loop):
-        return None
-    word = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if word not in LOGGING or statement is None or not function.alone(statement) or function.sometimes(statement, loop):
-        return None
-    step = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
-    draft = Draft(function)
-    if function.dotted(loop.iter.func) == "enumerate" if isinstance(loop.iter, ast.Call) else False:
-        if not isinstance(step, ast.Name):
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=word) | ast.Name(id=word)) as call) if word in LOGGING:
+            pass
+        case _:
             return None
-        count = step.id
-    else:
-        count = function.fresh("step")
-        draft.replace(loop.target, f"{count}, {{each}}", each=loop.target)
-        draft.replace(loop.iter, "enumerate({all})", all=loop.iter)
+    if not isinstance(loop, ast.For) or once_an_epoch(loop):
+        return None
+    if not function.alone(statement) or function.sometimes(statement, loop):
+        return None
+    draft = Draft(function)
+    match seen(function, loop.iter, "enumerate(*_, **_)"), loop.target:
+        case None, _:
+            count = function.fresh("step")
+            draft.replace(loop.target, f"{count}, {{each}}", each=loop.target)
+            draft.replace(loop.iter, "enumerate({all})", all=loop.iter)
+        case _, ast.Tuple(elts=[ast.Name(id=count), *_]):
+            pass
+        case _:
+            return None
     indent = function.indent(statement)
     deeper = indent + ("\t" if "\t" in indent else "    ")
     draft.replace(statement, f"if {count} % 50 == 0:\n{deeper}{{call}}", call=draft.indented(call, deeper))

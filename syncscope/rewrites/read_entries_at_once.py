@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import TOGETHER, tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -36,30 +35,16 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, assign, loop = tensor_read(function, site.node), function.parent(site.node), function.loop(site.node)
-    if not isinstance(loop, ast.For) or loop.orelse or not isinstance(assign, ast.Assign) or loop.body != [assign]:
+    tensor, loop = tensor_read(function, site.node), function.loop(site.node)
+    found = seen(function, loop, "for {k:name}, {t:name} in {d:name}.items(*_, **_):\n    {r:name}[{k}] = {read}")
+    if found is None or loop is None or found["read"] is not site.node or function.same(found["d"], found["r"]):
         return None
-    target, names, items = assign.targets[0], loop.target, loop.iter
-    if (
-        tensor is None
-        or len(assign.targets) != 1
-        or not isinstance(target, ast.Subscript)
-        or not isinstance(target.value, ast.Name)
-        or not isinstance(names, ast.Tuple)
-        or len(names.elts) != 2
-        or not function.same_name(target.slice, names.elts[0])
-        or not function.same_name(tensor, names.elts[1])
-        or not isinstance(items, ast.Call)
-        or not isinstance(items.func, ast.Attribute)
-        or items.func.attr != "items"
-        or not isinstance(items.func.value, ast.Name)
-        or function.same_name(target.value, items.func.value)
-    ):
+    if tensor is None or not function.same_name(tensor, found["t"]):
         return None
-    after = [n for e in names.elts if isinstance(e, ast.Name) for n in function.reads(e.id) if n.lineno > loop.lineno]
-    if any(n.lineno > (loop.end_lineno or 0) for n in after):
+    names = [function.file.text(found[part]) for part in ("k", "t")]
+    if any(n.lineno > (loop.end_lineno or 0) for name in names for n in function.reads(name)):
         return None
     draft = Draft(function)
     all_read = "{r}.update(zip({d}, torch.stack(tuple({d}.values())).tolist()))"
-    draft.replace(loop, all_read, r=target.value, d=items.func.value)
-    return draft.fix("read all at once", Safety.UNSAFE, f"{target.value.id} must be a dict; {TOGETHER}")
+    draft.replace(loop, all_read, r=found["r"], d=found["d"])
+    return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {TOGETHER}")

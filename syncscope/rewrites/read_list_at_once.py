@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import TOGETHER, tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -36,14 +37,11 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    loop = function.parent(site.node)
-    tensor = tensor_read(function, site.node)
-    if not isinstance(loop, (ast.ListComp, ast.GeneratorExp)) or len(loop.generators) != 1 or loop.elt is not site.node:
-        return None
-    each = loop.generators[0]
-    if each.ifs or each.is_async or not isinstance(tensor, ast.Name) or not function.same_name(tensor, each.target):
+    loop, tensor = function.parent(site.node), tensor_read(function, site.node)
+    found = seen(function, loop, "[{read} for {t:name} in {all}]", "({read} for {t:name} in {all})")
+    if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
         return None
     draft = Draft(function)
     whole = "torch.stack(tuple({all})).tolist()"  # an argument alone has no parentheses but the call's
-    draft.replace(loop, f"({whole})" if isinstance(loop, ast.GeneratorExp) else whole, all=each.iter)
+    draft.replace(loop, f"({whole})" if isinstance(loop, ast.GeneratorExp) else whole, all=found["all"])
     return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)

@@ -86,11 +86,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(place, ast.If) or isinstance(function.scope, ast.Module):
         return None
     body = {id(n) for s in place.body for n in ast.walk(s)}
-    names = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
     if (
         any(id(n) not in body for n in reads)
         or not function.pure(statement.value)
-        or any(function.disturbed(n, statement, place.body[0]) for n in names)
+        or function.changed(statement, place.body[0], statement.value)
         or any(function.fact(n).is_tensor for n in ast.walk(place.test) if isinstance(n, ast.expr))
     ):
         return None
@@ -115,18 +114,16 @@ def never_raises(function: Function, value: ast.expr) -> bool:
     if not isinstance(value, ast.JoinedStr):
         return False
     for part in value.values:
-        if isinstance(part, ast.FormattedValue):
-            spec = part.format_spec
-            literal = (
-                spec.values[0].value
-                if isinstance(spec, ast.JoinedStr) and isinstance(spec.values[0], ast.Constant)
-                else ""
-            )
-            fact = function.fact(part.value)
-            read = tensor_read(function, part.value)
-            if read is not None:
-                fact = function.fact(read)
-            number = (fact.is_tensor and fact.ndim == 0 and fact.dtype is Dtype.FLOAT) or fact.kind is Value.SCALAR
-            if not isinstance(read or part.value, ast.Name) or not number or not PLAIN_SPEC.fullmatch(str(literal)):
-                return False
+        match part:
+            case ast.FormattedValue(value=shown, format_spec=ast.JoinedStr(values=[ast.Constant(value=literal), *_])):
+                spec = str(literal)
+            case ast.FormattedValue(value=shown):
+                spec = ""
+            case _:
+                continue
+        shown = tensor_read(function, shown) or shown
+        fact = function.fact(shown)
+        number = (fact.is_tensor and fact.ndim == 0 and fact.dtype is Dtype.FLOAT) or fact.kind is Value.SCALAR
+        if not isinstance(shown, ast.Name) or not number or not PLAIN_SPEC.fullmatch(spec):
+            return False
     return True

@@ -125,7 +125,7 @@ def selection(site: Site, function: Function, expr: ast.expr) -> Selection | Non
             return None
         gone += [mask, spread.base]
         mask = inner
-    if defined is not None and undone(function, [expr], defined, site.node):
+    if defined is not None and function.changed(defined, site.node, expr):
         return None
     return Selection(expr.value, mask, gone, rows, cast)
 
@@ -134,9 +134,3 @@ def unsqueezed(function: Function, expr: ast.expr) -> ast.expr | None:
     """What got one dimension more at its end."""
     found = seen(function, expr, "{m}.unsqueeze(-1)", "{m}[..., None]")
     return found["m"] if found is not None else None
-
-
-def undone(function: Function, exprs: list[ast.expr], start: ast.AST, end: ast.AST) -> bool:
-    """Whether anything that these expressions are made of may have changed between two nodes."""
-    names = {n.id for e in exprs for n in ast.walk(e) if isinstance(n, ast.Name)}
-    return any(function.disturbed(name, start, end) for name in names)

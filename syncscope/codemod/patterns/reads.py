@@ -58,8 +58,7 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
 
 def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.expr | ast.stmt) -> bool:
     """Whether a tensor may change after a statement, so that it cannot be read at a later one."""
-    names = {n.id for n in ast.walk(tensor) if isinstance(n, ast.Name)}
-    return not function.pure(tensor) or any(function.disturbed(n, start, end) for n in names)
+    return not function.pure(tensor) or function.changed(start, end, tensor)
 
 
 def joined(facts: Sequence[Fact]) -> str | None:
