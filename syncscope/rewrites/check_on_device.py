@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.conditions import holes, predicate, test_of
+from syncscope.codemod.patterns.conditions import decided_by, holes, predicate, test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -36,19 +36,16 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     test, statement = test_of(site, function), function.statement(site.node)
-    said: ast.expr | None
     if test is None or site.confidence < 3:
         return None
-    if isinstance(statement, ast.Assert) and statement.test is test:
-        condition, said = predicate(function, test), statement.msg
-    elif isinstance(statement, ast.If) and statement.test is test and not function.is_elif(statement):
-        if len(statement.body) != 1 or statement.orelse or not isinstance(statement.body[0], ast.Raise):
+    match statement:
+        case ast.Assert(msg=said) if statement.test is test:
+            condition = predicate(function, test)
+        case ast.If(body=[ast.Raise(exc=error)], orelse=[]) if decided_by(site, function) is statement:
+            condition = predicate(function, test, negated=True)
+            said = error.args[0] if isinstance(error, ast.Call) and error.args else None
+        case _:
             return None
-        error = statement.body[0].exc
-        condition = predicate(function, test, negated=True)
-        said = error.args[0] if isinstance(error, ast.Call) and error.args else None
-    else:
-        return None
     if condition is None:
         return None
     text: ast.expr | str = repr(" ".join(function.file.text(test).split()))

@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.conditions import alike, holes, mixing, predicate, test_of
+from syncscope.codemod.patterns.conditions import alike, decided_by, holes, mixing, predicate
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -39,9 +39,10 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    test, statement = test_of(site, function), function.statement(site.node)
-    if test is None or not isinstance(statement, ast.If) or statement.test is not test or function.is_elif(statement):
+    statement = decided_by(site, function)
+    if statement is None:
         return None
+    test = statement.test
     block = function.block(statement)
     last, rest = block[-1], block[block.index(statement) + 1 :]
     returned, returned_else = (

@@ -101,10 +101,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def written(assign: ast.stmt | None) -> ast.Subscript | None:
     """The target of `x[m] = ...` or `x[m] += ...`."""
-    if isinstance(assign, ast.Assign) and len(assign.targets) == 1:
-        target = assign.targets[0]
-    elif isinstance(assign, ast.AugAssign):
-        target = assign.target
-    else:
-        return None
-    return target if isinstance(target, ast.Subscript) else None
+    match assign:
+        case ast.Assign(targets=[ast.Subscript() as target]) | ast.AugAssign(target=ast.Subscript() as target):
+            return target
+    return None

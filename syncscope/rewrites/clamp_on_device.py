@@ -38,12 +38,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if tensor is None or not isinstance(read, ast.Call):
         return None
     used: ast.expr = read
-    statement = function.parent(read)
-    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and len(statement.targets) == 1:
-        reads = function.reads(statement.targets[0].id)
-        if len(reads) != 1 or function.definition(reads[0]) is not statement:
-            return None
-        used = reads[0]
+    match function.parent(read):
+        case ast.Assign(targets=[ast.Name(id=name)]) as statement:
+            reads = function.reads(name)
+            if len(reads) != 1 or function.definition(reads[0]) is not statement:
+                return None
+            used = reads[0]
     call = function.parent(used)
     if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:
         return None

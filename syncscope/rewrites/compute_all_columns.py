@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.positions import positions
+from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.positions import is_true, positions
 from syncscope.codemod.proofs import ELEMENTWISE, is_mask
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -124,8 +125,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     work = Dense(function, draft, rows, at)
     whole = work.of(at.value)
     start = rows.start or min(work.used.values(), key=lambda s: s.lineno, default=at.statement)
-    names = {n.id for e in (rows.mask, at.label, *work.whole) for n in ast.walk(e) if isinstance(n, ast.Name)}
-    if whole is None or any(function.disturbed(n, start, at.statement) for n in names | {at.x.id}):
+    if whole is None or function.changed(start, at.statement, rows.mask, at.label, at.x, *work.whole):
         return None
     gone = unneeded(function, work, at)
     if rows.start is not None and rows.start not in gone:  # the positions serve something else too
@@ -144,22 +144,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 def kept(site: Site, function: Function) -> Rows | None:
     """The rows that a site is about."""
     if isinstance(site.node, ast.Subscript):
-        statement = function.statement(site.node)
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-        if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Tuple):
-            return None
-        mask = target.slice.elts[0]
-        return Rows(mask, mask, None)
+        match function.statement(site.node):
+            case ast.Assign(targets=[ast.Subscript(slice=ast.Tuple(elts=[mask, *_])), *_]):
+                return Rows(mask, mask, None)
+        return None
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.Call):
         return None
-    flag = op.keywords.get("as_tuple")
-    tupled = site.op == "where" or (isinstance(flag, ast.Constant) and flag.value is True)
-    row = positions(function, site.node, tupled)
-    assign = function.parent(row) if row is not None else None
-    if not isinstance(assign, ast.Assign) or assign.value is not row or not isinstance(assign.targets[0], ast.Name):
-        return None
-    return Rows(assign.targets[0], op.base, assign) if function.seen_by(assign) else None
+    row = positions(function, site.node, site.op == "where" or is_true(op.keywords.get("as_tuple")))
+    match function.parent(row) if row is not None else None:
+        case ast.Assign(targets=[ast.Name() as name, *_], value=value) as assign if value is row:
+            return Rows(name, op.base, assign) if function.seen_by(assign) else None
+    return None
 
 
 def comparison(node: ast.expr, rows: Rows) -> bool:
@@ -173,27 +169,16 @@ def comparison(node: ast.expr, rows: Rows) -> bool:
 
 def write(function: Function, statement: ast.Assign, rows: Rows) -> Write | None:
     """A statement as a write to one column of each of these rows."""
-    target = statement.targets[0]
-    if len(statement.targets) != 1 or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+    found = seen(function, statement, "{x:name}[{rows}, {column}] = {value}")
+    if found is None or not is_rows(function, found["rows"], rows):
         return None
-    if (
-        not isinstance(target.slice, ast.Tuple)
-        or len(target.slice.elts) != 2
-        or not is_rows(function, target.slice.elts[0], rows)
-    ):
-        return None
-    column = target.slice.elts[1]
-    label = function.value(column)
+    label = function.value(found["column"])
     cast = function.op(label)
-    if cast is not None and cast.name in CAST:
-        label = cast.base
-    if (
-        not isinstance(label, ast.Subscript)
-        or not is_rows(function, label.slice, rows)
-        or not function.pure(label.value)
-    ):
+    of = seen(function, cast.base if cast is not None and cast.name in CAST else label, "{label}[{rows}]")
+    if of is None or not is_rows(function, of["rows"], rows) or not function.pure(of["label"]):
         return None
-    return Write(statement, target.value, label.value, column, statement.value)
+    assert isinstance(found["x"], ast.Name)
+    return Write(statement, found["x"], of["label"], found["column"], found["value"])
 
 
 def written_to_tensor(function: Function, at: Write) -> bool:
@@ -242,8 +227,9 @@ class Dense:
     def selected(self, node: ast.Subscript, full: bool) -> Part | None:
         """`a[rows, label[rows]]` is a; `s[rows]` is s with a column."""
         index = node.slice
-        if isinstance(index, ast.Tuple) and len(index.elts) == 2 and is_rows(self.function, index.elts[0], self.rows):
-            if not self.function.same(index.elts[1], self.at.column) or not self.function.pure(node.value):
+        own = seen(self.function, node, "{a}[{rows}, {column}]")
+        if own is not None and is_rows(self.function, own["rows"], self.rows):
+            if not self.function.same(own["column"], self.at.column) or not self.function.pure(node.value):
                 return None
             self.whole.append(node.value)
             return node.value

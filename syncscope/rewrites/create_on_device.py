@@ -67,15 +67,12 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    move = site.node
-    if (
-        not isinstance(move, ast.Call)
-        or not isinstance(move.func, ast.Attribute)
-        or not isinstance(move.func.value, ast.Call)
-    ):
-        return None
-    made, where = move.func.value, target(move)
-    name = function.dotted(made.func)
+    move, where = site.node, target(site.node)
+    match move:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as made)):
+            name = function.dotted(made.func)
+        case _:
+            return None
     taken = {k.arg for k in made.keywords}
     if where is None or name is None or taken & {"device", "out", "requires_grad", "pin_memory", "generator", None}:
         return None
@@ -103,15 +100,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return None
 
 
-def target(move: ast.Call) -> ast.expr | str | None:
+def target(move: ast.AST) -> ast.expr | str | None:
     """The device that `.to(device)` or `.cuda()` names."""
-    assert isinstance(move.func, ast.Attribute)
-    if move.func.attr == "cuda" and not move.args and not move.keywords:
-        return '"cuda"'
-    if move.func.attr != "to" or move.keywords or len(move.args) != 1:
-        return None
-    where = move.args[0]
-    if isinstance(where, ast.Constant):
-        return where if isinstance(where.value, str) else None
-    word = where.attr if isinstance(where, ast.Attribute) else where.id if isinstance(where, ast.Name) else ""
-    return where if "device" in word else None
+    match move:
+        case ast.Call(func=ast.Attribute(attr="cuda"), args=[], keywords=[]):
+            return '"cuda"'
+        case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Constant(value=str()) as where], keywords=[]):
+            return where
+        case ast.Call(
+            func=ast.Attribute(attr="to"), args=[(ast.Attribute(attr=word) | ast.Name(id=word)) as where], keywords=[]
+        ):
+            return where if "device" in word else None
+    return None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import is_mask, same_rank
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -40,33 +39,19 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     assign = function.statement(site.node)
-    target = assign.targets[0] if isinstance(assign, ast.Assign) else None
-    if (
-        not isinstance(target, ast.Subscript)
-        or not isinstance(target.slice, ast.Tuple)
-        or len(target.slice.elts) != 2
-        or not isinstance(assign, ast.Assign)
-        or len(assign.targets) != 1
-        or function.constant(assign.value) is None
-    ):
+    found = seen(function, assign, "{x}[{m}, {c}[{m}]] = {v}")
+    if found is None or assign is None or function.constant(found["v"]) is None:
         return None
-    mask, column = target.slice.elts
-    if (
-        not is_mask(site.fact_of(mask))
-        or not isinstance(column, ast.Subscript)
-        or not function.same(column.slice, mask)
-        or not same_rank(site, function, mask, column.value)
-        or not all(function.pure(n) for n in (mask, column, target.value))
-    ):
+    mask, column = found["m"], found["c"]
+    if not is_mask(site.fact_of(mask)) or not same_rank(site, function, mask, column):
+        return None
+    if not all(function.pure(n) for n in (mask, column, found["x"])):
         return None
     draft = Draft(function)
     draft.replace(
         assign,
         "{x}.masked_fill_({m}[:, None] & ({c}[:, None] == torch.arange({x}.shape[1], device={x}.device)), {v})",
-        x=target.value,
-        m=mask,
-        c=column.value,
-        v=assign.value,
+        **found,
     )
     return draft.fix(
         "fill where the column is the row's own",

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.numbers import PROMOTED, number_on_device
 from syncscope.codemod.proofs import is_mask, same_rank
 from syncscope.model.example import Example
@@ -37,16 +38,14 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    """`x[m] = t` with one number_on_device of the device as `x.copy_(torch.where(m, t, x))`."""
-    target = site.node
-    assign = function.parent(target)
-    if not isinstance(assign, ast.Assign) or assign.targets != [target] or not isinstance(target, ast.Subscript):
+    assign = function.parent(site.node)
+    found = seen(function, assign, "{x:name}[{m}] = {t}")
+    if found is None or not isinstance(assign, ast.Assign) or assign.targets != [site.node]:
         return None
-    mask, base, value = target.slice, target.value, assign.value
-    if not is_mask(site.fact_of(mask)) or not number_on_device(site.fact_of(value)) or not isinstance(base, ast.Name):
+    if not is_mask(site.fact_of(found["m"])) or not number_on_device(site.fact_of(found["t"])):
         return None
-    if not same_rank(site, function, mask, base):
+    if not same_rank(site, function, found["m"], found["x"]):
         return None
     draft = Draft(function)
-    draft.replace(assign, "{x}.copy_(torch.where({m}, {t}, {x}))", x=base, m=mask, t=value)
+    draft.replace(assign, "{x}.copy_(torch.where({m}, {t}, {x}))", **found)
     return draft.fix("choose the number everywhere", Safety.UNSAFE, f"{PROMOTED}; the work is that of all elements")

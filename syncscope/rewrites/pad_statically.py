@@ -6,7 +6,9 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.known_counts import a_size
+from syncscope.codemod.patterns.lengths import length, number_of_elements
 from syncscope.codemod.patterns.positions import lookup, positions
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -48,26 +50,21 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if len(uses) != 2 or not isinstance(assign, ast.Assign) or row is None:
         return None
     pad = function.parent(uses[0])
-    if not isinstance(pad, ast.Call) or function.dotted(pad.func) != "torch.nn.functional.pad" or len(pad.args) != 2:
+    padded = seen(
+        function, pad, "F.pad({i}, ({low}, {n} - {there}), value={f})", "F.pad({i}, [{low}, {n} - {there}], value={f})"
+    )
+    if padded is None or not isinstance(pad, ast.Call) or not isinstance(function.constant(padded["f"]), int):
         return None
-    widths, fill = pad.args[1], next((k.value for k in pad.keywords if k.arg == "value"), None)
-    if len(pad.keywords) != 1 or fill is None or not isinstance(function.constant(fill), int):
-        return None
-    missing = widths.elts[1] if isinstance(widths, (ast.Tuple, ast.List)) and len(widths.elts) == 2 else None
-    if not isinstance(missing, ast.BinOp) or not isinstance(missing.op, ast.Sub) or not a_size(function, missing.left):
-        return None
-    if uses[1] not in ast.walk(missing.right) or not isinstance(missing.right, (ast.Call, ast.Subscript)):
-        return None
-    names = {n.id for n in ast.walk(op.base) if isinstance(n, ast.Name)}
     if (
-        not function.pure(op.base)
-        or not function.alone(assign)
-        or any(function.disturbed(n, assign, pad) for n in names)
+        not a_size(function, padded["n"])
+        or (length(function, uses[1]) or number_of_elements(function, uses[1])) is not padded["there"]
     ):
+        return None
+    if not function.pure(op.base) or not function.alone(assign) or function.changed(assign, pad, op.base):
         return None
     draft = Draft(function)
     draft.remove(assign)
-    static = draft.part("torch.nonzero_static({m}, size={n}, fill_value={f})", m=op.base, n=missing.left, f=fill)
+    static = draft.part("torch.nonzero_static({m}, size={n}, fill_value={f})", m=op.base, n=padded["n"], f=padded["f"])
     draft.replace(pad, "{s}[:, 0]", s=static)
     return draft.fix(
         "say how many rows there are", Safety.SUGGEST, f"{function.file.text(op.base)} must have one dimension"

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import part_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -118,17 +119,14 @@ def best_of(function: Function, labels: ast.expr, use: ast.Call) -> tuple[ast.ex
 def below(function: Function, labels: ast.expr) -> int | None:
     """The number that all labels are surely less than: `y % 4`, `y.clamp(0, 3)`, `torch.randint(0, 4, ...)`."""
     made = function.value(labels)
-    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Mod):
-        return positive(function.constant(made.right))
-    op = function.op(made)
-    if op is None:
-        return None
-    if op.name == "clamp" and (top := op.argument(1, "max")) is not None:
-        largest = function.constant(top)
+    if (top := seen(function, made, "{y}.clamp({low}, {n}, *_, **_)", "{y}.clamp(*_, max={n}, **_)")) is not None:
+        largest = function.constant(top["n"])
         return positive(largest + 1) if largest is not None else None
-    if op.name == "randint" and len(op.args) == 2 and isinstance(op.args[1], (ast.Tuple, ast.List)):
-        return positive(function.constant(op.args[0]))
-    return None
+    drawn = seen(function, made, "torch.randint({low}, {n}, {size}, **_)")
+    if drawn is not None and not isinstance(drawn["size"], (ast.Tuple, ast.List)):
+        return None
+    found = drawn or seen(function, made, "{y} % {n}")
+    return positive(function.constant(found["n"])) if found is not None else None
 
 
 def positive(value: int | float | None) -> int | None:

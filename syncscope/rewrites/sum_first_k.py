@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import around, seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -35,26 +36,19 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    op = function.op(site.node)
-    if op is None or op.name != "topk" or len(op.args) != 1 or op.keywords or not isinstance(op.base, ast.Name):
+    of, call = seen(function, site.node, "{x:name}.topk({k})"), site.node
+    if of is None or not isinstance(call, ast.Call):
         return None
-    values = function.parent(site.node)
-    first = isinstance(values, ast.Subscript) and function.constant(values.slice) == 0
-    if not first and not (isinstance(values, ast.Attribute) and values.attr == "values"):
+    values = around(function, call, "{it}.values", "{it}[0]")
+    mean = around(function, values.node, "{it}.mean()") if values is not None else None
+    total = mean or (around(function, values.node, "{it}.sum()") if values is not None else None)
+    if total is None or (mean is not None and site.fact_of(of["x"]).ndim != 1):
         return None
-    total = function.parent(function.parent(values) or site.node) if values is not None else None
-    reduction = function.op(total)
-    if reduction is None or reduction.base is not values or reduction.args or reduction.keywords:
-        return None
-    if reduction.name not in ("sum", "mean") or (reduction.name == "mean" and site.fact_of(op.base).ndim != 1):
-        return None
-    assert isinstance(total, ast.expr)
-    k = op.args[0]
     draft = Draft(function)
     kept = (
         "torch.where(torch.arange({x}.shape[-1], device={x}.device) < {k}, {x}.sort(descending=True).values, 0).sum()"
     )
-    draft.replace(total, f"{kept} / {{k}}" if reduction.name == "mean" else kept, x=op.base, k=k)
+    draft.replace(total.node, f"{kept} / {{k}}" if mean is not None else kept, **of)
     return draft.fix(
         "sort all, and keep the first",
         Safety.UNSAFE,

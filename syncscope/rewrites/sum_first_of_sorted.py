@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.patterns.device_count import Count
 from syncscope.codemod.patterns.positions import Rows, rows_of
 from syncscope.codemod.proofs import is_mask, same_rank
@@ -182,51 +183,27 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def largest(function: Function, statement: ast.Assign) -> Best | None:
     """`v, _ = x.topk(k)`, `v = x.topk(k).values` or `v = x.sort(descending=True)[0][:k]`, where v is only summed up."""
-    target, value = statement.targets[0], statement.value
-    cut: ast.expr | None = None
-    if len(statement.targets) != 1:
+    named = seen(
+        function, statement, "{v:name}, {rest:name} = {best}", "{v:name} = {best}.values", "{v:name} = {best}[0]"
+    )
+    cut = seen(function, statement, "{v:name} = {best}.values[:{k}]", "{v:name} = {best}[0][:{k}]")
+    if named is not None and "rest" in named and function.reads(function.file.text(named["rest"])):
         return None
-    if isinstance(target, ast.Tuple):
-        name, rest = target.elts[0], target.elts[1:]
-        if any(not isinstance(n, ast.Name) or function.reads(n.id) for n in rest):
-            return None
-    else:
-        name = target
-        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice) and value.slice.upper is not None:
-            if value.slice.lower is not None or value.slice.step is not None:
-                return None
-            cut = value.slice.upper
-            value = value.value
-        values = isinstance(value, ast.Subscript) and function.constant(value.slice) == 0
-        if not (values or (isinstance(value, ast.Attribute) and value.attr == "values")):
-            return None
-        assert isinstance(value, (ast.Subscript, ast.Attribute))
-        value = value.value
-    op = function.op(value)
-    if op is None or not isinstance(name, ast.Name):
+    found = named or cut
+    best = found["best"] if found is not None else None
+    of = seen(function, best, "{x}.topk({k})") if cut is None else seen(function, best, "{x}.sort(descending=True)")
+    if found is None or best is None or of is None:
         return None
-    k = cut if cut is not None else op.argument(0, "k")
-    flag = op.keywords.get("descending")
-    down = isinstance(flag, ast.Constant) and flag.value is True and len(op.keywords) == 1
-    if (
-        k is None
-        or op.name != ("topk" if cut is None else "sort")
-        or not (down if cut is not None else not op.keywords)
-    ):
-        return None
-    if len(op.args) > (1 if cut is None else 0):
-        return None
+    name = found["v"]
+    assert isinstance(name, ast.Name)
     uses = [n for n in function.reads(name.id) if n.lineno > (statement.end_lineno or 0)]
     if function.binds(name.id)[-1] is not name or function.loop(statement) is not None or len(uses) != 1:
         return None
-    attribute = function.parent(uses[0])
-    total = function.parent(attribute) if isinstance(attribute, ast.Attribute) else attribute
-    reduction = function.op(total)
-    if reduction is None or reduction.base is not uses[0] or reduction.args or reduction.keywords:
+    mean = around(function, uses[0], "{it}.mean()")
+    total = mean or around(function, uses[0], "{it}.sum()")
+    if total is None or not isinstance(total.node, ast.Call):
         return None
-    if not isinstance(total, ast.Call) or reduction.name not in ("sum", "mean"):
-        return None
-    return Best(value, op.base, k, statement, name, total, reduction.name == "mean")
+    return Best(best, of["x"], {**found, **of}["k"], statement, name, total.node, mean is not None)
 
 
 def concerned(function: Function, best: Best, made: Count) -> list[ast.AST]:

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import around
 from syncscope.codemod.patterns.known_counts import a_size
 from syncscope.codemod.patterns.positions import lookup, positions
 from syncscope.model.example import Example
@@ -62,18 +63,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if tupled and row is None:
         return None
     used, definition = function.carried(row or call)
-    cut = function.parent(used)
-    if not isinstance(cut, ast.Subscript) or cut.value is not used or not isinstance(cut.slice, ast.Slice):
-        return None
-    size = cut.slice.upper
-    if cut.slice.lower is not None or cut.slice.step is not None or size is None or not a_size(function, size):
+    cut = around(function, used, "{it}[:{k}]")
+    if cut is None or not a_size(function, cut.parts["k"]):
         return None
     draft = Draft(function)
     if definition is not None:
         draft.remove(definition)
-    static = draft.part("torch.nonzero_static({m}, size={k})", m=op.base, k=size)
+    static = draft.part("torch.nonzero_static({m}, size={k})", m=op.base, k=cut.parts["k"])
     if tupled:
-        draft.replace(cut, "{s}[:, 0]", s=static)
+        draft.replace(cut.node, "{s}[:, 0]", s=static)
     else:
-        draft.replace(cut, "{s}", s=static if row is None else draft.swapped(row, {call: static}))
+        draft.replace(cut.node, "{s}", s=static if row is None else draft.swapped(row, {call: static}))
     return draft.fix("take a fixed number of rows", Safety.SUGGEST, COMPLETED)

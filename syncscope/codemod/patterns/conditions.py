@@ -28,6 +28,14 @@ def test_of(site: Site, function: Function) -> ast.expr | None:
     return node if isinstance(node, ast.expr) else None
 
 
+def decided_by(site: Site, function: Function) -> ast.If | None:
+    """The `if` whose whole condition a site is part of, where another statement can take its place."""
+    test, statement = test_of(site, function), function.statement(site.node)
+    if test is None or not isinstance(statement, ast.If) or statement.test is not test or function.is_elif(statement):
+        return None
+    return statement
+
+
 def predicate(function: Function, test: ast.expr, negated: bool = False) -> str | None:
     """The condition as a bool tensor: a template whose only holes are the user's own expressions, see `holes`."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
