@@ -52,14 +52,14 @@ def rewrite(site, function):
 '''
 
 
-def own(door, rule: str = RULE) -> None:
-    """A rule that takes the place of our `host-read`, and so its ops."""
+def own(door, rule: str = RULE, name: str = "host_read") -> None:
+    """A rule on the ops of our `host-read`, whose place it takes where it has its name."""
     from syncscope.rules import builtin
 
     ops = repr(builtin()["host-read"].OPS)
-    door.write("house/host_read.py", rule.replace('("OP",)', ops))
+    door.write(f"house/{name}.py", rule.replace('("OP",)', ops))
     door.write("pyproject.toml", '[tool.syncscope.lint]\nrules = ["house"]\n')
-    assert door("trust").out == "trusted house: host_read.py\n"
+    assert door("trust").out == f"trusted house: {name}.py\n"
 
 
 def test_a_folder_of_rules_is_used(door):
@@ -69,6 +69,37 @@ def test_a_folder_of_rules_is_used(door):
     assert door("lint", "--all", "--fix", "x.py").code == 0
     assert "y.house_list()" in (door.folder / "x.py").read_text()
     assert "house style of Example Inc." in door("explain", "host-read").out
+
+
+def test_a_rule_on_a_wait_that_ours_speak_of_adds_to_them(door):
+    own(door, name="house_style")
+    door.write("x.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    y = x.cuda()\n    return y.tolist()\n")
+    ran = door("lint", "--all", "x.py")
+    assert [rule for _, _, rule in ran.lines if rule != "blocking-upload"] == ["host-read", "house-style"]
+    alone = door("lint", "--all", "--select", "house-style", "x.py")
+    assert [rule for _, _, rule in alone.lines] == ["house-style"]
+
+
+def test_a_rule_has_rewrites_of_ours_and_drafts_its_own(door):
+    drafted = RULE.replace(
+        'return Fix("house style", (Edit(site.span, "y.house_list()"),), Safety.SAFE)',
+        'draft = new_draft(function)\n    draft.replace(site.node, "y.house_list()")\n'
+        '    return draft.fix("house style", Safety.SAFE)',
+    )
+    own(door, drafted.replace("import Example,", "import new_draft, Example,"), name="house_style")
+    assert door("test-rules").out == "house-style: 2 examples hold\n"
+    ours = 'REWRITES = ("add_up_on_device",)\nEXAMPLES = ('
+    own(door, RULE.replace("EXAMPLES = (", ours), name="house_style")
+    code = "    for x in xs:\n        total += x.cuda().mean().item()\n    return total\n"
+    door.write("x.py", f"import torch\n\n\ndef f(xs: list[torch.Tensor]):\n    total = 0.0\n{code}")
+    assert "add up on the device" in door("lint", "--all", "--select", "house-style", "x.py").out
+
+
+def test_a_rewrite_that_is_none_of_ours_is_named_with_the_nearest(door):
+    own(door, RULE.replace("EXAMPLES = (", 'REWRITES = ("add_up_on_devise",)\nEXAMPLES = ('), name="house_style")
+    ran = door("test-rules")
+    assert ran.code == 2
+    assert "did you mean 'add-up-on-device'?" in ran.err
 
 
 def test_examples_that_hold_are_said_to(door):
