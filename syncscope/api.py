@@ -110,6 +110,7 @@ def report(
     code: str | os.PathLike[str] | None = None,
     steps: tuple[int | None, int | None] | None = None,
     prices: bool = True,
+    most: int | None = None,
 ) -> Report:
     """Where the host waited in a recording, what each line costs a step, and which rewrite is known for it.
 
@@ -117,6 +118,7 @@ def report(
     linted where they are at hand, and never run: those below the working folder or the project around it, and all of a
     `Trace` that the caller's own program made. `code` is a folder in which they lie if the recording was made elsewhere.
     `steps=(3, 6)` takes steps 3, 4 and 5 only. Without `prices` nothing is replayed.
+    At most `most` bytes of a file are read, unpacked.
 
     Raises:
         UserError: the file cannot be read, or it has none of the steps.
@@ -130,7 +132,7 @@ def report(
     from syncscope.model.source import Place
     from syncscope.model.trace import Trace
 
-    trace = source if isinstance(source, Trace) else kineto.read(source)
+    trace = source if isinstance(source, Trace) else kineto.read(source) if most is None else kineto.read(source, most)
     if not name and isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
     if steps is not None:

@@ -14,7 +14,7 @@ from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Table, Trace
 
 LONG = 1.5  # times the median: a step that is still warming up
-NUMBER = re.compile(r"#(\d+)$")
+NUMBER = re.compile(r"#([0-9]{1,18})$")
 
 
 def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:

@@ -11,16 +11,25 @@ OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap 
 WORTH = 0.01  # the part of a step that must be saved to be worth a change
 
 
+def _idle(report: Report) -> str:
+    """Why no work of a device is known."""
+    unknown = report.trace.meta.get("unknown", {}) if report.trace else {}
+    if not unknown:
+        return "no work of a device was recorded"
+    named = " and ".join(f"{count:,} {name}" for name, count in list(unknown.items())[:3])
+    return f"this recording has {named}, which syncscope does not know"
+
+
 def verdict(report: Report) -> str:
     """One or two sentences: what to fix and what it gives, or that nothing here is worth fixing."""
     per = "step" if report.steps else "recording"
     blocked = sum(line.blocked for line in report.lines)
     if not report.lines and report.fidelity is None:
-        return "No prices: no work of a device was recorded, so that nothing can be said of waits for it."
+        return f"No prices: {_idle(report)}, so that nothing can be said of waits for it."
     if not report.lines:
         return "Nothing here is worth fixing: the host never waits for the device."
     if report.fidelity is None:
-        return f"No prices: no work of a device was recorded. The host was blocked for {_ms(blocked)} of a {per}."
+        return f"No prices: {_idle(report)}. The host was blocked for {_ms(blocked)} of a {per}."
     if report.fidelity > GATE:
         return (
             f"No prices: a replay that changes nothing is {report.fidelity:.1%} off{_most(report)}, "

@@ -65,6 +65,12 @@ class Share(click.ParamType[Any]):
     help="Where the source lies here, for traces of another machine.",
 )
 @click.option("--steps", type=StepRange(), help="Only these steps: 3:6 is steps 3, 4 and 5.")
+@click.option(
+    "--max-size",
+    type=click.FloatRange(min=0),
+    metavar="GIB",
+    help="Read at most so much of a recording, unpacked. Default: 4.",
+)
 @click.option("--no-price", is_flag=True, help="Only what was measured; no replay.")
 @click.option(
     "--max-reads-per-step",
@@ -79,6 +85,7 @@ def command(
     output: str | None,
     source: Path | None,
     steps: tuple[int | None, int | None] | None,
+    max_size: float | None,
     no_price: bool,
     max_reads_per_step: float | None,
     max_price: float | None,
@@ -123,7 +130,7 @@ def command(
     written: set[Path] = set()
     for path in paths:
         try:
-            report = read(path, source, steps, not no_price)
+            report = read(path, source, steps, not no_price, max_size)
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:
@@ -159,18 +166,21 @@ def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:
     return found
 
 
-def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | None, prices: bool) -> Report:
-    """The report of one file; the reading of a large one shows how far it is."""
+def read(
+    path: str, source: Path | None, steps: tuple[int | None, int | None] | None, prices: bool, gib: float | None = None
+) -> Report:
+    """The report of one file, of at most so many GiB; the reading of a large one shows how far it is."""
     from syncscope import api
 
     if os.path.isdir(path):
         tables = os.path.isdir(os.path.join(path, "graph"))
         hint = f"its tables are for `syncscope ranks {path}`" if tables else "traces end in .json or .json.gz"
         raise UserError(f"{path} holds no trace", hint)
+    most = None if gib is None else int(gib * (1 << 30))
     if path == "-":
-        return api.report(sys.stdin.buffer, name="standard input", code=source, steps=steps, prices=prices)
+        return api.report(sys.stdin.buffer, name="standard input", code=source, steps=steps, prices=prices, most=most)
     if "://" in path or not os.path.isfile(path) or os.path.getsize(path) < LARGE or not sys.stderr.isatty():
-        return api.report(path, code=source, steps=steps, prices=prices)
+        return api.report(path, code=source, steps=steps, prices=prices, most=most)
     from rich.console import Console
     from rich.progress import Progress
 
@@ -179,7 +189,7 @@ def read(path: str, source: Path | None, steps: tuple[int | None, int | None] | 
         Progress(console=Console(stderr=True), transient=True) as progress,
         progress.open(path, "rb", description=shown) as file,
     ):
-        return api.report(file, name=path, code=source, steps=steps, prices=prices)
+        return api.report(file, name=path, code=source, steps=steps, prices=prices, most=most)
 
 
 def show(report: Report, exporter: ModuleType, name: str) -> None:

@@ -55,6 +55,8 @@ def nowhere(report: Report) -> Text:
     """What no line means: that all is well, or that the recording cannot know."""
     trace = report.trace
     if trace is not None and not np.isin(trace.kind, DEVICE).any():
+        if trace.meta.get("unknown"):
+            return Text("What the devices did is in words that syncscope does not know.", "yellow")
         return Text("No device worked in this recording, so that it cannot show where the host waits.", "yellow")
     return Text("The host waited for the device nowhere in this recording.", "green")
 

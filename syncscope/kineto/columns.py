@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,9 @@ from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Kind, Table, Trace
 
 DROPPED = 255
+BESIDE = {"gpu_user_annotation", "overhead", "cpu_instant_event", "python_gc", "fwdbwd", "ac2g", "other", "none", ""}
+"""Categories that are no work of a device, and are known to be none."""
+
 CATEGORIES = {
     "cpu_op": Kind.OP,
     "operator": Kind.OP,
@@ -67,6 +71,7 @@ class Columns:
         self._filled: dict[str, Column] = {column: np.empty(0, kind) for column, kind in _TYPES.items()}
         self._count = 0
         self._kinds = _Kinds()
+        self._others = Counter[Any]()  # events by categories that are none of ours
         self._names = Table[Any]()
         self._lanes = Table[tuple[Any, ...]]()
         self._places = Table[Any]()
@@ -110,7 +115,7 @@ class Columns:
 
     def _columns(self, events: list[Event], start: Column, duration: Column) -> dict[str, Column]:
         kind = np.array([self._kinds[e.cat] for e in events], np.uint8)
-        kept = (kind != DROPPED) & (start > -LIMIT) & (duration > -LIMIT)
+        kept = (kind != DROPPED) & (start > -LIMIT) & (duration >= 0)
         left_out = int((~kept & (kind != DROPPED)).sum())
         if not kept.all():
             events = [e for e, k in zip(events, kept.tolist(), strict=True) if k]
@@ -135,6 +140,7 @@ class Columns:
             found["column"] = integers([a.column for a in args]).astype(np.int32)
             found["flags"] = integers([a.flags for a in args]).astype(np.uint8)
         else:
+            self._others.update(events[row].cat for row in np.flatnonzero(kind == Kind.OTHER).tolist())
             found["column"] = np.full(len(kind), -1, np.int32)
             found["flags"] = np.zeros(len(kind), np.uint8)
         found["kind"] = kind
@@ -241,6 +247,11 @@ class Columns:
             places = [tables.place(t) if how == 0 else tables.innermost(t) for how, t in self._places]
             tables.name_kinds(columns, names, places)
             meta = tables.meta_of(head, columns["start"], notes)
+            unknown = {
+                str(name): count for name, count in self._others.most_common() if str(name).lower() not in BESIDE
+            }
+            if unknown and not np.isin(columns["kind"], DEVICE).any():
+                meta["unknown"] = unknown
         columns["lane"], lanes = tables.merged(columns["lane"], lanes)
         columns["detail"], details = tables.merged(columns["detail"], details)
         columns["place"], known = tables.merged(columns["place"], places)

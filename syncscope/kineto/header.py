@@ -31,7 +31,7 @@ def rank(path: str | os.PathLike[str]) -> tuple[int, int] | None:
         return None
     try:
         told: dict[str, Any] = json.JSONDecoder().raw_decode(head, found.end())[0]
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     said = told.get("rank"), told.get("world_size")
     return said if isinstance(said[0], int) and isinstance(said[1], int) else None  # type: ignore[return-value]  # both are

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from syncscope.errors import UserError
 from syncscope.kineto import source as files
 from syncscope.kineto.columns import Columns
-from syncscope.kineto.scan import Scan
+from syncscope.kineto.scan import MOST, SMALLEST, Scan
 from syncscope.model.trace import Trace
 
 
@@ -27,12 +27,14 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def read(source: str | os.PathLike[str] | bytes | BinaryIO) -> Trace:
+def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) -> Trace:
     """The trace in a file: a path, an fsspec URL, its bytes or an open binary file; plain or gzip.
 
     A file that is truncated or damaged is used as far as it is whole; `meta["notes"]` says what was lost. Names are `visible`:
     control characters are written as Python escapes them. An event takes 62 bytes, and up to 80 while they are put in order;
     beside them reading needs some 60 MB, whatever the size of the file (`benchmarks/read_speed.py` prints both).
+
+    At most `most` bytes of text are read, unpacked, and `meta["notes"]` says where there was more.
 
     Raises:
         UserError: it cannot be opened, or there is no list of events in it.
@@ -40,8 +42,13 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO) -> Trace:
     scan = Scan()
     columns = Columns(scan.head)
     with files.opened(source) as (name, file), _uncollected():
-        for events, text in scan.batches(files.pieces(file, scan.notes), name):
+        seen = 0
+        for events, text in scan.batches(files.pieces(file, scan.notes, most), name):
             columns.add(events, text)
+            seen += len(events)
+            if seen > most // SMALLEST:  # events of a few bytes each: a bomb, which would take more memory than text
+                scan.notes.append(f"{files.too_much(most)}, or {seen:,} events; what came before is used")
+                break
     lost = scan.lost + columns.lost
     if lost:
         where = f", the first at byte {scan.first_lost:,} of the JSON" if scan.first_lost >= 0 else ""

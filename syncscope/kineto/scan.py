@@ -6,10 +6,12 @@ that was wrong, or damage in the file, shows as a decoding error: then the event
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -17,13 +19,18 @@ import msgspec
 from syncscope.errors import UserError
 
 BATCH = 4 << 20  # bytes of JSON decoded at once
-LARGEST = 64 << 20  # bytes in which at least one whole event must lie
+LARGEST = 16 << 20  # bytes in which at least one whole event must lie, and that the keys beside the events may take
+MOST = 4 << 30
+"""Bytes of unpacked text that are read: some 20 million events, eight times what the viewers of such files take."""
+SMALLEST = 80  # bytes of text that an event takes in a real recording: `MOST` holds for the memory of smaller ones, too
 WRONG_CUTS = 8  # how many cuts inside of one event are looked past
+DEEPEST = 60  # levels of a value beside the events
+HOPELESS = 1000  # broken events after which no cut is looked past any more
 NOTHING = msgspec.Raw()
 
 START = re.compile(rb'(?<!\\)"traceEvents"\s*:\s*\[')
 BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|ts|pid|tid|id|bp|s|args|dur|tts|cname)"\s*:)')
-CLOSE = re.compile(rb"\}\s*,?\s*\]")
+CLOSE = re.compile(rb"\}\s*(?:,\s*)?\]")
 AFTER = re.compile(rb'\s*(?:,\s*"|\}\s*\Z|\Z)')  # the list of events
 NOT_A_NUMBER = re.compile(rb"([:,\[]\s*)[+-]?(?:nan|inf|infinity)(?=\s*[,\]}])", re.IGNORECASE)
 BAD_ESCAPE = re.compile(rb'\\(\\|["/bfnrt]|u[0-9a-fA-F]{4})|\\')
@@ -87,6 +94,9 @@ _EVENT = msgspec.json.Decoder(Event)
 _TIMES = msgspec.json.Decoder(list[Times])
 
 
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 @dataclass
 class Scan:
     """What is found while the text goes by; `head` is the object without its events, `lost` counts broken ones."""
@@ -100,6 +110,8 @@ class Scan:
     def batches(self, pieces: Iterator[bytes], name: str) -> Iterator[tuple[list[Event], bytes]]:
         """Events as they come, each batch with its text (a JSON list, for `times`).
 
+        Time is linear in the text, memory is that of a few times `LARGEST`, whatever the text is.
+
         Raises:
             UserError: there is no list of events in it.
         """
@@ -107,26 +119,34 @@ class Scan:
         if rest is None:
             self.notes.append("the file ends inside the list of events; what came before is used")
             return
-        tail = b"".join([rest, *pieces]).strip()
+        beside = bytearray()
+        for piece in chain((rest,), pieces):
+            beside += piece
+            if len(beside) > LARGEST:
+                self.notes.append(f"the keys after the events are more than {LARGEST >> 20} MiB and were left out")
+                return
+        tail = bytes(beside).strip()
         self._keys(b"{" + tail.lstrip(b", \r\n\t") if tail not in (b"", b"]") else b"{}", "after")
 
     def _before(self, pieces: Iterator[bytes], name: str) -> tuple[bytes, bool]:
         """The text from the first event on, and whether the file is a bare list."""
-        text, searched = b"", 0
+        text, searched = bytearray(), 0
         for piece in pieces:
             text += piece
             if not searched:
+                if bytes(text[:2]) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                    raise UserError(f"{name} is UTF-16, and a trace is UTF-8", "iconv -f UTF-16 -t UTF-8 makes it one")
                 text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
             if text[:1] == b"[":
                 self._offset = 1
-                return text[1:], True
+                return bytes(text[1:]), True
             found = START.search(text, max(0, searched - 64))
             if found:
                 self._offset = found.end()
-                self._keys(text[: found.start()].rstrip().rstrip(b",") + b"}", "before")
-                return text[found.end() :], False
+                self._keys(bytes(text[: found.start()]).rstrip().rstrip(b",") + b"}", "before")
+                return bytes(text[found.end() :]), False
             searched = len(text)
-            if text and text[:1] != b"{":
+            if (text and text[:1] != b"{") or len(text) > LARGEST:
                 break
         kind = "is empty" if not text else "has no list of traceEvents"
         hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope?"
@@ -135,22 +155,25 @@ class Scan:
     def _keys(self, text: bytes, where: str) -> None:
         try:
             found = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _BROKEN:
             try:
                 found = msgspec.json.decode(repaired(text))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except _BROKEN as error:
                 self.notes.append(f"the keys {where} the events cannot be read: {error}")
                 return
         if isinstance(found, dict):
-            self.head.update(found)
+            deep = [key for key, value in found.items() if _is_deep(value)]
+            if deep:
+                self.notes.append(f"what the keys {', '.join(deep)} hold is nested too deeply and was left out")
+            self.head.update((key, value) for key, value in found.items() if key not in deep)
 
     def _body(
         self, text: bytes, bare: bool, pieces: Iterator[bytes]
     ) -> Generator[tuple[list[Event], bytes], None, bytes | None]:
         """Returns what follows the list, None if the file ended before."""
-        held, size, done = [text], len(text), False
+        held, size, done, wanted = [text], len(text), False, BATCH
         while not done:
-            while size < BATCH:
+            while size < wanted:
                 piece = next(pieces, None)
                 if piece is None:
                     done = True
@@ -166,7 +189,7 @@ class Scan:
                     break
             if found is None:
                 if not done and len(text) < LARGEST:  # an event larger than a batch, or cuts inside of one
-                    held, size = [text], 0
+                    held, wanted = [text], 2 * len(text)  # not a batch more: each time it is read from its begin
                     continue
                 cut, after = cuts[0] if cuts else (len(text), len(text))
                 found = self._one_by_one(text[:cut])
@@ -176,7 +199,7 @@ class Scan:
             if rest is not None:
                 return rest + text[cut:]
             self._offset += after
-            held, size = [text[after:]], len(text) - after
+            held, size, wanted = [text[after:]], len(text) - after, BATCH
         return b"" if bare else None
 
     def _decode(self, body: bytes) -> tuple[list[Event], bytes | None, bytes] | None:
@@ -187,7 +210,7 @@ class Scan:
         whole = b"[" + body + b"]"
         try:
             return _EVENTS.decode(whole), None, whole
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _BROKEN as error:
             reason = str(error)
         if "truncated" in reason:
             return None
@@ -196,7 +219,7 @@ class Scan:
             whole = b"[" + body[: end + 1]
             try:
                 return _EVENTS.decode(whole), body[end + 1 :], whole
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except _BROKEN:
                 pass
         return self._one_by_one(body)
 
@@ -206,9 +229,13 @@ class Scan:
         start, number, rest = 0, 0, None
         while number < len(cuts) and rest is None:
             event, used = None, number
-            for used in range(number, min(number + WRONG_CUTS, len(cuts))):  # a cut may lie inside of an event
-                event, rest = _event_and_rest(body[start : cuts[used][0]], body[cuts[used][0] :])
+            tries = WRONG_CUTS if self.lost < HOPELESS else 1
+            for used in range(number, min(number + tries, len(cuts))):  # a cut may lie inside of an event
+                event, rest, ends_early = _event_and_rest(body, start, cuts[used][0])
                 if event is not None or rest is not None:
+                    break
+                if not ends_early:  # more text makes it no event
+                    used = number
                     break
             else:
                 used = number
@@ -220,6 +247,12 @@ class Scan:
                     self.first_lost = self._offset + start
             number, start = used + 1, cuts[used][1]
         return [event for event, _ in found], rest, b"[" + b",".join(text for _, text in found) + b"]"
+
+
+def _is_deep(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether lists and objects lie in one another over more levels than anything that is of use does."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_is_deep(one, levels - 1) for one in inner)
 
 
 def times(text: bytes) -> list[Times]:
@@ -234,39 +267,45 @@ def repaired(text: bytes) -> bytes:
     return text.decode("utf-8", "replace").encode()
 
 
-def _event_and_rest(text: bytes, more: bytes) -> tuple[tuple[Event, bytes] | None, bytes | None]:
-    """The event that a text is, and what follows the list if it ends in this text; None for what is not there."""
-    event = _mended(text)
+def _event_and_rest(body: bytes, start: int, end: int) -> tuple[tuple[Event, bytes] | None, bytes | None, bool]:
+    """The event that body[start:end] is, and what follows the list if it ends there; None for what is not there.
+
+    The third value says whether it ended inside of an event, so that more of the body might make it one.
+    """
+    text = body[start:end]
+    event, ends_early = _mended(text)
     if event is not None:
-        return event, None
-    for close in CLOSE.finditer(text):
-        rest = text[close.end() :] + more
-        if AFTER.match(rest):
-            event = _mended(text[: close.start() + 1])
+        return event, None, False
+    for number, close in enumerate(CLOSE.finditer(text)):
+        if number == WRONG_CUTS:
+            break
+        if AFTER.match(body, start + close.end()):
+            event, _ = _mended(text[: close.start() + 1])
             if event is not None:
-                return event, rest
-    rest = text.lstrip()
-    if rest[:1] == b"]" and AFTER.match(rest[1:] + more):
-        return None, rest[1:] + more
-    return None, None
+                return event, body[start + close.end() :], False
+    first = len(text) - len(text.lstrip())
+    if text[first : first + 1] == b"]" and AFTER.match(body, start + first + 1):
+        return None, body[start + first + 1 :], False
+    return None, None, ends_early
 
 
-def _mended(text: bytes) -> tuple[Event, bytes] | None:
-    """One event and the text it was decoded from; None if it is none."""
-    for attempt in (text, repaired(text)):
+def _mended(text: bytes) -> tuple[tuple[Event, bytes] | None, bool]:
+    """One event and the text it was decoded from; None if it is none, and whether it ended too early."""
+    strict = repaired(text)
+    for attempt in (text, strict):
         try:
-            return _EVENT.decode(attempt), attempt
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            return (_EVENT.decode(attempt), attempt), False
+        except _BROKEN:
             continue
     try:
-        event = msgspec.json.decode(repaired(text))
-    except msgspec.DecodeError:
-        return None
+        event = msgspec.json.decode(strict)
+    except _BROKEN as error:
+        return None, "truncated" in str(error)
     if not isinstance(event, dict):
-        return None
+        return None, False
     event.pop("args", None)  # it was no object
     attempt = msgspec.json.encode(event)
-    return _EVENT.decode(attempt), attempt
+    return (_EVENT.decode(attempt), attempt), False
 
 
 def _boundaries(text: bytes) -> list[tuple[int, int]]:

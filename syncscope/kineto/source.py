@@ -54,8 +54,25 @@ def _remote(url: str) -> BinaryIO:
         raise UserError(f"{url}: {error}", "install the package that fsspec asks for, or copy the file here") from None
 
 
-def pieces(file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
-    """The text of the file, unpacked where it is gzip; what cannot be unpacked is left out and said in `notes`."""
+def pieces(file: BinaryIO, notes: list[str], most: int | None = None) -> Iterator[bytes]:
+    """The text of the file, unpacked where it is gzip; what cannot be unpacked is left out and said in `notes`, and so is what
+    lies beyond `most` bytes of text."""
+    read = 0
+    for piece in _pieces(file, notes):
+        read += len(piece)
+        if most is not None and read > most:
+            yield piece[: len(piece) - (read - most)]
+            notes.append(f"{too_much(most)}; what came before is used")
+            return
+        yield piece
+
+
+def too_much(most: int) -> str:
+    """What is said where a limit is met."""
+    return f"the recording holds more than {most / (1 << 30):.3g} GiB of text (--max-size takes more)"
+
+
+def _pieces(file: BinaryIO, notes: list[str]) -> Iterator[bytes]:
     first = file.read(PIECE)
     if first[:2] == GZIP:
         yield from _unpacked(first, file, notes)
@@ -70,7 +87,7 @@ def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes
     while packed:
         before = inflate.copy()
         try:
-            text = inflate.decompress(packed)
+            text = inflate.decompress(packed, 16 * PIECE)  # a bomb unpacks to a thousand times as much
         except zlib.error as error:
             yield _last_words(before, packed)
             notes.append(f"the gzip data is damaged ({error}); what came before is used")
@@ -87,7 +104,7 @@ def _unpacked(packed: bytes, file: BinaryIO, notes: list[str]) -> Iterator[bytes
                 return
             inflate = zlib.decompressobj(31)
         else:
-            packed = file.read(PIECE)
+            packed = inflate.unconsumed_tail or file.read(PIECE)
     yield inflate.flush()
     notes.append("the gzip data ends too early; what came before is used")
 

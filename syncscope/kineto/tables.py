@@ -18,7 +18,7 @@ DETAILS = (  # our names of the arguments that are kept as they are: first the r
     *("Input Dims", "Input type", "module", "collective", "process_group", "group_size"),
     *("elements", "sync_kind", "wait_on_stream", "wait_on_record"),
 )
-FRAME = re.compile(r"(?P<path>.+?)\((?P<line>\d+)\): ")
+FRAME = re.compile(r"(?P<path>.+?)\((?P<line>[0-9]{1,9})\): ")
 LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torchvision|lib/python3[.\d]*)/|^<")
 
 
@@ -61,7 +61,7 @@ def detail(key: Any) -> str | None:
 def place(text: Any) -> Place | None:
     """The place in `train.py:42`."""
     path, _, line = str(text).rpartition(":")
-    return Place(path, int(line)) if line.removeprefix("-").isdigit() else None
+    return Place(path, int(line)) if re.fullmatch("-?[0-9]{1,9}", line) else None
 
 
 def own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:

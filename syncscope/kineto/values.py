@@ -47,7 +47,7 @@ def _float(value: Any) -> float:
 
 def exact_ns(value: Decimal | None) -> int:
     """Microseconds to the last digit -> ns; -LIMIT is unreadable."""
-    if value is None or not abs(value) < LIMIT // 1000:
+    if value is None or not value.is_finite() or not value.copy_abs() < LIMIT // 1000:
         return -LIMIT
     return int((value * 1000).to_integral_value())
 

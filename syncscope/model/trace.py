@@ -94,6 +94,7 @@ class Meta(TypedDict, total=False):
     backend: str  # of the process group
     record_shapes: bool
     with_stack: bool
+    unknown: dict[str, int]  # events of categories that nobody here knows, where no device is known to have worked
     dry: bool  # the device was only pretended
 
 
