@@ -13,10 +13,10 @@ import argparse
 from pathlib import Path
 
 from syncscope import kineto
-from syncscope.analysis.layout import lay_out
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import error
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import summarize
-from syncscope.analysis.trust import error
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
         step, saving = (report.step or 0) / 1e6, "none" if report.saving is None else f"{report.saving / 1e6:.2f}"
         figures = "no work"
         if report.fidelity is not None:
-            graph = lay_out(trace).graph()
+            graph = event_graph_of(trace).graph()
             figures = f"{error(graph, replay(graph)):8.3%} {report.fidelity:8.3%} {report.unexplained or 0.0:12.3%}"
         lean = (
             ""

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from syncscope import kineto
-from syncscope.analysis.layout import lay_out
+from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.price import PERMUTATIONS, prices
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import launches
@@ -39,8 +39,8 @@ def with_reads(trace: Trace, lines: int) -> Trace:
 
 def main() -> None:
     trace = with_reads(kineto.read(sys.argv[1]), LINES)
-    layout = lay_out(trace)
-    graph, found = layout.graph(), layout.reads
+    event_graph = event_graph_of(trace)
+    graph, found = event_graph.graph(), event_graph.reads
     by_place: dict[object, list[int]] = {}
     for number, read in enumerate(found):
         by_place.setdefault(read.place, []).append(number)

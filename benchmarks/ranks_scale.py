@@ -20,8 +20,8 @@ import numpy as np
 
 from syncscope import kineto
 from syncscope.analysis import fleet
-from syncscope.analysis.begins import COLLECTIVE
 from syncscope.analysis.job import job
+from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.model.trace import Kind, Trace
 
 LATE = 20_000_000  # ns

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from syncscope import kineto
-from syncscope.analysis.layout import lay_out
+from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.replay import replay
 from syncscope.model.trace import DEVICE, Kind
 
@@ -22,7 +22,7 @@ def main() -> None:
         trace = kineto.read(path)
         counted = int(np.isin(trace.kind, (Kind.CALL, *DEVICE)).sum())
         begin = time.process_time()
-        graph = lay_out(trace).graph()
+        graph = event_graph_of(trace).graph()
         laid_out = time.process_time() - begin
         rounds = max(1, 200_000 // counted)
         begin = time.process_time()

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from syncscope.analysis.event_graph import EventGraph, event_graph_of
+from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.join import same_end
-from syncscope.analysis.layout import Layout, lay_out
-from syncscope.analysis.price import window_of
+from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import Key, key_of, summarize
-from syncscope.analysis.trust import bounds, trust
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.trace import Trace
 
@@ -61,7 +61,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
     error = work = pieces = None
     if predicted is not None and other.step:
         error = (predicted - other.step) / other.step
-        work, pieces = zip(left, _work(lay_out(after)), strict=True)
+        work, pieces = zip(left, _work(event_graph_of(after)), strict=True)
     return Comparison(
         before=one,
         after=other,
@@ -130,28 +130,28 @@ def _foretold(
 
     With the range that it leaves open, and the device's work that is left.
     """
-    layout = lay_out(trace)
-    graph = layout.graph()
-    if not trust(layout, graph).enough:
+    event_graph = event_graph_of(trace)
+    graph = event_graph.graph()
+    if not fidelity_of(event_graph, graph).enough:
         return None
     kept = {}
     for a, b in pairs:
         if a is not None:
             share = 0.0 if b is None else min(1.0, b.count / a.count)
             kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = share
-    freed = _freed(layout.reads, kept)
+    freed = _freed(event_graph.reads, kept)
     if not freed:
         return None
-    return window_of(graph).of(replay(graph, freed)), bounds(layout, graph, freed), _work(layout, freed)
+    return timed_part(graph).of(replay(graph, freed)), bounds(event_graph, graph, freed), _work(event_graph, freed)
 
 
-def _work(layout: Layout, freed: Collection[int] = ()) -> tuple[float, float]:
+def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, float]:
     """ns per step that the device works in the counted steps, and on how many pieces."""
-    graph = layout.graph()
-    window = window_of(graph)
+    graph = event_graph.graph()
+    window = timed_part(graph)
     since = graph.ends[window.first] if window.first >= 0 else 0.0
     until = graph.ends[window.last] if window.last >= 0 else graph.end
-    time, pieces = layout.work(since, until, freed)
+    time, pieces = event_graph.work(since, until, freed)
     return time / window.steps, pieces / window.steps
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.price import Window, plan_of, shapley, unpriced, window_of
+from syncscope.analysis.fidelity import GATE
+from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine
+from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.summary import Key, key_of
-from syncscope.analysis.together import Meet, RankLine, Together
-from syncscope.analysis.trust import GATE
 from syncscope.analysis.verdict import WORTH
 from syncscope.errors import UserError
 from syncscope.model.report import Price
@@ -37,7 +37,7 @@ class JobLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobReport:
     """What was concluded from all ranks. Times are ns per step."""
 
     ranks: tuple[RankLine, ...]
@@ -51,17 +51,17 @@ class Job:
     notes: tuple[str, ...]
 
 
-def job(ranks: Sequence[Rank], seed: int = 0) -> Job:
+def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     """Match the collectives of these ranks, align their clocks, and replay them together.
 
     Raises:
         UserError: there is no rank, or two have one number.
     """
     ranks = _numbered(ranks)
-    together = Together(ranks)
+    joint = JointReplay(ranks)
     members = _lines(ranks)
-    value = _JobValue(together, list(members.values()))
-    meets = together.meets()
+    value = _JobValue(joint, list(members.values()))
+    meets = joint.meets()
     doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
     trusted = value.error <= GATE and not doubtful
     count = len(members)
@@ -91,8 +91,8 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> Job:
     order = sorted(range(count), key=dear)
     position = {old: new for new, old in enumerate(order)}
     single_rank = value.by_rank() if trusted and len(ranks) <= ALONE else [None] * len(ranks)
-    rows = together.rows(meets, single_rank)
-    return Job(
+    rows = joint.rows(meets, single_rank)
+    return JobReport(
         ranks=rows,
         meets=meets,
         lines=tuple(lines[i] for i in order),
@@ -101,7 +101,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> Job:
         fidelity=value.error,
         plan=tuple(position[i] for i in plan),
         verdict=_verdict(value.step, saving, value.error, doubtful, rows, meets),
-        notes=together.notes,
+        notes=joint.notes,
     )
 
 
@@ -119,9 +119,9 @@ def _numbered(ranks: Sequence[Rank]) -> list[Rank]:
 class _JobValue:
     """What removing lines on all ranks saves the job, ns per step."""
 
-    def __init__(self, together: Together, lines: Sequence[Sequence[tuple[int, int]]]) -> None:
-        self._together = together
-        ranks = together.ranks
+    def __init__(self, joint: JointReplay, lines: Sequence[Sequence[tuple[int, int]]]) -> None:
+        self._joint = joint
+        ranks = joint.ranks
         self._reads = [np.zeros((len(lines), len(rank.graph.reads)), bool) for rank in ranks]
         left = [unpriced(rank.graph) for rank in ranks]
         for number, members in enumerate(lines):
@@ -129,15 +129,15 @@ class _JobValue:
                 if read not in left[r]:
                     self._reads[r][number, read] = True
         count = min(len(rank.graph.steps) for rank in ranks)
-        self._window = window_of(ranks[0].graph) if count >= 4 else Window(steps=max(1, count))
+        self._window = timed_part(ranks[0].graph) if count >= 4 else TimedPart(steps=max(1, count))
         nothing = [np.zeros((1, reads.shape[1]), bool) for reads in self._reads]
-        end, ends = together.replay(nothing)
+        end, ends = joint.replay(nothing)
         self.step = float(self._window.length(end, ends)[0])
-        self.error = abs(float(end[0]) - together.measured) / together.measured if together.measured else 0.0
+        self.error = abs(float(end[0]) - joint.measured) / joint.measured if joint.measured else 0.0
 
     def __call__(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
         freed = [(sets.astype(np.uint8) @ reads.astype(np.uint8)) > 0 for reads in self._reads]
-        return self.step - self._window.length(*self._together.replay(freed))
+        return self.step - self._window.length(*self._joint.replay(freed))
 
     def by_rank(self) -> list[float | None]:
         """What the job gains if one rank alone makes no read."""
@@ -145,7 +145,7 @@ class _JobValue:
         freed = [np.zeros((count, reads.shape[1]), bool) for reads in self._reads]
         for r, reads in enumerate(self._reads):
             freed[r][r] = reads.any(axis=0)
-        gains: list[float] = (self.step - self._window.length(*self._together.replay(freed))).tolist()
+        gains: list[float] = (self.step - self._window.length(*self._joint.replay(freed))).tolist()
         return list(gains)
 
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.begins import PASSING, Work
+from syncscope.analysis.start_causes import PASSING, DeviceWork
 
 
-def seen(work: Work) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def seen(work: DeviceWork) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """`work.source` and `work.lag`, with the order in which work of different queues of one device was done for the rest."""
     source, lag = work.source.copy(), work.lag.copy()
     of = [np.flatnonzero(work.queue == queue) for queue in range(work.queues)]

@@ -28,7 +28,7 @@ Freed = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimedPart:
     """The part of a graph that is timed: from the end of step `first` to the end of step `last`, as `steps` steps.
 
     -1 is the begin and the end of the recording.
@@ -61,11 +61,13 @@ class Prices:
     plan_saving: float
 
 
-def window_of(graph: Graph) -> Window:
+def timed_part(graph: Graph) -> TimedPart:
     """The steady steps where at least four were recorded, else the whole recording."""
     steady = alike(graph.steps)
     return (
-        Window(steady[0] - 1, steady[-1], len(steady)) if len(graph.steps) >= 4 else Window(steps=max(1, len(steady)))
+        TimedPart(steady[0] - 1, steady[-1], len(steady))
+        if len(graph.steps) >= 4
+        else TimedPart(steps=max(1, len(steady)))
     )
 
 
@@ -81,7 +83,7 @@ def unpriced(graph: Graph) -> frozenset[int]:
 
 def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Prices:
     """Price lines, each given as the numbers of its reads in the graph."""
-    value = _Value(graph, lines)
+    value = _SetFunction(graph, lines)
     count = len(lines)
     everything = np.ones(count, bool)
     single = np.eye(count, dtype=bool)
@@ -104,13 +106,13 @@ def alone_and_last(
     graph: Graph, sets: Sequence[Sequence[int]], others: Sequence[int]
 ) -> tuple[list[float], list[float]]:
     """What sets of reads save, each by itself and each when the other sets and `others` are gone already."""
-    value = _Value(graph, [*sets, list(others)])
+    value = _SetFunction(graph, [*sets, list(others)])
     rows = np.eye(len(sets), len(sets) + 1, dtype=bool)
     everything = float(value(np.ones((1, len(sets) + 1), bool))[0])
     return value(rows).tolist(), (everything - value(~rows)).tolist()
 
 
-class Value(Protocol):
+class SetFunction(Protocol):
     """What removing sets of lines saves, ns per step; a row of booleans is a set."""
 
     step: float
@@ -119,12 +121,12 @@ class Value(Protocol):
         """One number for each set."""
 
 
-class _Value:
+class _SetFunction:
     """What removing sets of lines saves, ns per step; a row of booleans is a set."""
 
     def __init__(self, graph: Graph, lines: Sequence[Sequence[int]]) -> None:
         self.graph = graph
-        self.window = window_of(graph)
+        self.window = timed_part(graph)
         self._reads = np.zeros((len(lines), len(graph.reads)), bool)
         left = unpriced(graph)
         for number, members in enumerate(lines):
@@ -143,7 +145,7 @@ class _Value:
 
 
 def shapley(
-    value: Value, count: int, alone: NDArray[np.float64], seed: int
+    value: SetFunction, count: int, alone: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Each line's mean gain over orders of fixing them, and the standard error of that mean."""
     if count <= 1:
@@ -169,7 +171,7 @@ def shapley(
     return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(PERMUTATIONS)
 
 
-def _with_modes(graph: Graph, members: Sequence[int], value: _Value, price: Price) -> Price:
+def _with_modes(graph: Graph, members: Sequence[int], value: _SetFunction, price: Price) -> Price:
     """The price with what is saved if the line is deferred by a step, merged, or made an asynchronous copy."""
     left = unpriced(graph)
     own = [m for m in members if m not in left]
@@ -205,7 +207,7 @@ def _targets(graph: Graph, position: int) -> tuple[int, ...]:
     return entry.targets if isinstance(entry, Hold) else ()
 
 
-def plan_of(value: Value, count: int, saving: float, found: Sequence[Price]) -> tuple[tuple[int, ...], float]:
+def plan_of(value: SetFunction, count: int, saving: float, found: Sequence[Price]) -> tuple[tuple[int, ...], float]:
     """The fewest lines that give most of the saving: all, without one after the other that is missed least; then ordered."""
     kept = [i for i in range(count) if max(found[i].alone, found[i].last, found[i].share) > 0]
     if not kept or saving <= 0:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncscope.analysis.begins import COLLECTIVE
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import fidelity_of
 from syncscope.analysis.graph import Graph
-from syncscope.analysis.layout import lay_out
-from syncscope.analysis.trust import trust
+from syncscope.analysis.start_causes import COLLECTIVE
 from syncscope.analysis.waits import Launches
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Trace
@@ -49,18 +49,18 @@ class Rank:
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     """A rank out of its recording; its number is the recording's, if none is given."""
-    layout = lay_out(trace)
-    rows, keys = _collectives(trace, layout.launched, layout.steps)
-    graph = layout.graph(collectives={row: i for i, row in enumerate(rows)})
-    trusted = trust(layout, graph)
+    event_graph = event_graph_of(trace)
+    rows, keys = _collectives(trace, event_graph.launched, event_graph.steps)
+    graph = event_graph.graph(collectives={row: i for i, row in enumerate(rows)})
+    trusted = fidelity_of(event_graph, graph)
     if number is None:
         number = int(trace.meta.get("rank", -1))
     return Rank(
         number=number,
         origin=int(trace.meta.get("origin_ns", 0)) + graph.origin,
         graph=graph,
-        collectives=_spans(trace, layout.launched, layout.reads, rows, keys, graph.origin),
-        error=None if trusted.fidelity is None else max(trusted.fidelity, trusted.unexplained),
+        collectives=_spans(trace, event_graph.launched, event_graph.reads, rows, keys, graph.origin),
+        error=None if trusted.error is None else max(trusted.error, trusted.unexplained),
         name=name,
         world=int(trace.meta.get("world_size", 0)),
     )

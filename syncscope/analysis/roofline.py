@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from syncscope.analysis.nesting import Nesting
+from syncscope.analysis.op_costs import convolutions, op_call, operations, parts_of_backward, traffic
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import Launches, launches
-from syncscope.analysis.work import call, convolutions, operations, parts_of_backward, traffic
 from syncscope.model.detail import Detail
 from syncscope.model.trace import Kind, Trace
 
@@ -68,7 +68,7 @@ def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
     """Group the device's work by operator and shapes, and hold each group against the ceilings."""
     launched = launches(trace)
     ops = _operators(trace, launched)
-    work = _Work(trace)
+    work = _OpCosts(trace)
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     calls: dict[tuple[str, str], set[int]] = defaultdict(set)
     others: dict[str, list[int]] = defaultdict(list)  # copies and fills
@@ -91,7 +91,7 @@ def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
     return Roofline(tuple(rows), _steps(trace, launched, ops, work, ceilings), total, known, counted)
 
 
-class _Work:
+class _OpCosts:
     """What the operators of a trace do: each different pair of name and detail is worked out once."""
 
     def __init__(self, trace: Trace) -> None:
@@ -101,7 +101,7 @@ class _Work:
         rows = trace.rows(Kind.OP)
         pairs = np.unique(np.stack([trace.name[rows], trace.detail[rows]]), axis=1).T.tolist()
         texts = ((trace.names[name], trace.details[detail]) for name, detail in pairs if detail >= 0)
-        self._made = convolutions(call(name, Detail.of(text)) for name, text in texts if "backward" in name)
+        self._made = convolutions(op_call(name, Detail.of(text)) for name, text in texts if "backward" in name)
 
     def detail(self, row: int) -> str:
         """An event's detail, "" without."""
@@ -125,7 +125,7 @@ class _Work:
             if facts.flops is not None or facts.bytes is not None:
                 found = float(facts.flops or 0), float(facts.bytes or 0)
             else:
-                one = call(name, facts)
+                one = op_call(name, facts)
                 made = self._made.get((tuple(one.shape(0)), tuple(one.shape(1))), ())
                 one = replace(one, made=made)
                 found = operations(one), traffic(one)
@@ -133,7 +133,7 @@ class _Work:
         return self._known[name, detail]
 
 
-def _steps(trace: Trace, launched: Launches, ops: list[int], work: _Work, ceilings: Ceilings) -> tuple[Row, ...]:
+def _steps(trace: Trace, launched: Launches, ops: list[int], work: _OpCosts, ceilings: Ceilings) -> tuple[Row, ...]:
     """What the operators that began in each step did, over the length of the step."""
     kernels = (trace.kind[launched.row] == Kind.KERNEL).tolist()
     unique = sorted({op for op, kernel in zip(ops, kernels, strict=True) if op >= 0 and kernel})
@@ -164,7 +164,9 @@ def _operators(trace: Trace, launched: Launches) -> list[int]:
     return found
 
 
-def _row(trace: Trace, work: _Work, name: str, detail: str, members: list[int], calls: int, ceilings: Ceilings) -> Row:
+def _row(
+    trace: Trace, work: _OpCosts, name: str, detail: str, members: list[int], calls: int, ceilings: Ceilings
+) -> Row:
     flops, moved = work.of(name, detail)
     times: Counter[str] = Counter()
     for code, ns in zip(trace.name[members].tolist(), trace.duration[members].tolist(), strict=True):

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from syncscope.analysis.event_graph import EventGraph, event_graph_of
+from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.join import Join
-from syncscope.analysis.layout import Layout, lay_out
-from syncscope.analysis.price import alone_and_last, unpriced, window_of
+from syncscope.analysis.price import alone_and_last, timed_part, unpriced
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike, busy_share
-from syncscope.analysis.trust import bounds, trust
 from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Finding, Hazard
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
@@ -35,10 +35,10 @@ def summarize(
 
     `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
     """
-    layout = lay_out(trace)
-    launched, found_steps, found = layout.launched, layout.steps, layout.reads
-    graph = layout.graph()
-    trusted = trust(layout, graph)
+    event_graph = event_graph_of(trace)
+    launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
+    graph = event_graph.graph()
+    trusted = fidelity_of(event_graph, graph)
     steady = tuple(found_steps[n] for n in alike(found_steps))
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
@@ -55,9 +55,9 @@ def summarize(
         reads=found,
         lines=tuple(line for _, line in counted),
         device_busy=busy_share(trace, launched, steady or found_steps),
-        fidelity=trusted.fidelity,
-        unexplained=None if trusted.fidelity is None else trusted.unexplained,
-        silent=None if trusted.fidelity is None else trusted.silent,
+        fidelity=trusted.error,
+        unexplained=None if trusted.error is None else trusted.unexplained,
+        silent=None if trusted.error is None else trusted.silent,
         late=trusted.lanes,
         notes=tuple(trace.meta.get("notes") or ()),
         trace=trace,
@@ -67,12 +67,12 @@ def summarize(
     )
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and trusted.enough:
-        report = _priced(report, layout, graph, [rows for rows, _ in counted])
+        report = _priced(report, event_graph, graph, [rows for rows, _ in counted])
     report = replace(report, verdict=verdict(report))
     return _sorted(report)
 
 
-def _priced(report: Report, layout: Layout, graph: Graph, members: list[list[int]]) -> Report:
+def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
     costs = price_lines(graph, members)
     lines = tuple(replace(line, price=price) for line, price in zip(report.lines, costs.lines, strict=True))
     plan = costs.plan if costs.saving >= WORTH * costs.step else ()
@@ -88,17 +88,17 @@ def _priced(report: Report, layout: Layout, graph: Graph, members: list[list[int
     )
     everything = {r for rows in members for r in rows} - unpriced(graph)
     if everything:
-        shortest, longest = bounds(layout, graph, everything)
+        shortest, longest = bounds(event_graph, graph, everything)
         report = replace(report, saving_range=(costs.step - longest, costs.step - shortest))
     if report.trace is not None and (each := overhead(report.trace)):
-        step, saving = _step_and_saving(layout.graph(each), everything)
+        step, saving = _step_and_saving(event_graph.graph(each), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
 
 
 def _step_and_saving(graph: Graph, freed: set[int]) -> tuple[float, float]:
     """ns per step, and how much less without these reads."""
-    window = window_of(graph)
+    window = timed_part(graph)
     step = window.of(replay(graph))
     return step, step - window.of(replay(graph, freed))
 
@@ -109,7 +109,7 @@ def _each_read(found: tuple[Read, ...], graph: Graph) -> tuple[Read, ...]:
         return found
     left = unpriced(graph)
     alone, last = alone_and_last(graph, [[number] for number in range(len(found))], ())
-    steps = window_of(graph).steps
+    steps = timed_part(graph).steps
     return tuple(
         read if number in left else replace(read, saved_alone=alone[number] * steps, saved_last=last[number] * steps)
         for number, read in enumerate(found)

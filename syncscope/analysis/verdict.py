@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
-from syncscope.analysis.trust import GATE
 from syncscope.model.report import Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word

@@ -17,7 +17,7 @@ from syncscope.cli._progress import Progress
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
-    from syncscope.analysis.job import Job
+    from syncscope.analysis.job import JobReport
 
 SHOWN = 12  # ranks and collectives in a table
 
@@ -79,7 +79,7 @@ def show_job(paths: Sequence[str], tables: Path | None = None, format_: str = "t
     return _told(job(ranks if tables is None else fleet.load(tables)), problems, format_)
 
 
-def _told(found: Job, problems: Sequence[UserError], format_: str) -> int:
+def _told(found: JobReport, problems: Sequence[UserError], format_: str) -> int:
     from syncscope.cli._console import complain
 
     if format_ == "json":
@@ -91,7 +91,7 @@ def _told(found: Job, problems: Sequence[UserError], format_: str) -> int:
     return 2 if problems else 0
 
 
-def show(found: Job) -> None:
+def show(found: JobReport) -> None:
     """Print it for people."""
     from syncscope.cli._console import console as made
 

@@ -1,7 +1,7 @@
 import pytest
 from drawn import Device
-from test_begins import masks
 from test_price import loop
+from test_start_causes import masks
 
 from syncscope import kineto
 from syncscope.analysis.compare import compare

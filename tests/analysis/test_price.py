@@ -4,7 +4,7 @@ from drawn import COLUMN, Device, timeline
 from hypothesis import given, settings
 from test_replay import PROGRAMS, graph_of
 
-from syncscope.analysis.price import prices, unpriced, window_of
+from syncscope.analysis.price import prices, timed_part, unpriced
 from syncscope.analysis.summary import summarize
 from syncscope.model.finding import Finding, Hazard
 from syncscope.model.source import Place, Span
@@ -79,7 +79,7 @@ def test_sampled_shares_say_how_sure_they_are():
 
 def test_the_first_and_last_of_enough_steps_are_left_out():
     graph = graph_of(Device().run([[("work", 50_000 * US)], *loop([1], 5)])[0])
-    assert (window_of(graph).first, window_of(graph).last, window_of(graph).steps) == (0, 4, 4)
+    assert (timed_part(graph).first, timed_part(graph).last, timed_part(graph).steps) == (0, 4, 4)
     assert prices(graph, lines_of(graph)).step == pytest.approx(9_000 * US, rel=0.01)
 
 
@@ -87,12 +87,12 @@ def test_steps_that_warm_up_are_left_out():
     slow = [[("work", 90_000 * US)], [("work", 40_000 * US)], [("work", 20_000 * US)]]
     trace, _ = Device().run([*slow, *loop([1], 9)])
     graph = graph_of(trace)
-    assert (window_of(graph).first, window_of(graph).last, window_of(graph).steps) == (2, 10, 8)
+    assert (timed_part(graph).first, timed_part(graph).last, timed_part(graph).steps) == (2, 10, 8)
     report = summarize(trace)
     assert report.steady == 8
     assert report.step == pytest.approx(9_000 * US, rel=0.01)
     late = graph_of(Device().run([*loop([1], 6), *slow, *loop([1], 3)])[0])  # a slow step in between is one of the loop
-    assert window_of(late).steps == 10
+    assert timed_part(late).steps == 10
 
 
 def test_a_read_after_which_nothing_is_launched_has_no_price():

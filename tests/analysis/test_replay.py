@@ -7,15 +7,15 @@ import pytest
 from drawn import COLUMN, Device, timeline
 from hypothesis import given, settings
 
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import error
 from syncscope.analysis.graph import Launch
-from syncscope.analysis.layout import lay_out
 from syncscope.analysis.replay import replay, replay_all
-from syncscope.analysis.trust import error
 from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
 
 
 def graph_of(trace, overhead=0.0):
-    return lay_out(trace).graph(overhead)
+    return event_graph_of(trace).graph(overhead)
 
 
 def test_a_read_on_the_critical_path_costs_what_the_host_could_have_hidden():
@@ -128,10 +128,10 @@ def test_the_profiler_s_time_within_a_read_goes_once():
             Event(Kind.CALL, "cudaStreamSynchronize", lane, at + 140 * us, 10 * us),
             Event(Kind.STEP, f"ProfilerStep#{step}", lane, at, 1_000 * us),
         ]
-    layout = lay_out(Trace.of(events))
-    assert [read.besides for read in layout.reads] == [50 * us] * 6
-    everything = range(len(layout.reads))
-    whole, lean = layout.graph(), layout.graph(overhead=5 * us)
+    event_graph = event_graph_of(Trace.of(events))
+    assert [read.besides for read in event_graph.reads] == [50 * us] * 6
+    everything = range(len(event_graph.reads))
+    whole, lean = event_graph.graph(), event_graph.graph(overhead=5 * us)
     saved = [replay(g).ends[4] - replay(g, everything).ends[4] for g in (whole, lean)]
     assert saved == pytest.approx([5 * 60 * us, 5 * 50 * us])
 
@@ -208,7 +208,7 @@ def test_side_by_side_is_one_by_one(program, random):
 
 
 def test_back_pressure_stops_the_host(monkeypatch):
-    monkeypatch.setattr("syncscope.analysis.begins.DEPTH", 4)
+    monkeypatch.setattr("syncscope.analysis.start_causes.DEPTH", 4)
     program = [[("launch", 0, 100_000), ("read", 1, 0)] * 20]
     graph = graph_of(Device().run(program)[0])
     assert graph.depth == 4
@@ -222,7 +222,7 @@ def test_back_pressure_stops_the_host(monkeypatch):
 @given(st.lists(st.tuples(st.sampled_from([50_000, 200_000]), st.integers(0, 9)), min_size=12, max_size=24))
 def test_a_full_queue_holds_the_host_where_no_wait_does(steps):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("syncscope.analysis.begins.DEPTH", 40)
+        patch.setattr("syncscope.analysis.start_causes.DEPTH", 40)
         program = [
             [("launch", 0, kernel)] * 30 + [("read", 1, 0)] * (number % 4 == 3) + [("work", work * 1_000_000)]
             for number, (kernel, work) in enumerate(steps)

@@ -5,10 +5,10 @@ import pytest
 from simulated import US, Machine, random_program
 
 from syncscope import kineto
-from syncscope.analysis.layout import lay_out
-from syncscope.analysis.price import window_of
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import fidelity_of
+from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
-from syncscope.analysis.trust import trust
 
 PROGRAMS = 25
 ITEMS, SYNCS = ("item",), ("stream", "event", "device")
@@ -40,18 +40,18 @@ FAMILIES = {  # what the program does, and how the machine records it
 
 
 def told(machine, program):
-    """A layout of the recording that the machine made, through torch.profiler's format and through ours."""
+    """A event_graph of the recording that the machine made, through torch.profiler's format and through ours."""
     measured = machine.run(program)
     trace = machine.trace()
     assert kineto.read(kineto.write(trace)) == trace
-    return lay_out(trace), measured
+    return event_graph_of(trace), measured
 
 
 def error_of(machine, program):
     """Predicted without waits less true, in parts of a step as recorded."""
-    layout, measured = told(machine, program)
-    graph = layout.graph()
-    window = window_of(graph)
+    event_graph, measured = told(machine, program)
+    graph = event_graph.graph()
+    window = timed_part(graph)
     predicted = window.of(replay(graph, range(len(graph.reads))))
     true = machine.run(program, waits=False)
     first, last = window.first, window.last
@@ -70,8 +70,8 @@ def without(machine, program, *names):
     """How far a recording can be trusted from which events of these names were taken out."""
     machine.run(program)
     machine.events = [event for event in machine.events if not any(name in event["name"] for name in names)]
-    layout = lay_out(machine.trace())
-    return trust(layout, layout.graph())
+    event_graph = event_graph_of(machine.trace())
+    return fidelity_of(event_graph, event_graph.graph())
 
 
 def test_waits_that_are_missing_show():
@@ -79,15 +79,15 @@ def test_waits_that_are_missing_show():
     program = [[("launch", 0, 900 * US), ("work", 100 * US), ("item", 0), ("work", 300 * US)]] * 8
     assert without(Machine(), program).silent == 0
     missing = without(Machine(), program, "Memcpy", "Synchronize")
-    assert missing.fidelity == missing.unexplained == 0
+    assert missing.error == missing.unexplained == 0
     assert missing.silent == pytest.approx(0.8 / 1.2, abs=0.05)
     assert not missing.enough
 
 
 def test_a_host_that_works_is_not_silent_for_the_device():
     for seed in range(PROGRAMS):
-        layout, _ = told(Machine(seed), random_program(seed, ALL, queues=2, edges="used"))
-        assert trust(layout, layout.graph()).silent == 0
+        event_graph, _ = told(Machine(seed), random_program(seed, ALL, queues=2, edges="used"))
+        assert fidelity_of(event_graph, event_graph.graph()).silent == 0
 
 
 def test_edges_that_are_missing_show_where_a_price_depends_on_them():
@@ -97,27 +97,27 @@ def test_edges_that_are_missing_show_where_a_price_depends_on_them():
         machine = Machine(seed)
         machine.run(program)
         machine.events = [event for event in machine.events if "Wait" not in event["name"]]
-        layout = lay_out(machine.trace())
-        graph = layout.graph()
-        window = window_of(graph)
+        event_graph = event_graph_of(machine.trace())
+        graph = event_graph.graph()
+        window = timed_part(graph)
         true = machine.run(program, waits=False)
         off = window.of(replay(graph, range(len(graph.reads)))) * window.steps - true[window.last] + true[window.first]
         if abs(off) > 0.05 * (graph.ends[window.last] - graph.ends[window.first]):
             wrong += 1
-            assert not trust(layout, graph).enough, seed
+            assert not fidelity_of(event_graph, graph).enough, seed
     assert wrong > 0
 
 
 @pytest.mark.parametrize("name", ["a100_train_ddp8_rank3_60reads", "multirank_dlrm8/worker1.pt.trace"])
 def test_waits_taken_out_of_a_real_recording_show(shared, name):
     whole = kineto.read(shared / "traces" / f"{name}.json.gz")
-    layout = lay_out(whole)
-    assert trust(layout, layout.graph()).silent == 0
+    event_graph = event_graph_of(whole)
+    assert fidelity_of(event_graph, event_graph.graph()).silent == 0
     kept = np.ones(len(whole), bool)
-    kept[[row for read in layout.reads for row in read.calls]] = False
-    blocked = sum(read.blocked for read in layout.reads) / layout.graph().end
-    layout = lay_out(whole.take(kept))
-    assert trust(layout, layout.graph()).silent == pytest.approx(blocked, rel=0.15)
+    kept[[row for read in event_graph.reads for row in read.calls]] = False
+    blocked = sum(read.blocked for read in event_graph.reads) / event_graph.graph().end
+    event_graph = event_graph_of(whole.take(kept))
+    assert fidelity_of(event_graph, event_graph.graph()).silent == pytest.approx(blocked, rel=0.15)
 
 
 def test_edges_taken_out_of_a_real_recording_show(shared):
@@ -125,7 +125,7 @@ def test_edges_taken_out_of_a_real_recording_show(shared):
     calls = np.array(["StreamWaitEvent" in name for name in whole.names], bool)[whole.name]
     errors = []
     for trace in (whole, whole.take(~calls)):
-        layout = lay_out(trace)
-        errors.append(trust(layout, layout.graph()).fidelity)
+        event_graph = event_graph_of(trace)
+        errors.append(fidelity_of(event_graph, event_graph.graph()).error)
     assert errors[0] < 0.001
     assert errors[1] > 0.1

@@ -12,8 +12,8 @@ pytest.importorskip("pyopencl")
 import syncscope  # noqa: E402
 import syncscope.kernels  # noqa: E402 - registers the device
 from syncscope import kineto  # noqa: E402
+from syncscope.analysis.op_costs import SIZES  # noqa: E402
 from syncscope.analysis.roofline import Ceilings, roofline  # noqa: E402
-from syncscope.analysis.work import SIZES  # noqa: E402
 from syncscope.model.trace import Kind  # noqa: E402
 from syncscope.tracers.session import Session  # noqa: E402
 from syncscope.tracers.shapes import MOST, Shapes  # noqa: E402

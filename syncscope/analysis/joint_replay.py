@@ -52,7 +52,7 @@ class RankLine:
     offset: float  # of its clock
 
 
-class Together:
+class JointReplay:
     """Ranks with their collectives matched and their clocks aligned."""
 
     def __init__(self, ranks: Sequence[Rank]) -> None:

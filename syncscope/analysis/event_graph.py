@@ -22,13 +22,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.begins import Cause, Work, usual
 from syncscope.analysis.graph import NEVER, Fold, Graph
 from syncscope.analysis.hosts import Host
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
 from syncscope.analysis.silences import unrecorded_waits
+from syncscope.analysis.start_causes import Cause, DeviceWork, usual
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import CLOCKS, TO_HOST, Launches, Wait, launches, waits, working_threads
 from syncscope.model.ops import COUNTS, VALUES
@@ -49,14 +49,14 @@ class Late:
     end: NDArray[np.float64]
 
 
-def lay_out(trace: Trace) -> Layout:
+def event_graph_of(trace: Trace) -> EventGraph:
     """A recording taken apart: its launches, waits, steps and reads are found first."""
     launched = launches(trace)
     held, marked = waits(trace, launched), steps(trace, launched)
-    return Layout(trace, launched, held, reads(trace, held, launched, marked), marked)
+    return EventGraph(trace, launched, held, reads(trace, held, launched, marked), marked)
 
 
-class Layout:
+class EventGraph:
     """A recording taken apart: what the host did in which order, what each queue did, and who waited for whom."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Layout:
         self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
         self._trace = trace
         self._host = host = Host(trace, launched, self._held, steps)
-        self._work = work = Work(trace, launched, host)
+        self._work = work = DeviceWork(trace, launched, host)
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
         self._targets = self._targets_of()

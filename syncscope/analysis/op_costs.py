@@ -41,7 +41,7 @@ TRUTHS = re.compile(r"(eq|ne|lt|le|gt|ge|isnan|isinf|isfinite|logical_(not|and|o
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OpCall:
     """One call of an operator. Shapes and types of its arguments as Kineto writes them: `[]` and "" where none is known.
 
     `outputs` are shapes with types, None where the recording does not tell; `made` is the output of a convolution where it
@@ -79,24 +79,24 @@ class Call:
         return found
 
 
-def call(op: str, detail: Detail) -> Call:
+def op_call(op: str, detail: Detail) -> OpCall:
     """What an operator's detail tells."""
     outputs = None
     if detail.output_dims is not None:
         made = zip(detail.output_dims, detail.output_types, strict=False)
         outputs = [(shape, str(type_)) for shape, type_ in made if isinstance(shape, list)]
     concrete = tuple(str(c) for c in detail.concrete_inputs)
-    return Call(op, list(detail.input_dims), list(detail.input_types), outputs, concrete)
+    return OpCall(op, list(detail.input_dims), list(detail.input_types), outputs, concrete)
 
 
 def _plain(shape: list[Any]) -> bool:
     return all(isinstance(n, int) for n in shape)
 
 
-def _product(a: int, b: int) -> Callable[[Call], tuple[float, Shape]]:
+def _product(a: int, b: int) -> Callable[[OpCall], tuple[float, Shape]]:
     """Matrices, or batches of them, in arguments `a` and `b`: operations, and the shape of the result."""
 
-    def count(c: Call) -> tuple[float, Shape]:
+    def count(c: OpCall) -> tuple[float, Shape]:
         left, right = c.shape(a), c.shape(b)
         if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:
             return 0.0, []
@@ -105,19 +105,19 @@ def _product(a: int, b: int) -> Callable[[Call], tuple[float, Shape]]:
     return count
 
 
-def _vector(a: int) -> Callable[[Call], tuple[float, Shape]]:
+def _vector(a: int) -> Callable[[OpCall], tuple[float, Shape]]:
     return lambda c: (2.0 * math.prod(c.shape(a)), c.shape(a)[:-1]) if c.shape(a) else (0.0, [])
 
 
-def _linear(c: Call) -> tuple[float, Shape]:
+def _linear(c: OpCall) -> tuple[float, Shape]:
     a, b = c.shape(0), c.shape(1)
     return (2.0 * math.prod(a) * b[0], [*a[:-1], b[0]]) if a and len(b) == 2 else (0.0, [])
 
 
-def _attention(first: int, length: int, products: float = 2.0) -> Callable[[Call], tuple[float, Shape]]:
+def _attention(first: int, length: int, products: float = 2.0) -> Callable[[OpCall], tuple[float, Shape]]:
     """Query and key in arguments `first` and `first + 1`, the value after them; the sequence is dimension `length`."""
 
-    def count(c: Call) -> tuple[float, Shape]:
+    def count(c: OpCall) -> tuple[float, Shape]:
         q, k, v = (c.shape(first + i) for i in range(3))
         if not len(q) == len(k) == len(v) == 4:
             return 0.0, []
@@ -127,7 +127,7 @@ def _attention(first: int, length: int, products: float = 2.0) -> Callable[[Call
 
 
 _HEADS_FIRST, _LENGTH_FIRST = 2, 1  # (batch, head, length, width) and (batch, length, head, width)
-PRODUCTS: dict[str, Callable[[Call], tuple[float, Shape]]] = {
+PRODUCTS: dict[str, Callable[[OpCall], tuple[float, Shape]]] = {
     **dict.fromkeys(("mm", "bmm", "_scaled_mm", "_int_mm"), _product(0, 1)),
     **dict.fromkeys(("addmm", "baddbmm", "_addmm_activation"), _product(1, 2)),
     "linear": _linear,
@@ -164,7 +164,7 @@ def parts_of_backward(op: str) -> bool:
     return bool(found and found["one"])
 
 
-def _three(c: Call) -> tuple[Shape, Shape, Shape]:
+def _three(c: OpCall) -> tuple[Shape, Shape, Shape]:
     """Input, output (or its gradient) and weight of a convolution or of its backward pass."""
     if c.base in BACKWARD:
         return c.shape(1), c.shape(0), c.shape(2)
@@ -173,7 +173,7 @@ def _three(c: Call) -> tuple[Shape, Shape, Shape]:
     return c.shape(0), _made(c), c.shape(1)
 
 
-def _made(c: Call) -> Shape:
+def _made(c: OpCall) -> Shape:
     """The output of a forward convolution: as recorded, by its geometry, or as its backward pass tells."""
     if c.outputs:
         return c.outputs[0][0]
@@ -195,12 +195,12 @@ def _as_many(values: list[int], count: int) -> list[int]:
     return values if len(values) == count else (values or [0]) * count
 
 
-def _said_transposed(c: Call) -> bool:
+def _said_transposed(c: OpCall) -> bool:
     at = TRANSPOSED.get(c.base, len(c.concrete))
     return "_transpose" in c.base or c.concrete[at : at + 1] == ("True",)
 
 
-def _convolved(c: Call) -> float:
+def _convolved(c: OpCall) -> float:
     """Operations of one pass over a convolution; 0 where its output is not known."""
     image, out, weight = _three(c)
     if len(image) != len(weight) or len(weight) < 3:
@@ -213,7 +213,7 @@ def _convolved(c: Call) -> float:
     return 2.0 * math.prod(image if turned else out) * taps if turned or out else 0.0
 
 
-def _gradients(c: Call) -> int:
+def _gradients(c: OpCall) -> int:
     """How many of the two large gradients a backward convolution makes: both where nothing tells."""
     found = BACKWARD_2021.fullmatch(c.base)
     if found and found["one"]:
@@ -224,7 +224,7 @@ def _gradients(c: Call) -> int:
     return mask.strip("[]").split(", ")[:2].count("True") if "True" in mask else 2
 
 
-def convolutions(calls: Iterable[Call]) -> dict[tuple[Any, ...], tuple[int, ...]]:
+def convolutions(calls: Iterable[OpCall]) -> dict[tuple[Any, ...], tuple[int, ...]]:
     """Outputs of convolutions by input and weight, from the backward passes of the recording; () where they disagree."""
     found: dict[tuple[Any, ...], tuple[int, ...]] = {}
     for c in calls:
@@ -235,7 +235,7 @@ def convolutions(calls: Iterable[Call]) -> dict[tuple[Any, ...], tuple[int, ...]
     return found
 
 
-def operations(c: Call) -> float:
+def operations(c: OpCall) -> float:
     """Floating-point operations of one call, 0 where they do not follow from what is recorded."""
     if c.base in PRODUCTS:
         return PRODUCTS[c.base](c)[0]
@@ -246,7 +246,7 @@ def operations(c: Call) -> float:
     return 0.0
 
 
-def traffic(c: Call) -> float:
+def traffic(c: OpCall) -> float:
     """The least bytes of one call: every input tensor once and the output once; 0 where that cannot be known."""
     if not c.op.startswith("aten::"):
         return 0.0
@@ -281,7 +281,7 @@ def traffic(c: Call) -> float:
     return _bytes(given) + _broadcast(given) * (1 if TRUTHS.fullmatch(c.base) else width)
 
 
-def _of_parts(c: Call, made: list[tuple[Shape, str]]) -> float:
+def _of_parts(c: OpCall, made: list[tuple[Shape, str]]) -> float:
     """Operators that read or write some places of a tensor only."""
     if "backward" in c.base:
         return _bytes(made)

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from drawn import COLUMN, Device, timeline
 
-from syncscope.analysis.begins import Cause
-from syncscope.analysis.layout import lay_out
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import error, fidelity_of
 from syncscope.analysis.price import unpriced
 from syncscope.analysis.replay import replay
+from syncscope.analysis.start_causes import Cause
 from syncscope.analysis.summary import summarize
-from syncscope.analysis.trust import error, trust
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
 
@@ -16,13 +16,13 @@ US = 1_000
 
 def causes(trace):
     """Why each piece of work began when it did, by its name."""
-    work = lay_out(trace)._work
+    work = event_graph_of(trace)._work
     return {trace.names[trace.name[row]]: Cause(cause) for row, cause in zip(work.row, work.cause, strict=True)}
 
 
 def trusted(trace):
-    layout = lay_out(trace)
-    return trust(layout, layout.graph())
+    event_graph = event_graph_of(trace)
+    return fidelity_of(event_graph, event_graph.graph())
 
 
 def changed(trace, event, /, **changes):
@@ -46,12 +46,12 @@ def test_what_nothing_recorded_held_up_is_late():
         host   ab..<item       >...c
         gpu    .AAA.......BBB.......C
     """)
-    graph = lay_out(trace).graph()
+    graph = event_graph_of(trace).graph()
     assert causes(trace)["B"] == Cause.NOTHING
     assert error(graph, replay(graph)) == 0
     found = trusted(trace)
     assert found.unexplained == pytest.approx(7 / 22, abs=0.01)
-    assert found.fidelity > 0.2
+    assert found.error > 0.2
     assert not found.enough
     report = summarize(trace)
     assert report.saving is None
@@ -77,9 +77,9 @@ def test_the_device_may_be_busy_from_before_the_recording_until_the_host_has_wai
         host   a.<item     >...b....
         gpu    ..........AA....BBB
     """)
-    graph = lay_out(trace).graph()
+    graph = event_graph_of(trace).graph()
     assert causes(trace)["A"] == Cause.BEFORE
-    assert trusted(trace).fidelity == 0
+    assert trusted(trace).error == 0
     # it begins when the device was free, however early the host comes
     assert replay(graph, {0}).end == pytest.approx(15 * COLUMN, abs=10 * US)
     later = timeline("""
@@ -118,7 +118,7 @@ def test_work_whose_launch_was_not_recorded_waits_for_other_queues_too():
     found = causes(trace)
     assert found["B"] in (Cause.LAUNCH, Cause.QUEUE, Cause.BEFORE)
     assert found["C"] == Cause.INFERRED
-    graph = lay_out(trace).graph()
+    graph = event_graph_of(trace).graph()
     assert error(graph, replay(graph)) == 0
 
 
@@ -137,10 +137,10 @@ def test_a_wait_that_returns_late_is_unexplained_on_its_thread():
         )
         for e in trace
     )
-    found, graph = trusted(slow), lay_out(slow).graph()
+    found, graph = trusted(slow), event_graph_of(slow).graph()
     assert set(found.lanes) == {"thread 1"}
     assert found.lanes["thread 1"] * (graph.ends[8] - graph.ends[0]) == pytest.approx(shift, rel=0.01)
-    assert found.fidelity > 0.05
+    assert found.error > 0.05
 
 
 def test_prices_say_how_much_they_depend_on_what_is_unexplained():
@@ -214,7 +214,7 @@ def test_a_recording_s_first_queues_do_not_depend_on_how_they_are_numbered():
         )
         for e in trace
     )
-    one, two = lay_out(trace), lay_out(other)
+    one, two = event_graph_of(trace), event_graph_of(other)
     freed = [range(len(one.reads)), range(len(two.reads))]
     assert unpriced(one.graph()) == unpriced(two.graph())
     assert np.isclose(replay(one.graph(), freed[0]).end, replay(two.graph(), freed[1]).end)
@@ -239,7 +239,7 @@ def test_opencl_s_driver_may_keep_kernels_back_until_the_host_waits():
     held = Trace.of(events)
     assert {c for name, c in causes(held).items() if name.endswith("0")} == {Cause.LAUNCH}
     assert trusted(held).unexplained == 0
-    graph = lay_out(held).graph()
+    graph = event_graph_of(held).graph()
     assert error(graph, replay(graph)) == 0
     cuda = Trace.of(
         Event(

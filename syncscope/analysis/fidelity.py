@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.intervals import covered, union
-from syncscope.analysis.layout import Layout
-from syncscope.analysis.price import window_of
+from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import Outcome, replay
 from syncscope.model.trace import Lane
 
@@ -28,15 +28,15 @@ GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
-    """`fidelity` is the relative error of the worst of the replays, over the counted steps; None without device work.
+class Fidelity:
+    """`error` is that of the worst of the replays, over the counted steps; None without device work.
 
     `unexplained` is the share of the counted steps in which the device stood still, and something was late for no recorded
     reason. `lanes` gives the share of each queue and thread that was late, whether or not others worked. `silent` is the share
     in which a thread waited for the device, as it seems, though no recorded call did.
     """
 
-    fidelity: float | None
+    error: float | None
     unexplained: float
     lanes: dict[str, float]
     silent: float = 0.0
@@ -44,19 +44,19 @@ class Trust:
     @property
     def enough(self) -> bool:
         """Whether prices may be given."""
-        return self.fidelity is not None and max(self.fidelity, self.unexplained, self.silent) <= GATE
+        return self.error is not None and max(self.error, self.unexplained, self.silent) <= GATE
 
 
-def trust(layout: Layout, graph: Graph) -> Trust:
-    """How far replays of a graph, which `layout` gave, can be trusted."""
+def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
+    """How far replays of a graph, which `event_graph` gave, can be trusted."""
     if not graph.ops:
-        return Trust(None, 0.0, {})
-    delays = layout.late
+        return Fidelity(None, 0.0, {})
+    delays = event_graph.late
     errors = [error(graph, replay(graph))]
-    if _matters(layout, graph):
-        errors.append(error(graph, replay(layout.graph(late="never"))))
-    if layout.orders:
-        errors.append(_disorder(layout, graph))
+    if _matters(event_graph, graph):
+        errors.append(error(graph, replay(event_graph.graph(late="never"))))
+    if event_graph.orders:
+        errors.append(_disorder(event_graph, graph))
     first, last = _span(graph)
     since, until = np.array([first]).astype(np.int64), np.array([last]).astype(np.int64)
     length = max(1.0, last - first)
@@ -74,53 +74,53 @@ def trust(layout: Layout, graph: Graph) -> Trust:
     if parts:
         spans = union(np.concatenate([p.start for p in parts]), np.concatenate([p.end for p in parts]))
         start, end = np.clip(spans.start, since, until), np.clip(spans.end, since, until)
-        idle = float((end - start - covered(layout.worked, start, end)).sum()) / length
+        idle = float((end - start - covered(event_graph.worked, start, end)).sum()) / length
     silent = 0.0
-    for late in layout.silent():
+    for late in event_graph.silent():
         spans = union(late.start.astype(np.int64), late.end.astype(np.int64))
         share = float(covered(spans, since, until)[0]) / length
         silent = max(silent, share)
         if share > 0:
             lanes[_name(late.lane, several)] = lanes.get(_name(late.lane, several), 0.0) + share
-    return Trust(max(errors), idle, lanes, silent)
+    return Fidelity(max(errors), idle, lanes, silent)
 
 
-def bounds(layout: Layout, graph: Graph, freed: Collection[int]) -> tuple[float, float]:
+def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tuple[float, float]:
     """The shortest and the longest that a step may take without these reads, ns.
 
     What takes the place of a read may do as much as it did, except to wait. What was late for no recorded reason may have been
     so for the work before it, for its launch, or by chance.
     """
-    window = window_of(graph)
+    window = timed_part(graph)
     step = window.of(replay(graph))
     lengths = [window.of(replay(graph, freed))]
-    if not layout.counting.isdisjoint(freed):
-        lengths.append(window.of(replay(layout.graph(stays=True), freed)))
-    if layout.orders:
-        lengths.append(window.of(replay(layout.graph(ordered=True), freed)))
-    if _matters(layout, graph):
-        others = layout.graph(late="launch"), layout.graph(late="never")
+    if not event_graph.counting.isdisjoint(freed):
+        lengths.append(window.of(replay(event_graph.graph(stays=True), freed)))
+    if event_graph.orders:
+        lengths.append(window.of(replay(event_graph.graph(ordered=True), freed)))
+    if _matters(event_graph, graph):
+        others = event_graph.graph(late="launch"), event_graph.graph(late="never")
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
     return min(lengths), max(lengths)
 
 
-def _disorder(layout: Layout, graph: Graph) -> float:
+def _disorder(event_graph: EventGraph, graph: Graph) -> float:
     """How much longer a step without waits is if work of different queues keeps the order it had, in parts of a step."""
-    window, everything = window_of(graph), range(len(graph.reads))
-    longer = window.of(replay(layout.graph(ordered=True), everything)) - window.of(replay(graph, everything))
+    window, everything = timed_part(graph), range(len(graph.reads))
+    longer = window.of(replay(event_graph.graph(ordered=True), everything)) - window.of(replay(graph, everything))
     return max(0.0, longer) / max(1.0, window.of(replay(graph)))
 
 
-def _matters(layout: Layout, graph: Graph) -> bool:
+def _matters(event_graph: EventGraph, graph: Graph) -> bool:
     """Whether all that was late could change the counted steps: no end moves by more than the sum of what was late before."""
     first, last = _span(graph)
-    before = sum(float((late.end - late.start)[late.start < last].sum()) for late in layout.late)
+    before = sum(float((late.end - late.start)[late.start < last].sum()) for late in event_graph.late)
     return before > SLIGHT * (last - first)
 
 
 def _span(graph: Graph) -> tuple[float, float]:
     """Begin and end of the counted steps, ns since the origin."""
-    window = window_of(graph)
+    window = timed_part(graph)
     first = graph.ends[window.first] if window.first >= 0 else 0.0
     return first, graph.ends[window.last] if window.last >= 0 else graph.end
 
@@ -129,7 +129,7 @@ def error(graph: Graph, outcome: Outcome) -> float:
     """The mean error of the lengths of the counted steps, relative to their mean; without steps that of the whole."""
     if graph.end <= 0:
         return 0.0
-    window = window_of(graph)
+    window = timed_part(graph)
     ends, told = list(graph.ends), list(outcome.ends)
     if window.first < 0:
         ends, told = [0.0, *ends, graph.end], [0.0, *told, outcome.end]

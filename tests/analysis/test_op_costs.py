@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from syncscope.analysis.work import call, convolutions, operations, traffic
+from syncscope.analysis.op_costs import convolutions, op_call, operations, traffic
 from syncscope.model.detail import Detail
 
 
@@ -13,7 +13,7 @@ def told(op, shapes, types="float", concrete=(), outputs=None):
     detail = {"Input Dims": shapes, "Input type": kinds, "Concrete Inputs": concrete}
     if outputs is not None:
         detail |= {"Output Dims": outputs, "Output type": ["float"] * len(outputs)}
-    return call(op, Detail.of(json.dumps(detail)))
+    return op_call(op, Detail.of(json.dumps(detail)))
 
 
 @pytest.mark.parametrize(

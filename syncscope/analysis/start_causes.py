@@ -18,7 +18,7 @@ NOTHING    queue  [===]      [==]    nothing that was recorded held it up
 A launch takes its call and a latency. Both are the driver's own and differ from call to call; what exceeds three times the
 usual latency and 20 us (`usual`) is none any more. A driver of OpenCL may collect commands until the host waits for them, so
 that the wait is their launch. Work that is late for NOTHING is replayed as late after what ended last before it, for else
-the recording would not be reproduced, and counted: `analysis.trust` says how much of a step rests on it.
+the recording would not be reproduced, and counted: `analysis.fidelity` says how much of a step rests on it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Cause(IntEnum):
     NOTHING = 6
 
 
-class Work:
+class DeviceWork:
     """Kernels, copies and fills in the order in which the host enqueued them, as columns.
 
     `start` and `duration` as recorded, ns since the host's origin; `item` is the call of the host that enqueued it. It can
