@@ -10,7 +10,13 @@ from enum import Enum
 from syncscope.model.source import Place, Span
 
 
-class Value(Enum):
+class _Word(Enum):
+    """A word of which there is one object: hashed by that, a hundred thousand times, and not by its name."""
+
+    __hash__ = object.__hash__
+
+
+class Value(_Word):
     """What a value is."""
 
     UNKNOWN = "unknown"
@@ -23,7 +29,7 @@ class Value(Enum):
     OTHER = "other"  # known to be none of these
 
 
-class Dtype(Enum):
+class Dtype(_Word):
     """The class of a dtype: whether an index is a mask or a gather hangs on it."""
 
     UNKNOWN = "unknown"
@@ -33,7 +39,7 @@ class Dtype(Enum):
     COMPLEX = "complex"
 
 
-class Device(Enum):
+class Device(_Word):
     """Where a tensor lives."""
 
     UNKNOWN = "unknown"
@@ -42,7 +48,7 @@ class Device(Enum):
     DEFAULT = "host unless told otherwise"
 
 
-class Shape(Enum):
+class Shape(_Word):
     """Whether a shape is known before the device has computed."""
 
     UNKNOWN = "unknown"

@@ -61,9 +61,9 @@ def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
     """The fact behind an annotation, UNKNOWN when it says nothing; a tensor's comes with `why` it is one."""
     if node is None:
         return UNKNOWN
-    kind = node.__class__
-    if kind is ast.Constant:
-        assert isinstance(node, ast.Constant)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _meaning(module, _target(module, node), why)
+    if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
             try:
                 return annotated(module, ast.parse(node.value, mode="eval").body, why)
@@ -74,11 +74,7 @@ def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
         if isinstance(node.op, ast.BitOr):
             return _either(annotated(module, node.left, why), annotated(module, node.right, why))
         return UNKNOWN
-    if isinstance(node, ast.Subscript):
-        return _subscripted(module, node, why)
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        return _meaning(module, _target(module, node), why)
-    return UNKNOWN
+    return _subscripted(module, node, why) if isinstance(node, ast.Subscript) else UNKNOWN
 
 
 def _either(a: Fact, b: Fact) -> Fact:

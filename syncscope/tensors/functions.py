@@ -108,15 +108,16 @@ def call_function(
     function: Function, frame: Frame, args: list[Fact], keywords: Keywords, owner: Fact | None = None
 ) -> Fact:
     """The result of calling a function of the project, and note what was passed for its parameters."""
-    node = function.node
     here = function.module is frame.module
-    arguments = node.args
-    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-    if function.cls is not None and names and (owner is not None) and "staticmethod" not in function.decorators():
+    names = function.names
+    if function.cls is not None and owner is not None and "staticmethod" not in function.decorators():
         names = names[1:]
     given: dict[str, Fact] = dict(zip(names, args, strict=False))
     given.update((name, fact) for name, fact in keywords.items() if name is not None)
-    missing = [] if None in keywords or any(each is SPREAD for each in args) else left_out(function, given)
+    if None in keywords or any(each is SPREAD for each in args):
+        missing = []
+    else:
+        missing = [name for name in function.may_be_none if name not in given]
     if here and not function.module.linted:
         result = run(function, frame.depth + 1)
     elif here and function.result is None and not function.running:
@@ -209,21 +210,6 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact], missing
         result = conclude(function, inner)
     function.calls[key] = result
     return result
-
-
-def left_out(function: Function, given: dict[str, Fact]) -> list[str]:
-    """Parameters that are None because a call does not name them."""
-    arguments = function.node.args
-    named = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) :] if arguments.defaults else []
-    pairs = (
-        *zip(named, arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    )
-    return [
-        each.arg
-        for each, default in pairs
-        if isinstance(default, ast.Constant) and default.value is None and each.arg not in given
-    ]
 
 
 def note(function: Function, given: dict[str, Fact]) -> bool:

@@ -40,6 +40,8 @@ class Function:
 
     __slots__ = (
         "_decorators",
+        "_may_be_none",
+        "_names",
         "calls",
         "closure",
         "cls",
@@ -66,6 +68,8 @@ class Function:
         self.sites: object = None
         self.inner: list[Function] = []
         self._decorators: frozenset[str] | None = None
+        self._names: list[str] | None = None
+        self._may_be_none: list[str] | None = None
         module.defined.append(self)
 
     def release(self) -> None:
@@ -74,6 +78,29 @@ class Function:
         self.inner.clear()
         self.passed.clear()
         self.calls.clear()
+
+    @property
+    def names(self) -> list[str]:
+        """Its parameters that may be given by position."""
+        if self._names is None:
+            arguments = self.node.args
+            self._names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+        return self._names
+
+    @property
+    def may_be_none(self) -> list[str]:
+        """Its parameters that are None where a call does not name them."""
+        if self._may_be_none is None:
+            arguments = self.node.args
+            named = self.names[-len(arguments.defaults) :] if arguments.defaults else []
+            pairs = (
+                *zip(named, arguments.defaults, strict=True),
+                *zip((each.arg for each in arguments.kwonlyargs), arguments.kw_defaults, strict=True),
+            )
+            self._may_be_none = [
+                name for name, default in pairs if isinstance(default, ast.Constant) and default.value is None
+            ]
+        return self._may_be_none
 
     def decorators(self) -> frozenset[str]:
         """Last words of the decorators: `torch.no_grad()` is "no_grad"."""

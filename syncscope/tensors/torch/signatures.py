@@ -27,6 +27,7 @@ class Gives(Enum):
     LIST = "L"  # of tensors
     NUMBER = "N"
     TRUTH = "B"
+    __hash__ = object.__hash__  # one object each: its name need not be asked
 
 
 class Signature(NamedTuple):
