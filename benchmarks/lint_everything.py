@@ -15,7 +15,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-from syncscope.linter import engine, run
+from syncscope.linter import engine, notebooks, run
 from syncscope.linter.config import Config
 from syncscope.linter.pool import frugal
 from syncscope.model.finding import Safety
@@ -36,7 +36,7 @@ def look(path: Path) -> tuple[int, int, int]:
     if done.mended is None:
         return raw.count(b"\n"), len(found.findings), 0
     assert not done.mended.refused, done.mended.refused
-    ast.parse(engine.source_of(name, done.mended.raw).code)
+    ast.parse(notebooks.source_of(name, done.mended.raw).code)
     again = run.mended(job, done.mended.raw)
     assert again.mended is None or again.mended.raw == done.mended.raw, "a second fixing changes it again"
     return raw.count(b"\n"), len(found.findings), len(done.mended.applied)

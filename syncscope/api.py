@@ -195,14 +195,14 @@ def _linted(paths: list[str]) -> Report:
     """What the linter says of the user's own files among these, and every hazard it knows."""
     from dataclasses import replace
 
-    from syncscope.linter import engine
+    from syncscope.linter import rulesets
     from syncscope.linter.run import Files
     from syncscope.linter.session import gather
     from syncscope.rules import hazard
 
     own = [path for path in paths if not _is_installed(path)]
     files = Files(own, {"all": True, "min_confidence": "low", "baseline": ""})
-    rules = engine.ruleset(files.config(".").rules)
+    rules = rulesets.ruleset(files.config(".").rules)
     return replace(gather(files).report(), hazards=tuple(hazard(name, rule) for name, rule in rules.items()))
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from syncscope import rules
 from syncscope.errors import UserError
-from syncscope.linter import engine, run
+from syncscope.linter import engine, notebooks, run
 from syncscope.linter.config import Config
 from syncscope.linter.fixing import compatible, edits_of
 from syncscope.model.finding import Safety
@@ -169,7 +169,7 @@ def check(raw: bytes) -> str:
     checked = engine.check("fuzz.py", raw, EVERYTHING)
     broken = any(f.rule == "syntax-error" for f in checked.findings)
     if not broken:
-        source = engine.source_of("fuzz.py", raw)
+        source = notebooks.source_of("fuzz.py", raw)
         assert source.edited([]) == raw
         for finding in checked.findings:
             assert 0 <= finding.span.start <= finding.span.end <= len(source.code), finding
@@ -182,7 +182,7 @@ def check(raw: bytes) -> str:
         done.mended.refused
     )
     assert not any(f.rule == "syntax-error" for f in done.checked.findings)
-    ast.parse(engine.source_of("fuzz.py", done.mended.raw).code)
+    ast.parse(notebooks.source_of("fuzz.py", done.mended.raw).code)
     again = run.mended(run.Job("fuzz.py", EVERYTHING, FIXES), done.mended.raw)
     assert again.mended is None or again.mended.raw == done.mended.raw, "a second fixing changes something"
     return "fixed"

@@ -80,7 +80,7 @@ def question(source: Source, finding: Finding) -> str:
     from syncscope.cli._console import paints
     from syncscope.exporters._diff import unified
     from syncscope.exporters._source_frame import frame
-    from syncscope.linter.engine import presented
+    from syncscope.linter.notebooks import presented
     from syncscope.model.words import all_visible
 
     color = paints(sys.stdout)

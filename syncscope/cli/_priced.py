@@ -27,10 +27,10 @@ def by_price(linted: Linted, trace: str) -> str:
     """
     from syncscope import kineto
     from syncscope.analysis.summary import summarize
-    from syncscope.linter import engine
+    from syncscope.linter import rulesets
     from syncscope.rules import hazard
 
-    rules = engine.ruleset(linted.files.config(".").rules)
+    rules = rulesets.ruleset(linted.files.config(".").rules)
     findings = [finding for _, finding in linted.presented]
     report = summarize(kineto.read(trace), findings, [hazard(name, rule) for name, rule in rules.items()])
     if report.saving is None or not report.step:

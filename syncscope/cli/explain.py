@@ -43,7 +43,7 @@ def command(name: str | None, everything: bool) -> int:
     """
     from syncscope import discover
     from syncscope.linter.config import Configs
-    from syncscope.linter.engine import ruleset
+    from syncscope.linter.rulesets import ruleset
     from syncscope.linter.trust import refused
 
     if everything and name:

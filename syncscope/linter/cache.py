@@ -20,8 +20,8 @@ import msgspec
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
+from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config
-from syncscope.linter.engine import Checked
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
 ROOMS = ("linter", "rules", "rewrites", "codemod", "tensors", "model")  # what an answer hangs on

@@ -6,23 +6,23 @@ Nothing that is linted is imported or run. libcst is imported only where a findi
 from __future__ import annotations
 
 import ast
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from syncscope.files import regular
 from syncscope.linter import suppressions
+from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.complaints import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.config import LEAST, Config
-from syncscope.linter.notebooks import Notebook
-from syncscope.linter.source import Source, disjoint, with_newlines
+from syncscope.linter.notebooks import Notebook, source_of
+from syncscope.linter.rulesets import claimants, family, ruleset
+from syncscope.linter.source import Source, deep_recursion, disjoint, with_newlines
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Finding
+from syncscope.model.finding import Finding
 from syncscope.model.source import Place, Span
-from syncscope.rules import CannotRewrite, Family, Rule, View, builtin, claims, from_folder, installed, mended
+from syncscope.rules import CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.project import Module
 from syncscope.tensors.syntax import held
@@ -31,34 +31,6 @@ MENTION = b"torch"  # a file without it is never parsed
 DEEPEST = (
     200  # levels of syntax beyond which libcst's parser, which recurses on the C stack, is not asked for a rewrite
 )
-RECURSION = 6000  # Python frames: enough for a chain of a thousand `elif`
-
-
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """How many findings are not shown, by reason."""
-
-    cold: int = 0
-    unsure: int = 0
-    allowed: int = 0
-
-    def __add__(self, other: Hidden) -> Hidden:
-        return Hidden(self.cold + other.cold, self.unsure + other.unsure, self.allowed + other.allowed)
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What was found in one file. Lines, spans and edits are those of `Source.code`, see `presented`.
-
-    `relied` holds path and content hash of every other file that an answer relied on. `problem` says why the file could not
-    be read at all.
-    """
-
-    path: str
-    findings: tuple[Finding, ...] = ()
-    hidden: Hidden = Hidden()
-    relied: tuple[tuple[str, str], ...] = ()
-    problem: str = ""
 
 
 class Tracked(Project):
@@ -91,46 +63,9 @@ def project(roots: tuple[str, ...]) -> Tracked:
     return Tracked(tuple(map(Path, roots)))
 
 
-@cache
-def ruleset(folders: tuple[str, ...]) -> dict[str, Rule]:
-    """All rules by name: ours, those other packages bring, and those in the user's folders."""
-    found = builtin() | installed()
-    for folder in folders:
-        found |= from_folder(Path(folder))
-    return found
-
-
-@cache
-def claimants(folders: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Which rules claim which op."""
-    return claims(ruleset(folders))
-
-
-def family(name: str, folders: tuple[str, ...]) -> str:
-    """The slug of a rule's family, as `select` takes it."""
-    rule = ruleset(folders).get(name)
-    return rule.FAMILY.value.replace(" ", "-") if rule else ""
-
-
-def source_of(path: str, raw: bytes) -> Source:
-    """The file as what its name says it is."""
-    return Notebook.of(path, raw) if path.endswith(".ipynb") else Source.of(path, raw)
-
-
 def is_silent(raw: bytes) -> bool:
     """Whether a file with this content needs no second look: nothing in it speaks of torch, or to us."""
     return MENTION not in raw and not suppressions.ours(raw)
-
-
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Room for the frames that deeply nested code takes; then the caller's own limit again."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(RECURSION, before))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 def check_file(path: str, config: Config) -> Checked:
@@ -284,28 +219,3 @@ def with_fix(source: Source, finding: Finding, site: Site, view: View, config: C
 def judged(comment: suppressions.Comment, config: Config) -> bool:
     """Whether every rule that the comment names was asked, so that it can be called unused."""
     return all(config.wants(rule, lambda name: family(name, config.rules)) for rule in comment.rules)
-
-
-def presented(source: Source, finding: Finding) -> Finding:
-    """The finding as it is shown: in a notebook, all counts within the cell."""
-    if not isinstance(source, Notebook) or not source.cells:
-        return finding
-    cell = source.cell(finding.span.start)
-    shift = cell.line - 1
-
-    def local(span: Span) -> Span:
-        return Span(span.start - cell.start, span.end - cell.start)
-
-    fix = finding.fix
-    if fix is not None:
-        inside = all(cell.start <= e.span.start and e.span.end <= cell.start + len(cell.text) for e in fix.edits)
-        edits = tuple(Edit(local(e.span), e.text) for e in fix.edits)
-        fix = replace(fix, edits=edits) if inside else None
-    return replace(
-        finding,
-        place=Place(finding.place.path, finding.place.line - shift),
-        end_line=finding.end_line - shift,
-        span=local(finding.span),
-        cell=cell.number,
-        fix=fix,
-    )

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
-from syncscope.linter.engine import deep_recursion, source_of
-from syncscope.linter.notebooks import Notebook
-from syncscope.linter.source import Source, disjoint
+from syncscope.linter.notebooks import Notebook, source_of
+from syncscope.linter.source import Source, deep_recursion, disjoint
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 
 PASSES = 30  # of one file; a set of fixes that has not settled by then goes in circles

@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from syncscope.errors import UserError
-from syncscope.linter import config, engine, suppressions, trust
+from syncscope.linter import config, engine, rulesets, suppressions, trust
 from syncscope.linter.files import excluded
 from syncscope.linter.fixing import edited
 from syncscope.linter.lsp_documents import Document, fixed, of_notebook, of_text
@@ -106,8 +106,8 @@ class Server(LanguageServer):
         """Forget what was read from disk, and lint all that is open: files may rely on one that has changed."""
         engine.project.cache_clear()
         config.read.cache_clear()
-        engine.ruleset.cache_clear()  # a rule that was trusted anew has changed
-        engine.claimants.cache_clear()
+        rulesets.ruleset.cache_clear()  # a rule that was trusted anew has changed
+        rulesets.claimants.cache_clear()
         self.configs = config.Configs()
         for uri in [*self.known]:
             self.later(uri)
@@ -263,7 +263,7 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
 
 def told(finding: Finding, ls: Server) -> str:
     """What hovering over a finding tells: why the host waits, how it is known, what the fix would be."""
-    rules = engine.ruleset(ls.configs.of(finding.place.path).rules)
+    rules = rulesets.ruleset(ls.configs.of(finding.place.path).rules)
     pieces = [f"**{finding.rule}**: {finding.message}"]
     if finding.rule in rules:
         page = sections(finding.rule, rules[finding.rule])

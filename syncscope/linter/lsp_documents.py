@@ -15,7 +15,7 @@ from itertools import accumulate
 from lsprotocol import types as lsp
 from pygls.workspace import PositionCodec, ServerTextPosition, ServerTextRange, Workspace
 
-from syncscope.linter import engine
+from syncscope.linter import engine, notebooks
 from syncscope.linter.config import Config
 from syncscope.linter.fixing import mend
 from syncscope.linter.notebooks import Notebook
@@ -117,7 +117,7 @@ def fixed(document: Document, settings: Config, codec: PositionCodec) -> Changes
     def check(source: Source) -> tuple[Finding, ...]:
         return engine.check_source(source, settings).findings
 
-    mended = engine.source_of(document.path, mend(document.path, document.raw, check, {Safety.SAFE}).raw)
+    mended = notebooks.source_of(document.path, mend(document.path, document.raw, check, {Safety.SAFE}).raw)
     new = mended.texts().values()
     changes: Changes = {}
     for part, text in zip(document.parts.values(), new, strict=True):

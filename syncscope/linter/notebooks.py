@@ -11,13 +11,13 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from syncscope.errors import UserError
 from syncscope.linter.source import Source, splice
-from syncscope.model.finding import Edit
-from syncscope.model.source import Span
+from syncscope.model.finding import Edit, Finding
+from syncscope.model.source import Place, Span
 
 SPACE = re.compile(r"[ \t\n\r]*")
 MAGIC = re.compile(rb"(?m)^([ \t]*)(%(?:time|timeit|prun|capture)\b[ \t]|[%!?](?:[^\\\n]|\\[^\n]|\\\n)*|[^\n#'\"]*\?$)")
@@ -226,3 +226,33 @@ def parses(code: bytes) -> SyntaxError | None:
     except (ValueError, RecursionError, MemoryError) as error:
         return SyntaxError(str(error) or type(error).__name__)
     return None
+
+
+def source_of(path: str, raw: bytes) -> Source:
+    """The file as what its name says it is."""
+    return Notebook.of(path, raw) if path.endswith(".ipynb") else Source.of(path, raw)
+
+
+def presented(source: Source, finding: Finding) -> Finding:
+    """The finding as it is shown: in a notebook, all counts within the cell."""
+    if not isinstance(source, Notebook) or not source.cells:
+        return finding
+    cell = source.cell(finding.span.start)
+    shift = cell.line - 1
+
+    def local(span: Span) -> Span:
+        return Span(span.start - cell.start, span.end - cell.start)
+
+    fix = finding.fix
+    if fix is not None:
+        inside = all(cell.start <= e.span.start and e.span.end <= cell.start + len(cell.text) for e in fix.edits)
+        edits = tuple(Edit(local(e.span), e.text) for e in fix.edits)
+        fix = replace(fix, edits=edits) if inside else None
+    return replace(
+        finding,
+        place=Place(finding.place.path, finding.place.line - shift),
+        end_line=finding.end_line - shift,
+        span=local(finding.span),
+        cell=cell.number,
+        fix=fix,
+    )

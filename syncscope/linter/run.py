@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from syncscope.files import regular
 from syncscope.linter import engine
+from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config, Configs, overlay
-from syncscope.linter.engine import Checked
 from syncscope.linter.files import find
 from syncscope.linter.fixing import Mended, mend
 from syncscope.model.finding import Safety

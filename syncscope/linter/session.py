@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.files import regular
-from syncscope.linter import baseline, engine, suppressions
+from syncscope.linter import baseline, rulesets, suppressions
+from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, Config, said_at
-from syncscope.linter.engine import Checked, Hidden, presented, source_of
 from syncscope.linter.fixing import edited, write
+from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import Done, Files, Job, mended, run
 from syncscope.linter.source import Source
 from syncscope.linter.trust import refused
@@ -63,7 +64,7 @@ class Linted:
         from syncscope.rules import hazard
 
         named = dict.fromkeys(f.rule for _, f in self.found)
-        rules = engine.ruleset(self.files.first.rules)
+        rules = rulesets.ruleset(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         return Report(findings=self.shown, sources=self.sources, notes=(*self.notices, *self.problems), hazards=hazards)
 
@@ -236,8 +237,8 @@ def check_names(configs: Iterable[Config]) -> None:
     for config in configs:
         said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
         if said:
-            rules = engine.ruleset(config.rules)
-            families = {engine.family(name, config.rules) for name in rules}
+            rules = rulesets.ruleset(config.rules)
+            families = {rulesets.family(name, config.rules) for name in rules}
             choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
             for name in said:
                 if name not in choices and not config.refused:  # it may be one of a rule that was not loaded

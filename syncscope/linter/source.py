@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +21,8 @@ COOKIE_LINES = re.compile(rb"\A(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n|\Z)){1,2}"
 NEWLINE = re.compile(rb"\r\n|\r|\n")
 NEWLINES = re.compile(r"\r\n|\r|\n")
 LONE_CR = re.compile(rb"\r(?!\n)")
+
+RECURSION = 6000  # Python frames: enough for a chain of a thousand `elif`
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,3 +149,14 @@ def with_newlines(edits: Iterable[Edit], newline: str) -> tuple[Edit, ...]:
     """The edits in order, what they put in with the file's line endings."""
     ordered = sorted(edits, key=lambda e: e.span)
     return tuple(Edit(e.span, NEWLINES.sub(newline, e.text)) for e in ordered)
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Room for the frames that deeply nested code takes; then the caller's own limit again."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(RECURSION, before))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from syncscope.cli import commands
 from syncscope.errors import UserError
-from syncscope.linter import config, engine
+from syncscope.linter import config, engine, rulesets
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Door:
     folder: Path
 
     def __call__(self, *args: str, stdin: str | bytes | None = None) -> Ran:
-        for forget in (config.read, engine.project, engine.ruleset, engine.claimants):
+        for forget in (config.read, engine.project, rulesets.ruleset, rulesets.claimants):
             forget.cache_clear()
         result = CliRunner().invoke(commands, list(args), input=stdin, standalone_mode=False)
         match result.exception:  # as main() does

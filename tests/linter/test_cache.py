@@ -161,7 +161,7 @@ def forge(folder: str) -> None:
     import msgspec
 
     from syncscope.linter.cache import Entry, digest
-    from syncscope.linter.engine import Checked
+    from syncscope.linter.checked import Checked
 
     (name,) = os.listdir(folder)
     path = os.path.join(folder, name)

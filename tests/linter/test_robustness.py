@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from linter.conftest import MASKS, READS
 
-from syncscope.linter import engine, run
+from syncscope.linter import engine, notebooks, run
 from syncscope.linter.config import Config
 from syncscope.model.finding import Safety
 
@@ -125,7 +125,7 @@ def test_what_python_reads_is_read_the_same_way():
         for newline in (b"\n", b"\r\n"):
             encoding = tokenize.detect_encoding(io.BytesIO(cookie + b"\n").readline)[0]
             raw = (cookie + "import torch\nx = 'ä'\n".encode(encoding)).replace(b"\n", newline)
-            source = engine.source_of("x.py", raw)
+            source = notebooks.source_of("x.py", raw)
             assert ast.dump(ast.parse(source.code)) == ast.dump(ast.parse(raw))
             assert source.edited([]) == raw
 

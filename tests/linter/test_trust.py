@@ -10,7 +10,7 @@ from linter.conftest import READS
 
 import syncscope
 from syncscope import kineto
-from syncscope.linter import config, engine, trust
+from syncscope.linter import config, rulesets, trust
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Kind, Lane, Trace
 
@@ -171,5 +171,5 @@ def test_toml_that_is_nested_or_no_utf8_is_an_error_in_two_lines(door):
     assert "pyproject.toml is UTF-16" in door("lint").err
     door.write("pyproject.toml", json.dumps("x") * 2_000_000)
     config.read.cache_clear()
-    engine.ruleset.cache_clear()
+    rulesets.ruleset.cache_clear()
     assert door("lint").code == 1, "what is too large to be one is none"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from syncscope import rewrites, rules
-from syncscope.linter import engine
+from syncscope.linter import engine, rulesets
 from syncscope.linter.config import Config
 from syncscope.linter.examples import failures, plain
 
@@ -36,7 +36,7 @@ def dropped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[rule
 
 
 def forget() -> None:
-    for known in (engine.ruleset, engine.claimants, rewrites.named):
+    for known in (rulesets.ruleset, rulesets.claimants, rewrites.named):
         known.cache_clear()
 
 

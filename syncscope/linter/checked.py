@@ -1,0 +1,34 @@
+"""What there is to say of one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscope.model.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """How many findings are not shown, by reason."""
+
+    cold: int = 0
+    unsure: int = 0
+    allowed: int = 0
+
+    def __add__(self, other: Hidden) -> Hidden:
+        return Hidden(self.cold + other.cold, self.unsure + other.unsure, self.allowed + other.allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in one file. Lines, spans and edits are those of `Source.code`, see `presented`.
+
+    `relied` holds path and content hash of every other file that an answer relied on. `problem` says why the file could not
+    be read at all.
+    """
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    hidden: Hidden = Hidden()
+    relied: tuple[tuple[str, str], ...] = ()
+    problem: str = ""

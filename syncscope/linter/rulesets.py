@@ -1,0 +1,29 @@
+"""All rules that are asked: ours, those that other packages bring, and those of the user's folders."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from syncscope.rules import Rule, builtin, claims, from_folder, installed
+
+
+@cache
+def ruleset(folders: tuple[str, ...]) -> dict[str, Rule]:
+    """All rules by name: ours, those other packages bring, and those in the user's folders."""
+    found = builtin() | installed()
+    for folder in folders:
+        found |= from_folder(Path(folder))
+    return found
+
+
+@cache
+def claimants(folders: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Which rules claim which op."""
+    return claims(ruleset(folders))
+
+
+def family(name: str, folders: tuple[str, ...]) -> str:
+    """The slug of a rule's family, as `select` takes it."""
+    rule = ruleset(folders).get(name)
+    return rule.FAMILY.value.replace(" ", "-") if rule else ""
