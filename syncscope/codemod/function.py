@@ -125,13 +125,13 @@ class Function(Enclosure):
             name = f"{wish}_{number}"
         return name
 
-    def definition(self, use: ast.expr) -> ast.Assign | None:
+    def reaching_definition(self, use: ast.expr) -> ast.Assign | None:
         """The assignment `name = value` whose value this use of the name surely sees: straight-line code only."""
         if use not in self._defined:
-            self._defined[use] = self._definition(use)
+            self._defined[use] = self._reaching_definition(use)
         return self._defined[use]
 
-    def _definition(self, use: ast.expr) -> ast.Assign | None:
+    def _reaching_definition(self, use: ast.expr) -> ast.Assign | None:
         if not isinstance(use, ast.Name) or use.id in self._shared:
             return None
         before = [n for n in self.binds(use.id) if (n.lineno, n.col_offset) < (use.lineno, use.col_offset)]
@@ -182,13 +182,13 @@ class Function(Enclosure):
 
     def value(self, use: ast.expr) -> ast.expr:
         """What a name surely holds, as the expression that was assigned to it; else the expression itself."""
-        found = self.definition(use)
+        found = self.reaching_definition(use)
         return found.value if found is not None else use
 
     def mixed(self, node: ast.expr) -> bool:
         """Whether a name in an expression may hold a Python number where it also may hold a tensor: no method can be called."""
         names = (n for n in walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
-        return any(self.definition(n) is None and self._given_number(n.id) for n in names)
+        return any(self.reaching_definition(n) is None and self._given_number(n.id) for n in names)
 
     def _given_number(self, name: str) -> bool:
         given = (p.value for n in self.binds(name) if isinstance(p := self.parent(n), ast.Assign))
@@ -212,16 +212,18 @@ class Function(Enclosure):
         """Whether both are one attribute of one name, read or bound."""
         return isinstance(a, ast.Attribute) and a.attr == b.attr and self.same_name(a.value, b.value)
 
-    def carried(self, expr: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
+    def sole_use(self, expr: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
         """Where a value is used: the expression itself, or the only use of the name it is assigned to, and that assignment.
 
         Only where what the value is computed from stays as it is until then, and the assignment can be taken out.
         """
-        uses, assign = self.carried_uses(expr)
+        uses, assign = self.named_uses(expr)
         return (uses[0], assign) if len(uses) == 1 else (expr, None)
 
-    def carried_uses(self, expr: ast.expr) -> tuple[list[ast.expr], ast.Assign | None]:
-        """As `carried`, with all uses of the name."""
+    def named_uses(self, expr: ast.expr) -> tuple[list[ast.expr], ast.Assign | None]:
+        """Where a value is used: the expression itself, or all uses of the name it is assigned to, and that assignment, on the
+        terms of `sole_use`.
+        """
         assign = self.parent(expr)
         if not isinstance(assign, ast.Assign) or assign.value is not expr or len(assign.targets) != 1:
             return [expr], None
@@ -242,7 +244,7 @@ class Function(Enclosure):
         if isinstance(loop, ast.For) and self._binds_within(loop.target, name.id):
             loop = None  # each pass begins with another value
         for use in self.reads(name.id):
-            found = self.definition(use)
+            found = self.reaching_definition(use)
             if found is assign:
                 seen.append(use)
             elif found is None and (self.file.span(use).start >= end or loop is not None):
@@ -311,7 +313,7 @@ class Function(Enclosure):
         )
 
     def pure_call(self, call: ast.Call) -> bool:
-        """As `pure`, of a call alone, whatever its arguments are."""
+        """Whether a call does nothing but give a value, whatever its arguments are."""
         if self.dotted(call.func) in ("len", "float", "int", "bool", "abs", "str", "round"):
             return True
         op = self.op(call)

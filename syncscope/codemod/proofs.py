@@ -61,7 +61,7 @@ def _shape_of_name(function: Function, use: ast.Name, depth: int) -> tuple[str, 
         parent = function.parent(name)
         if isinstance(parent, ast.Attribute) and parent.attr in RESHAPING:
             return None
-    defined = function.definition(use)
+    defined = function.reaching_definition(use)
     if defined is not None:
         return shape_of(function, defined.value, depth - 1) or (use.id, id(defined))
     return (use.id, 0) if function.untouched(use) else None
@@ -84,7 +84,10 @@ def elementwise(
 def pointwise(
     function: Function, value: ast.expr, mask: ast.expr, stands: ast.expr | None, bases: list[ast.expr]
 ) -> bool:
-    """As `elementwise`, whatever the shapes are; `bases` gets the tensors that are selected from."""
+    """Whether a value is made element by element of selections by this mask and of numbers, whatever their shapes are.
+
+    `bases` gets the tensors that are selected from; `stands` is the use of a name that stands for a selection.
+    """
     if value is stands or function.constant(value) is not None:
         return True
     if isinstance(value, ast.Subscript):

@@ -51,7 +51,7 @@ class Text:
 
     @cached_property
     def at_hand(self) -> dict[str, str]:
-        """As `imported`, of the imports that hold in every function: those of the module that are made when it runs."""
+        """What the names stand for that are imported for every function: by the module, when it runs, see `imported`."""
         found: list[ast.AST] = []
         todo: list[ast.AST] = [self.tree]
         while todo:

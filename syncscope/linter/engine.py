@@ -14,8 +14,8 @@ from pathlib import Path
 from syncscope.files import regular
 from syncscope.linter import suppressions
 from syncscope.linter.checked import Checked, Hidden
-from syncscope.linter.complaints import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.config import LEAST, Config
+from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.rulesets import claimants, family, ruleset
 from syncscope.linter.source import Source, deep_recursion, disjoint, with_newlines
@@ -28,9 +28,7 @@ from syncscope.tensors.project import Module
 from syncscope.tensors.syntax import held
 
 MENTION = b"torch"  # a file without it is never parsed
-DEEPEST = (
-    200  # levels of syntax beyond which libcst's parser, which recurses on the C stack, is not asked for a rewrite
-)
+DEEPEST = 200  # levels of syntax: libcst's parser recurses on the C stack, and is not asked for a rewrite beyond them
 
 
 class Tracked(Project):
@@ -41,7 +39,7 @@ class Tracked(Project):
         self.asked: dict[str, set[str]] = {}
 
     def module(self, importer: Module, name: str, level: int) -> Module | None:
-        """As `Project.module`, noted."""
+        """The module that an import names; that the importer's answers rely on it is noted."""
         found = super().module(importer, name, level)
         if found is not None:
             self.asked.setdefault(importer.path, set()).add(found.path)

@@ -41,7 +41,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     match function.parent(read):
         case ast.Assign(targets=[ast.Name(id=name)]) as statement:
             reads = function.reads(name)
-            if len(reads) != 1 or function.definition(reads[0]) is not statement:
+            if len(reads) != 1 or function.reaching_definition(reads[0]) is not statement:
                 return None
             used = reads[0]
     call = function.parent(used)

@@ -191,7 +191,7 @@ def is_rows(function: Function, index: ast.expr, rows: Rows) -> bool:
     """Whether an index is these rows."""
     if rows.start is None:
         return function.same(index, rows.mask)
-    return isinstance(index, ast.Name) and function.definition(index) is rows.start
+    return isinstance(index, ast.Name) and function.reaching_definition(index) is rows.start
 
 
 class Dense:
@@ -208,7 +208,7 @@ class Dense:
         if function.constant(node) is not None:
             return node
         if isinstance(node, ast.Name):
-            made = function.definition(node)
+            made = function.reaching_definition(node)
             if made is None:
                 return node if not function.fact(node).is_tensor else None
             self.used[node.id] = made
@@ -265,7 +265,7 @@ class Dense:
 
 def unneeded(function: Function, work: Dense, at: Write) -> list[ast.stmt]:
     """The assignments that served the write alone: of the positions, of the classes, and of values that were taken in."""
-    made = [*work.used.values(), work.rows.start, function.definition(at.column)]
+    made = [*work.used.values(), work.rows.start, function.reaching_definition(at.column)]
     left = list({id(s): s for s in made if isinstance(s, ast.Assign)}.values())
     gone: list[ast.stmt] = []
     while True:

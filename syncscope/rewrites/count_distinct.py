@@ -74,7 +74,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     op = function.op(site.node)
     if op is None or op.args or op.keywords.keys() - {"sorted"} or not isinstance(site.node, ast.Call):
         return None
-    used, definition = function.carried(site.node)
+    used, definition = function.sole_use(site.node)
     count = number_of_elements(function, used) or length(function, used)
     statement = function.statement(used)
     if count is None or statement is None:

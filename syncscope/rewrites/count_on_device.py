@@ -61,7 +61,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Load):
             return None
         rows = parent
-    rows, definition = function.carried(rows)
+    rows, definition = function.sole_use(rows)
     ndim = site.fact_of(op.base).ndim
     factor = 1 if tupled else ndim
     count = length(function, rows) or number_of_elements(function, rows)

@@ -64,7 +64,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     row = positions(function, call, tupled)
     if tupled and row is None:
         return None
-    used, definition = function.carried(row or call)
+    used, definition = function.sole_use(row or call)
     at = function.parent(used)
     if not isinstance(at, ast.Subscript) or at.value is not used or not isinstance(at.ctx, ast.Load):
         return None

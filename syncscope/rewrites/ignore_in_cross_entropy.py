@@ -189,7 +189,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 
 def of_rows(site: Site, function: Function) -> Fix | None:
-    """As `cross_entropy`, where the site is the `nonzero` of `rows`, which serve the loss and nothing else."""
+    """The same fix where the site is the `nonzero` of rows that serve `cross_entropy(x[rows], t[rows])` and nothing else."""
     statement = function.statement(site.node)
     uses = function.seen_by(statement) if isinstance(statement, ast.Assign) else []
     rows = rows_of(function, uses[0]) if uses else None
@@ -199,7 +199,7 @@ def of_rows(site: Site, function: Function) -> Fix | None:
     loss = enclosing_loss(function, taken, CROSS_ENTROPY)
     if loss is None:
         return None
-    made = [function.definition(e) for e in (loss.input, loss.target)]
+    made = [function.reaching_definition(e) for e in (loss.input, loss.target)]
     inside = {id(n) for part in (loss.call, *filter(None, made)) for n in ast.walk(part)}
     return cross_entropy(site, function, loss) if all(id(use) in inside for use in uses) else None
 
@@ -226,14 +226,14 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     draft = Draft(function)
     if ignored is not None:
         target, index = draft.node(t.base), draft.node(ignored)
-        definition = function.definition(t.mask)
+        definition = function.reaching_definition(t.mask)
         if definition is not None and function.changed(definition, loss.call, t.base):
             return None
     else:
         target, index = draft.part("torch.where({m}, {t}, -100)", m=t.mask, t=t.base), draft.part(str(IGNORED))
     second = classes_second(function, x.base)
     logits = draft.node(x.base)
-    definition = function.definition(x.base)
+    definition = function.reaching_definition(x.base)
     if second is not None and (definition is None or not function.changed(definition, loss.call, second)):
         logits = draft.node(second)
     elif not one_row and site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:

@@ -80,7 +80,7 @@ BETTER = {  # what is tried of a selection first, by op: one that has such a fix
 def rewrite(site: Site, function: Function) -> Fix | None:
     better = function.once("better", function.scope, lambda: mended_otherwise(function))
     mask = site.node.slice if isinstance(site.node, ast.Subscript) else None
-    if not isinstance(mask, ast.Name) or (definition := function.definition(mask)) is None:
+    if not isinstance(mask, ast.Name) or (definition := function.reaching_definition(mask)) is None:
         return None
     uses = [
         s.node
@@ -90,7 +90,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         and id(s.node) not in better
         and function.same(s.node.slice, mask)
         and is_mask(s.fact_of(s.node.slice))
-        and function.definition(s.node.slice) is definition
+        and function.reaching_definition(s.node.slice) is definition
     ]
     if len(uses) < 2 or site.node not in uses:
         return None

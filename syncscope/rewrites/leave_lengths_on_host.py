@@ -41,7 +41,7 @@ EXAMPLES = (
 def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(site.operand, ast.Name):
         return None
-    moved = function.definition(site.operand)
+    moved = function.reaching_definition(site.operand)
     move = function.op(moved.value) if moved is not None else None
     if moved is None or move is None or move.name not in ("to", "cuda") or not isinstance(move.base, ast.Name):
         return None

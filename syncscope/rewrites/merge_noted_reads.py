@@ -135,7 +135,7 @@ def note(function: Function, statement: ast.stmt) -> Note | None:
 
 
 def as_note(function: Function, statement: ast.stmt) -> Note | None:
-    """As `note`, worked out."""
+    """The number that a statement notes, looked for anew; `note` looks once a statement."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         method = statement.value.func
         if not isinstance(method, ast.Attribute) or method.attr not in NOTES:

@@ -203,7 +203,7 @@ def named_for(function: Function, statement: ast.stmt) -> list[Named]:
     """The reads before a statement that are named and serve it only, in order."""
     found: dict[str, Named] = {}
     for use in (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
-        made = function.definition(use)
+        made = function.reaching_definition(use)
         site = next((s for s in function.sites_in(made) if s.node is made.value), None) if made is not None else None
         if site is not None and (named := only_for(site, function)) is not None and named[1] is statement:
             found.setdefault(use.id, named[0])

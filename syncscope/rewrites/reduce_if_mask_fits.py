@@ -1,4 +1,4 @@
-"""As `reduce_with_mask`, where it is not proved that the mask has the shape of what it selects from."""
+"""`x[m].sum()` over all of x, as a suggestion: it is not proved that m has the shape of x, and does not keep rows of it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    """As `reduced`, where the mask may have fewer dimensions than what it selects from: then rows are kept, not elements."""
     taken = site.node
     if not isinstance(taken, ast.Subscript) or not isinstance(taken.ctx, ast.Load):
         return None

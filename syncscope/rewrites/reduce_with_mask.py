@@ -269,7 +269,7 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits
     inner = whole(site, function, taken, mask)
     if inner is taken and not fits and not same_rank(site, function, mask, base):
         return None
-    uses, definition = function.carried_uses(inner)
+    uses, definition = function.named_uses(inner)
     found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken)) is not None]
     asked = {id(n) for r in found if r.guard is not None for n in ast.walk(r.guard.node.test)}
     others = [use for use in uses if use not in [r.use for r in found] and id(use) not in asked]
@@ -328,7 +328,7 @@ def exact(function: Function, r: Reduction, bases: list[ast.expr], mask: ast.exp
 
 def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
     """`len(x[m])` is the number of true elements of m."""
-    used, definition = function.carried(taken)
+    used, definition = function.sole_use(taken)
     count = length(function, used) or number_of_elements(function, used)
     if count is None:
         return None

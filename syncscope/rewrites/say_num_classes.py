@@ -109,7 +109,7 @@ def best_of(function: Function, labels: ast.expr, use: ast.Call) -> tuple[ast.ex
     if dim is None or not isinstance(best.base, ast.Name) or function.constant(dim) is None:
         return None
     bound = function.binds(labels.id) if isinstance(labels, ast.Name) else []
-    start = function.definition(labels) or (function.statement(bound[-1]) if bound else None)
+    start = function.reaching_definition(labels) or (function.statement(bound[-1]) if bound else None)
     names = [n.id for n in (best.base, labels) if isinstance(n, ast.Name)]
     if start is not None and any(function.disturbed(n, start, use) for n in names):
         return None

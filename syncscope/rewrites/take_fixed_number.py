@@ -62,7 +62,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     row = positions(function, call, tupled)
     if tupled and row is None:
         return None
-    used, definition = function.carried(row or call)
+    used, definition = function.sole_use(row or call)
     cut = around(function, used, "{it}[:{k}]")
     if cut is None or not a_size(function, cut.parts["k"]):
         return None

@@ -56,7 +56,7 @@ class Count:
         return self.called(node) if isinstance(node, ast.Call) and not node.keywords else None
 
     def called(self, node: ast.Call) -> str | None:
-        """As `kind`, of a call."""
+        """Where the number is that a call gives, once its reads are gone: see `kind`."""
         function, name = self.function, self.function.dotted(node.func)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
             self.reads[node] = "{t}"
@@ -79,11 +79,11 @@ class Count:
         return None
 
     def named(self, node: ast.Name) -> str | None:
-        """As `kind`, of a name."""
+        """Where the number is that a name holds, once its reads are gone: see `kind`."""
         function = self.function
         if function.fact(node).is_tensor:
             return "device"
-        made = function.definition(node)
+        made = function.reaching_definition(node)
         if made is None and (cap := self.cap(node)) is not None:
             kinds = (self.kind(cap.start.value), self.kind(cap.bound))
             if None in kinds or "device" not in kinds:

@@ -59,7 +59,7 @@ def bound_otherwise(function: Function, that: list[ast.stmt], target: ast.Name) 
     """What a name holds where nothing is selected: what the other way gives it, or what it was given before."""
     match that:
         case []:
-            before = function.definition(target)
+            before = function.reaching_definition(target)
             return before.value if before is not None and function.constant(before.value) is not None else None
         case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if name == target.id:
             return value

@@ -30,11 +30,15 @@ def counted_beforehand(site: Site, function: Function, mask: ast.expr) -> tuple[
         return made.base, made.base
     if made is None or made.name not in ("zeros", "zeros_like", "new_zeros") or not isinstance(mask, ast.Name):
         return None
-    defined = function.definition(mask)
+    defined = function.reaching_definition(mask)
     if defined is None or site.fact_of(mask).ndim not in (1, None):
         return None
     written = [n for n in function.reads(mask.id) if function.writes(n)]
-    if len(written) != 1 or function.definition(written[0]) is not defined or function.loop(written[0]) is not None:
+    if (
+        len(written) != 1
+        or function.reaching_definition(written[0]) is not defined
+        or function.loop(written[0]) is not None
+    ):
         return None
     index = set_at(function, written[0])
     chosen = part_of(function, index) if index is not None else None

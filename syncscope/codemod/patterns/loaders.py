@@ -11,7 +11,7 @@ from syncscope.model.fact import Site
 def as_loaded(site: Site, view: View) -> bool:
     """Whether a site's operand is a name that the loop around it binds, and nothing is surely known to have moved it."""
     name, function = site.operand, view.function(site)
-    if not isinstance(name, ast.Name) or site.confidence >= 2 or function.definition(name) is not None:
+    if not isinstance(name, ast.Name) or site.confidence >= 2 or function.reaching_definition(name) is not None:
         return False
     loop = function.loop(site.node)
     inside = {id(n) for n in ast.walk(loop)} if loop is not None else set()

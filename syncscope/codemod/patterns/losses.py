@@ -44,7 +44,7 @@ def enclosing_loss(function: Function, node: ast.AST, names: set[str]) -> Loss |
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             return None
         reads = function.reads(statement.targets[0].id)
-        if len(reads) != 1 or function.definition(reads[0]) is not statement:
+        if len(reads) != 1 or function.reaching_definition(reads[0]) is not statement:
             return None
         node = reads[0]
     return None
@@ -87,7 +87,7 @@ def reduction(loss: Loss) -> str | None:
 def selection(site: Site, function: Function, expr: ast.expr) -> Selection | None:
     """An argument as what a mask selects: `x[m]`, or over classes `x[m.unsqueeze(-1).expand_as(x)].view(-1, classes)`."""
     gone: list[ast.AST] = []
-    defined = function.definition(expr)
+    defined = function.reaching_definition(expr)
     if defined is not None:
         if len(function.reads(getattr(expr, "id", ""))) != 1:
             return None

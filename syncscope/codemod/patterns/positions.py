@@ -61,7 +61,7 @@ class Rows(NamedTuple):
 
 def rows_of(function: Function, use: ast.expr) -> Rows | None:
     """What a name stands for in `rows = nonzero(m).squeeze(1)`, `rows = where(m)[0]` or `rows = nonzero(m, as_tuple=True)`."""
-    statement = function.definition(use)
+    statement = function.reaching_definition(use)
     if statement is None or not isinstance(use, ast.Name):
         return None
     value = statement.value

@@ -45,7 +45,7 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
         around = (function.parent(use) for use in function.reads(name.id))
         if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in around):
             return True
-        made = function.definition(name)
+        made = function.reaching_definition(name)
         if (
             made is not None
             and depth
