@@ -145,3 +145,18 @@ def test_work_of_a_device_that_is_not_known_is_named():
 
     assert "No device worked" not in terminal.export(found)
     assert "unknown" not in kineto.read(text(*work)).meta, "a device that is known worked"
+
+
+def test_what_only_a_stranger_writes():
+    """Found by tests/fuzz_traces.py."""
+    own = {
+        "lanes": [[[], 1, 1, 1, -1, "a"], [0, {}, 1, 7, 0, "b"]],
+        "meta": {"devices": 5, "notes": [3, "n"], "clocks": {"a": 1}},
+    }
+    found = report(text(syncscope=own))
+    assert "n" in found.notes
+    assert "devices" not in found.trace.meta
+    report(text({"cat": "cpu_op", "name": "a", "ts": 1, "dur": 1, "args": {"Call stack": 7}}))
+    from syncscope.exporters import terminal
+
+    assert "device" in terminal.export(report(text(deviceProperties=[{}])))

@@ -70,7 +70,7 @@ def replay(
             if mark >= 0:
                 if at_step_end is not None:
                     for target in at_step_end.get(mark, ()):
-                        if done[target] > host:
+                        if done.get(target, NEVER) > host:  # what a broken recording launches later is not waited for
                             host = done[target]
                 ends.append(max(host, *queues))
             continue

@@ -113,7 +113,9 @@ def labelled(rows: Iterable[tuple[str, Text]]) -> Table:
 
 def recorded(trace: Trace) -> str:
     """The devices by name, the rank, the number of events and the time they span."""
-    devices = [str(device.get("name") or f"device {device['id']}") for device in figures.devices(trace)]
+    devices = [
+        str(device.get("name") or f"device {device.get('id', '')}".rstrip()) for device in figures.devices(trace)
+    ]
     parts = [name if (n := devices.count(name)) == 1 else f"{n} x {name}" for name in dict.fromkeys(devices)]
     if trace.meta.get("world_size", 1) not in (None, 0, 1):
         parts.append(f"rank {trace.meta.get('rank')} of {trace.meta['world_size']}")

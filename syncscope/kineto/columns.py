@@ -238,8 +238,7 @@ class Columns:
         if tables.is_ours(head):
             lanes = tables.own_lanes(list(self._lanes), head["syncscope"]["lanes"])
             places: list[Place | None] = [tables.place(text) for _, text in self._places]
-            meta = head["syncscope"].get("meta")
-            meta = dict(meta) if isinstance(meta, dict) else {}
+            meta = tables.own_meta(head["syncscope"].get("meta"))
             if notes:
                 meta["notes"] = [*(meta.get("notes") or ()), *notes]
         else:

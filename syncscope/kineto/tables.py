@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from syncscope.kineto.values import Column, integer, number
 from syncscope.model.source import Place
-from syncscope.model.trace import Kind, Lane, Table
+from syncscope.model.trace import Kind, Lane, Meta, Table
 
 DETAILS = (  # our names of the arguments that are kept as they are: first the raw ones, then WORDS
     *("Input Dims", "Input type", "module", "collective", "process_group", "group_size"),
@@ -24,7 +24,7 @@ LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torchvision|l
 
 def innermost(stack: str) -> Place | None:
     """The user's line in Kineto's `Call stack` (innermost frame first): the first frame outside of torch and packages."""
-    frames = [Place(m["path"], int(m["line"])) for part in stack.split(";") if (m := FRAME.match(part.strip()))]
+    frames = [Place(m["path"], int(m["line"])) for part in str(stack).split(";") if (m := FRAME.match(part.strip()))]
     return next((f for f in frames if not LIBRARY.search(f.path)), frames[0] if frames else None)
 
 
@@ -70,8 +70,28 @@ def own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:
     for entry in table:
         if isinstance(entry, list) and len(entry) == 6 and isinstance(entry[4], int):
             pid, tid, process, thread, device, label = entry
+            if not (isinstance(pid, (int, str)) and isinstance(tid, (int, str))):
+                continue
             known[pid, tid] = Lane(number(process, text=True), number(thread, text=True), device, str(label))
     return [known.get(tuple(key[:2])) or lane(key, {}) for key in keys]
+
+
+def own_meta(told: Any) -> Meta:
+    """What a file of our own says of its recording, as far as it is of the types that `Meta` names."""
+    types: dict[str, type | tuple[type, ...]] = {
+        **dict.fromkeys(("origin_ns", "monotonic_ns", "rank", "world_size"), int),
+        **dict.fromkeys(("notes", "devices"), list),
+        **dict.fromkeys(("recorder", "host", "backend"), str),
+        **dict.fromkeys(("clocks", "unknown"), dict),
+    }
+    known = told.items() if isinstance(told, dict) else ()
+    meta: dict[str, Any] = {key: value for key, value in known if isinstance(value, types.get(key, object))}
+    if "notes" in meta:
+        meta["notes"] = [note for note in meta["notes"] if isinstance(note, str)]
+    for name in ("clocks", "unknown"):
+        if not all(isinstance(v, dict if name == "clocks" else int) for v in meta.get(name, {}).values()):
+            del meta[name]
+    return cast(Meta, meta)
 
 
 def lane(key: Any, labels: dict[tuple[Any, Any], str]) -> Lane:
@@ -106,7 +126,7 @@ def _by_name(names: tuple[str, ...], test: Callable[[str], bool]) -> NDArray[np.
     return np.array([test(n) for n in names], bool)
 
 
-def meta_of(head: dict[str, Any], start: Column, notes: list[str]) -> dict[str, Any]:
+def meta_of(head: dict[str, Any], start: Column, notes: list[str]) -> Meta:
     """What the file says of the recording; its first event begins at 0 from now on."""
     base = integer(head.get("baseTimeNanoseconds", 0))
     first = int(start.min()) if len(start) else 0
@@ -123,4 +143,4 @@ def meta_of(head: dict[str, Any], start: Column, notes: list[str]) -> dict[str, 
             meta[key] = True
     if notes:
         meta["notes"] = notes
-    return meta
+    return cast(Meta, meta)
