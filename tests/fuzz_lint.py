@@ -188,7 +188,7 @@ def check(raw: bytes) -> str:
     return "fixed"
 
 
-def untouched(source: engine.Source, findings: list[engine.Finding]) -> None:
+def untouched(source: engine.SourceFile, findings: list[engine.Finding]) -> None:
     """Whether the pieces between edits are found again, in order, in the edited bytes."""
     edits = sorted(edits_of(findings), key=lambda e: e.span)
     try:

@@ -13,7 +13,7 @@ from syncscope.cli._console import echo
 if TYPE_CHECKING:
     from syncscope.linter.run import Files
     from syncscope.linter.session import Linted
-    from syncscope.linter.source import Source
+    from syncscope.linter.source import SourceFile
     from syncscope.model.finding import Finding
 
 
@@ -21,7 +21,7 @@ def ask(linted: Linted, files: Files) -> Linted:
     """Ask about every fix of these findings, file by file; a file is written as soon as its last question is answered."""
     from syncscope.linter.session import gather
 
-    sources: dict[str, Source] = {source.path: source for source, _ in linted.found}
+    sources: dict[str, SourceFile] = {source.path: source for source, _ in linted.found}
     always: set[str] = set()
     changed = False
     for source in sources.values():
@@ -41,7 +41,7 @@ def ask(linted: Linted, files: Files) -> Linted:
     return gather(files)
 
 
-def ask_file(source: Source, files: Files, always: set[str]) -> tuple[Source, bool]:
+def ask_file(source: SourceFile, files: Files, always: set[str]) -> tuple[SourceFile, bool]:
     """The file with the fixes that were wanted, and whether to ask no more."""
     from syncscope.linter.engine import check_source
     from syncscope.linter.fixing import edited, key
@@ -75,7 +75,7 @@ def ask_file(source: Source, files: Files, always: set[str]) -> tuple[Source, bo
         declined[finding.rule, key(finding.fix)] += 1
 
 
-def question(source: Source, finding: Finding) -> str:
+def question(source: SourceFile, finding: Finding) -> str:
     """Show a finding and its fix, and ask: y, n, a or q."""
     from syncscope.cli._console import paints
     from syncscope.exporters._diff import unified

@@ -21,7 +21,7 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in one file. Lines, spans and edits are those of `Source.code`, see `presented`.
+    """What was found in one file. Lines, spans and edits are those of `SourceFile.code`, see `presented`.
 
     `relied` holds path and content hash of every other file that an answer relied on. `problem` says why the file could not
     be read at all.

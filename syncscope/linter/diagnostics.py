@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from syncscope.linter import suppressions
 from syncscope.linter.notebooks import Notebook
-from syncscope.linter.source import Source
+from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding
 from syncscope.model.source import Place, Span
 
 
-def fingerprint(rule: str, source: Source, line: int, end_line: int) -> str:
+def fingerprint(rule: str, source: SourceFile, line: int, end_line: int) -> str:
     """A hash of the rule and the text of these lines without white space: what stays when they move."""
     code = source.code[source.starts[line - 1] : source.starts[end_line] if end_line < len(source.starts) else None]
     return hashlib.blake2b(b"\0".join([rule.encode(), *code.split()]), digest_size=8).hexdigest()
 
 
-def unparsable(path: str, error: SyntaxError, source: Source) -> Finding:
+def unparsable(path: str, error: SyntaxError, source: SourceFile) -> Finding:
     """A file that is no Python (any more): Python 2, a merge that was not finished, a broken edit."""
     line = min(max(error.lineno or 1, 1), len(source.starts))
     row = source.code[source.starts[line - 1] :].split(b"\n", 1)[0]
@@ -48,13 +48,13 @@ def unparsable(path: str, error: SyntaxError, source: Source) -> Finding:
 def broken_cell(source: Notebook, number: int, error: SyntaxError) -> Finding:
     """A cell that is no Python; the others are linted."""
     cell = next(c for c in source.cells if c.number == number)
-    alone = unparsable(source.path, error, Source(source.path, cell.text, cell.text))
+    alone = unparsable(source.path, error, SourceFile(source.path, cell.text, cell.text))
     line = cell.line + alone.place.line - 1
     span = Span(alone.span.start + cell.start, alone.span.end + cell.start)
     return replace(alone, place=Place(source.path, line), end_line=line, span=span)
 
 
-def unused_allow(source: Source, comment: suppressions.Comment) -> Finding:
+def unused_allow(source: SourceFile, comment: suppressions.Comment) -> Finding:
     """A suppression that silences nothing."""
     (line, column), (_, end_column) = source.position(comment.span.start), source.position(comment.span.end)
     named = ", ".join(sorted(comment.rules))
@@ -74,7 +74,7 @@ def unused_allow(source: Source, comment: suppressions.Comment) -> Finding:
     )
 
 
-def deepest_line(source: Source) -> int:
+def deepest_line(source: SourceFile) -> int:
     """The line with the deepest indentation or nesting, to point at."""
     rows = source.code.split(b"\n")
     return max(range(len(rows)), key=lambda n: (rows[n].count(b"(") + rows[n].count(b"["), len(rows[n]))) + 1

@@ -18,7 +18,7 @@ from syncscope.linter.config import LEAST, Config
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.rulesets import claimants, family, ruleset
-from syncscope.linter.source import Source, deep_recursion, disjoint, with_newlines
+from syncscope.linter.source import SourceFile, deep_recursion, disjoint, with_newlines
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
 from syncscope.model.source import Place, Span
@@ -82,13 +82,13 @@ def check(path: str, raw: bytes, config: Config) -> Checked:
     try:
         source = source_of(path, raw)
     except SyntaxError as error:
-        found = unparsable(path, error, Source(path, raw, raw))
+        found = unparsable(path, error, SourceFile(path, raw, raw))
         return shown(path, [found] if config.wants(found.rule) else [], config, ())
     return check_source(source, config)
 
 
 @deep_recursion()
-def check_source(source: Source, config: Config) -> Checked:
+def check_source(source: SourceFile, config: Config) -> Checked:
     """What there is to say of this text.
 
     Everything that is hidden is hidden before a rewrite is tried: rewrites are what costs.
@@ -133,7 +133,7 @@ def check_source(source: Source, config: Config) -> Checked:
     return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(allowed=len(silent)))
 
 
-def asked(source: Source, found: Sequence[Site], view: View, config: Config) -> Iterable[tuple[Site, Finding]]:
+def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config) -> Iterable[tuple[Site, Finding]]:
     """Each site of a rule that is on, and what the rule says of it."""
     if not found:  # then the rules need not even be imported
         return
@@ -200,7 +200,7 @@ def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tup
     return Checked(path, tuple(keep), Hidden(cold, unsure), relied)
 
 
-def with_fix(source: Source, finding: Finding, site: Site, view: View, config: Config) -> Finding:
+def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:
     """The finding with the rewrite that its rule offers, if it offers one that can be trusted to be Python."""
     function = view.function(site)
     if function.depth > DEEPEST:

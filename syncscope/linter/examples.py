@@ -12,7 +12,7 @@ from dataclasses import replace
 from syncscope.linter.config import Config
 from syncscope.linter.engine import check
 from syncscope.linter.fixing import mend
-from syncscope.linter.source import Source
+from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.rules import Example, Rule, examples
 
@@ -70,7 +70,7 @@ def findings(code: str, config: Config) -> list[Finding]:
     return list(check(NAME, code.encode(), config).findings)
 
 
-def findings_in(source: Source, config: Config) -> list[Finding]:
+def findings_in(source: SourceFile, config: Config) -> list[Finding]:
     """What the rule says of a source."""
     return findings(source.code.decode(), config)
 

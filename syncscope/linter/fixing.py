@@ -10,7 +10,7 @@ from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter.notebooks import Notebook, source_of
-from syncscope.linter.source import Source, deep_recursion, disjoint
+from syncscope.linter.source import SourceFile, deep_recursion, disjoint
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 
 PASSES = 30  # of one file; a set of fixes that has not settled by then goes in circles
@@ -25,7 +25,9 @@ class Mended:
     refused: tuple[str, ...] = ()
 
 
-def mend(path: str, raw: bytes, check: Callable[[Source], Sequence[Finding]], allowed: Collection[Safety]) -> Mended:
+def mend(
+    path: str, raw: bytes, check: Callable[[SourceFile], Sequence[Finding]], allowed: Collection[Safety]
+) -> Mended:
     """Apply every fix of an allowed safety, lint again, and so on until there is none.
 
     A fix that would leave code that does not parse is refused and named; so is a rule whose fixes never settle.
@@ -42,7 +44,7 @@ def mend(path: str, raw: bytes, check: Callable[[Source], Sequence[Finding]], al
 def settle(
     path: str,
     raw: bytes,
-    check: Callable[[Source], Sequence[Finding]],
+    check: Callable[[SourceFile], Sequence[Finding]],
     allowed: Collection[Safety],
     refused: dict[str, str],
 ) -> tuple[Mended, set[str]]:
@@ -104,7 +106,7 @@ def compatible(findings: Iterable[Finding]) -> list[Finding]:
 
 
 @deep_recursion()
-def edited(source: Source, edits: Iterable[Edit]) -> Source | None:
+def edited(source: SourceFile, edits: Iterable[Edit]) -> SourceFile | None:
     """The file with these edits made, or None where it could not be parsed or written then."""
     try:
         new = source_of(source.path, source.edited(edits))

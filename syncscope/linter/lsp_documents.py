@@ -19,7 +19,7 @@ from syncscope.linter import engine, notebooks
 from syncscope.linter.config import Config
 from syncscope.linter.fixing import mend
 from syncscope.linter.notebooks import Notebook
-from syncscope.linter.source import NEWLINES, Source, declared
+from syncscope.linter.source import NEWLINES, SourceFile, declared
 from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.source import Span
 
@@ -28,7 +28,7 @@ Changes = dict[str, list[lsp.TextEdit]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file, or a cell: its URI, its text, and where that begins in `Source.code`."""
+    """A file, or a cell: its URI, its text, and where that begins in `SourceFile.code`."""
 
     uri: str
     text: bytes
@@ -46,7 +46,7 @@ class Document:
 
     path: str
     raw: bytes
-    source: Source
+    source: SourceFile
     parts: Mapping[str, Part]
     findings: tuple[Finding, ...] = field(default=())
 
@@ -89,9 +89,9 @@ def of_text(uri: str, path: str, text: str) -> Document:
     cookie = declared(raw)[0]
     try:  # the editor has decoded it: on disk it is in its own encoding
         raw = text.encode(cookie) if cookie else raw
-        source = Source.of(path, raw)
+        source = SourceFile.of(path, raw)
     except (SyntaxError, LookupError, ValueError):
-        source = Source(path, raw, raw)
+        source = SourceFile(path, raw, raw)
     return Document(path, raw, source, {uri: Part(uri, source.code)})
 
 
@@ -114,7 +114,7 @@ def of_notebook(uri: str, path: str, cells: Sequence[lsp.NotebookCell], workspac
 def fixed(document: Document, settings: Config, codec: PositionCodec) -> Changes:
     """What all safe fixes together change, line by line."""
 
-    def check(source: Source) -> tuple[Finding, ...]:
+    def check(source: SourceFile) -> tuple[Finding, ...]:
         return engine.check_source(source, settings).findings
 
     mended = notebooks.source_of(document.path, mend(document.path, document.raw, check, {Safety.SAFE}).raw)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from syncscope.errors import UserError
-from syncscope.linter.source import Source, splice
+from syncscope.linter.source import SourceFile, splice
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
 
@@ -37,7 +37,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Notebook(Source):
+class Notebook(SourceFile):
     """The code cells of a notebook, one after another; magics and cells that are no Python are comments of the same length."""
 
     cells: tuple[Cell, ...] = ()
@@ -228,12 +228,12 @@ def parses(code: bytes) -> SyntaxError | None:
     return None
 
 
-def source_of(path: str, raw: bytes) -> Source:
+def source_of(path: str, raw: bytes) -> SourceFile:
     """The file as what its name says it is."""
-    return Notebook.of(path, raw) if path.endswith(".ipynb") else Source.of(path, raw)
+    return Notebook.of(path, raw) if path.endswith(".ipynb") else SourceFile.of(path, raw)
 
 
-def presented(source: Source, finding: Finding) -> Finding:
+def presented(source: SourceFile, finding: Finding) -> Finding:
     """The finding as it is shown: in a notebook, all counts within the cell."""
     if not isinstance(source, Notebook) or not source.cells:
         return finding

@@ -16,7 +16,7 @@ from syncscope.linter.config import BUILT_IN, Config, said_at
 from syncscope.linter.fixing import edited, write
 from syncscope.linter.notebooks import presented, source_of
 from syncscope.linter.run import Done, Files, Job, mended, run
-from syncscope.linter.source import Source
+from syncscope.linter.source import SourceFile
 from syncscope.linter.trust import refused
 from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.words import all_visible, visible
@@ -24,12 +24,12 @@ from syncscope.model.words import all_visible, visible
 if TYPE_CHECKING:
     from syncscope.model.report import Report
 
-Found = tuple[Source, Finding]
+Found = tuple[SourceFile, Finding]
 
 
 @dataclass
 class Linted:
-    """The findings of one command. `found` has them in bytes of `Source.code`, `presented` as they are shown."""
+    """The findings of one command. `found` has them in bytes of `SourceFile.code`, `presented` as they are shown."""
 
     files: Files
     done: Sequence[Done]
@@ -68,7 +68,7 @@ class Linted:
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         return Report(findings=self.shown, sources=self.sources, notes=(*self.notices, *self.problems), hazards=hazards)
 
-    def fixes(self) -> Iterator[tuple[Source, Finding, int]]:
+    def fixes(self) -> Iterator[tuple[SourceFile, Finding, int]]:
         """Each fix once: where it belongs, its first finding, how many further findings it mends."""
         seen: dict[tuple[object, ...], list[Found]] = {}
         for source, finding in self.found:
@@ -103,7 +103,7 @@ class Linted:
     def write_baseline(self, path: str) -> int:
         """Write the findings as a baseline; how many they are."""
 
-        def line(source: Source, finding: Finding) -> str:
+        def line(source: SourceFile, finding: Finding) -> str:
             return source.code[source.starts[finding.place.line - 1] :].split(b"\n", 1)[0].decode()
 
         return baseline.save(path, ((finding, line(source, finding)) for source, finding in self.found))
@@ -111,7 +111,7 @@ class Linted:
     def add_allow(self, reason: str) -> int:
         """Write an `allow` to every finding that a comment can silence; how many they are."""
         count = 0
-        by_source: dict[Source, dict[int, list[Finding]]] = {}
+        by_source: dict[SourceFile, dict[int, list[Finding]]] = {}
         for source, finding in self.found:
             if finding.rule not in BUILT_IN:
                 by_source.setdefault(source, {}).setdefault(finding.place.line, []).append(finding)
@@ -213,7 +213,7 @@ def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> No
             raw = regular(job.path)
         source = source_of(job.path, raw)
     except (OSError, SyntaxError):
-        source = Source(job.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+        source = SourceFile(job.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
     linted.found += [(source, finding) for finding in checked.findings]
 
 

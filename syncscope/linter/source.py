@@ -26,7 +26,7 @@ RECURSION = 6000  # Python frames: enough for a chain of a thousand `elif`
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class SourceFile:
     """One Python file.
 
     `code` is what is analysed: the same text as UTF-8, without a byte order mark, lone carriage returns as line feeds and a
@@ -42,7 +42,7 @@ class Source:
     text: bytes = field(default=b"", repr=False)  # as `code`, before carriage returns and cookie were changed
 
     @classmethod
-    def of(cls, path: str, raw: bytes) -> Source:
+    def of(cls, path: str, raw: bytes) -> SourceFile:
         """Decode as Python would.
 
         Raises:

@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from syncscope.linter.source import Source
+from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.source import Span
 
@@ -48,7 +48,7 @@ def ours(code: bytes) -> bool:
     return b"syncscope:" in code
 
 
-def comments(source: Source) -> list[Comment]:
+def comments(source: SourceFile) -> list[Comment]:
     """The suppressions of a file. Tokenises it only where its bytes look as if there were one."""
     code = source.code
     if b"syncscope:" not in code and not MAYBE_OURS.search(code):
@@ -141,7 +141,7 @@ def removal(code: bytes, comment: Comment) -> Fix:
     return Fix("remove the comment", (Edit(Span(start, end), ""),), Safety.SAFE)
 
 
-def additions(source: Source, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
+def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
     """An `allow` for each of these lines' rules: at the end of the logical line, or in the `allow` that speaks of it."""
     lines, _ = logical_lines(source.code)
     there = [c for c in comments(source) if c.ours and c.rules]

@@ -91,7 +91,7 @@ EXAMPLES = (
 )
 
 
-class Rows(NamedTuple):
+class KeptRows(NamedTuple):
     """The kept rows: how the user writes them, and the mask that says which they are."""
 
     selector: ast.expr  # `rows`, or the mask itself
@@ -141,12 +141,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix("compute all columns, and choose each row's own", Safety.UNSAFE, CHANGES.format(at.x.id))
 
 
-def kept(site: Site, function: Function) -> Rows | None:
+def kept(site: Site, function: Function) -> KeptRows | None:
     """The rows that a site is about."""
     if isinstance(site.node, ast.Subscript):
         match function.statement(site.node):
             case ast.Assign(targets=[ast.Subscript(slice=ast.Tuple(elts=[mask, *_])), *_]):
-                return Rows(mask, mask, None)
+                return KeptRows(mask, mask, None)
         return None
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.Call):
@@ -154,11 +154,11 @@ def kept(site: Site, function: Function) -> Rows | None:
     row = positions(function, site.node, site.op == "where" or is_true(op.keywords.get("as_tuple")))
     match function.parent(row) if row is not None else None:
         case ast.Assign(targets=[ast.Name() as name, *_], value=value) as assign if value is row:
-            return Rows(name, op.base, assign) if function.seen_by(assign) else None
+            return KeptRows(name, op.base, assign) if function.seen_by(assign) else None
     return None
 
 
-def comparison(node: ast.expr, rows: Rows) -> bool:
+def comparison(node: ast.expr, rows: KeptRows) -> bool:
     """Whether a tensor of which `nonzero` is taken is one of bools, because it is made of comparisons."""
     if rows.start is None:  # it is no tensor for sure
         return False
@@ -167,7 +167,7 @@ def comparison(node: ast.expr, rows: Rows) -> bool:
     return isinstance(node, ast.Compare) and len(node.ops) == 1
 
 
-def write(function: Function, statement: ast.Assign, rows: Rows) -> Write | None:
+def write(function: Function, statement: ast.Assign, rows: KeptRows) -> Write | None:
     """A statement as a write to one column of each of these rows."""
     found = seen(function, statement, "{x:name}[{rows}, {column}] = {value}")
     if found is None or not is_rows(function, found["rows"], rows):
@@ -187,7 +187,7 @@ def written_to_tensor(function: Function, at: Write) -> bool:
     return fact.is_tensor and fact.confidence >= 2
 
 
-def is_rows(function: Function, index: ast.expr, rows: Rows) -> bool:
+def is_rows(function: Function, index: ast.expr, rows: KeptRows) -> bool:
     """Whether an index is these rows."""
     if rows.start is None:
         return function.same(index, rows.mask)
@@ -197,7 +197,7 @@ def is_rows(function: Function, index: ast.expr, rows: Rows) -> bool:
 class Dense:
     """What is computed for the kept rows' own columns, as computed for all."""
 
-    def __init__(self, function: Function, draft: Draft, rows: Rows, at: Write) -> None:
+    def __init__(self, function: Function, draft: Draft, rows: KeptRows, at: Write) -> None:
         self.function, self.draft, self.rows, self.at = function, draft, rows, at
         self.whole: list[ast.expr] = []  # the tensors of which nothing is selected any more
         self.used: dict[str, ast.Assign] = {}  # assignments whose values were taken in, by name

@@ -14,7 +14,7 @@ from syncscope.tensors.facts import (
     join,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.project import Class, Function
+from syncscope.tensors.project import Class, ProjectFunction
 from syncscope.tensors.scope import Bound, Instance, ancestry
 from syncscope.tensors.settling import Settling
 
@@ -57,7 +57,7 @@ def prepare(cls: Class) -> None:
                 cls.module.project.interpreter.run(method, 1)
 
 
-def set_attribute(owner: Fact, name: str, fact: Fact, by: Function | None = None) -> None:
+def set_attribute(owner: Fact, name: str, fact: Fact, by: ProjectFunction | None = None) -> None:
     """Remember what is set on an object, joined with what was set before."""
     ref = owner.ref
     if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN:

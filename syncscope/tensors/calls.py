@@ -37,7 +37,7 @@ from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.functions import call_function, call_module, on_host
 from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, torchvision, transformers
 from syncscope.tensors.libraries.builtins import BUILTINS
-from syncscope.tensors.project import Class, Function, Module
+from syncscope.tensors.project import Class, Module, ProjectFunction
 from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
 from syncscope.tensors.syntax import dotted, last_word, name_of
 from syncscope.tensors.torch.calls import torch_call
@@ -78,7 +78,7 @@ def apply(call: Call, target: Fact) -> Fact:
         return _run_module(call, target)
     if isinstance(ref, str):
         return external(call.named(ref)) if target.kind is OTHER else UNKNOWN
-    if isinstance(ref, Function):
+    if isinstance(ref, ProjectFunction):
         result = call_function(ref, call.frame, args, keywords)
         if "device" in keywords and call.where_made(SOMEWHERE) is HOST:
             result = on_host(result)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
 from syncscope.tensors.facts import DEVICE, HOST, TENSOR, tensor
-from syncscope.tensors.project import Class, Function, Interpreter, Module
+from syncscope.tensors.project import Class, Interpreter, Module, ProjectFunction
 from syncscope.tensors.syntax import dotted
 
 
@@ -52,7 +52,7 @@ class Frame:
     def __init__(
         self,
         module: Module,
-        function: Function | None = None,
+        function: ProjectFunction | None = None,
         outer: Frame | None = None,
         waits: dict[tuple[int, Op], Emitted] | None = None,
         depth: int = 0,
@@ -75,7 +75,7 @@ class Frame:
         self.used: dict[str, int] = {}
         self.clock: ast.AST | None = None  # the last clock reading
         self.work = False  # the device was given work since
-        self.nested: list[Function] = []
+        self.nested: list[ProjectFunction] = []
 
     @property
     def cls(self) -> Class | None:

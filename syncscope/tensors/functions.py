@@ -25,7 +25,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, execute
 from syncscope.tensors.parameters import bind_parameters
-from syncscope.tensors.project import Function
+from syncscope.tensors.project import ProjectFunction
 from syncscope.tensors.scope import Instance, find_method
 from syncscope.tensors.settling import Settling
 from syncscope.tensors.torch.objects import module_result
@@ -36,7 +36,7 @@ _INLINED = 2  # of them for particular arguments
 _LONGEST = 60  # lines of a function that is run for particular arguments
 
 
-def run(function: Function, depth: int = 0) -> Fact:
+def run(function: ProjectFunction, depth: int = 0) -> Fact:
     """What a function gives back for what is known of its parameters; its waits are kept in `function.sites`."""
     if function.result is not None:
         return function.result
@@ -57,11 +57,11 @@ def run(function: Function, depth: int = 0) -> Fact:
     return function.result
 
 
-def _outer(function: Function) -> Frame | None:
+def _outer(function: ProjectFunction) -> Frame | None:
     return function.closure if isinstance(function.closure, Frame) else None
 
 
-def used(function: Function) -> dict[str, int]:
+def used(function: ProjectFunction) -> dict[str, int]:
     """How the names of a function are used."""
     node = function.node
     return function.module.usage.between(node.lineno, node.end_lineno or node.lineno)
@@ -73,12 +73,12 @@ def finish(frame: Frame) -> None:
         run(inner, frame.depth)
 
 
-def promised(function: Function) -> Fact:
+def promised(function: ProjectFunction) -> Fact:
     """What the annotation of a function says it returns."""
     return annotated(function.module, function.node.returns, f"`{function.name}` is annotated to return a tensor")
 
 
-def conclude(function: Function, frame: Frame) -> Fact:
+def conclude(function: ProjectFunction, frame: Frame) -> Fact:
     """The join of what was returned, and what the annotation adds."""
     found: Fact | None = None
     for each in frame.returns:
@@ -105,7 +105,7 @@ def conclude(function: Function, frame: Frame) -> Fact:
 
 
 def call_function(
-    function: Function, frame: Frame, args: list[Fact], keywords: Keywords, owner: Fact | None = None
+    function: ProjectFunction, frame: Frame, args: list[Fact], keywords: Keywords, owner: Fact | None = None
 ) -> Fact:
     """The result of calling a function of the project, and note what was passed for its parameters."""
     here = function.module is frame.module
@@ -170,7 +170,7 @@ def on_host(fact: Fact) -> Fact:
     return fact
 
 
-def particular(function: Function, frame: Frame, given: dict[str, Fact], missing: list[str]) -> Fact:
+def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], missing: list[str]) -> Fact:
     """The result for these very arguments, when the function is small and some argument is known; the missing are None."""
     node = function.node
     if (
@@ -212,7 +212,7 @@ def particular(function: Function, frame: Frame, given: dict[str, Fact], missing
     return result
 
 
-def note(function: Function, given: dict[str, Fact]) -> bool:
+def note(function: ProjectFunction, given: dict[str, Fact]) -> bool:
     """Remember what callers pass; whether that says more than was known before."""
     news = False
     for name, fact in given.items():

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 from syncscope.tensors import conventions
-from syncscope.tensors.project import Class, Function
+from syncscope.tensors.project import Class, ProjectFunction
 from syncscope.tensors.syntax import name_of, statements, walk
 
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
@@ -38,7 +38,7 @@ def _has_training_loop(node: ast.AST, source: bytes) -> bool:
     return any(trains(loop, source) for loop in loops)
 
 
-def of_function(function: Function | None) -> tuple[bool, str]:
+def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
     """Hot or cold by the function alone, for what stands outside its loops."""
     if function is None:
         return False, "at the top level of the file, once"
@@ -66,7 +66,7 @@ def of_function(function: Function | None) -> tuple[bool, str]:
     return True, f"`{name}` may run in every step"
 
 
-def on_host(function: Function) -> bool:
+def on_host(function: ProjectFunction) -> bool:
     """Whether its values are the data pipeline's, which live on the host."""
     cls = function.cls
     return bool(conventions.DATA.match(function.name)) or (

@@ -15,7 +15,7 @@ from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Emitted, Frame, evaluate, execute, recording
 from syncscope.tensors.functions import finish, run, used
 from syncscope.tensors.parameters import bind_parameters
-from syncscope.tensors.project import Files, Function, Interpreter, Module
+from syncscope.tensors.project import Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.tensors.statements import STATEMENTS
 
 _LINE_ENDS = re.compile(rb"\r\n|\r|\n")
@@ -26,7 +26,7 @@ def _value(module: Module, node: ast.expr) -> Fact:
     return evaluate(Frame(module, depth=1), node)
 
 
-class Project(Files):
+class Project(ProjectFiles):
     """The files of a project and how they are interpreted."""
 
     interpreter = Interpreter(EXPRESSIONS, STATEMENTS, _value, run, apply)
@@ -72,13 +72,13 @@ def _sites(module: Module) -> list[Site]:
     execute(frame, module.tree.body)
     finish(frame)
     module.top = frame.nested
-    looked: dict[Function, int] = {}
+    looked: dict[ProjectFunction, int] = {}
     for function in module.functions:  # grows while it is gone through
         looked[function] = looked.get(function, 0) + 1
         if looked[function] <= _ROUNDS:
             function.result = None
             run(function)
-    found: dict[tuple[int, Op], tuple[Function | None, Emitted]] = {
+    found: dict[tuple[int, Op], tuple[ProjectFunction | None, Emitted]] = {
         key: (None, wait) for key, wait in (frame.waits or {}).items()
     }
     for function in _all(frame.nested):
@@ -94,7 +94,7 @@ def _sites(module: Module) -> list[Site]:
     return made
 
 
-def _all(functions: list[Function]) -> Iterator[Function]:
+def _all(functions: list[ProjectFunction]) -> Iterator[ProjectFunction]:
     for function in functions:
         yield function
         yield from _all(function.inner)
@@ -130,7 +130,9 @@ def _encoding(source: bytes) -> str | None:
     return None if name.replace("_", "-") in ("utf-8", "utf8", "u8") else name
 
 
-def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Emitted, facts_of: _FactsOf) -> Site:
+def _site(
+    module: Module, offsets: _Offsets, function: ProjectFunction | None, wait: Emitted, facts_of: _FactsOf
+) -> Site:
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
@@ -157,7 +159,7 @@ def _site(module: Module, offsets: _Offsets, function: Function | None, wait: Em
 class _FactsOf:
     """Answers for the expressions of a function, by running it once more and keeping every answer."""
 
-    def __init__(self, module: Module, function: Function | None) -> None:
+    def __init__(self, module: Module, function: ProjectFunction | None) -> None:
         self.module = module
         self.function = function
         self.facts: dict[int, Fact] | None = None
@@ -168,7 +170,7 @@ class _FactsOf:
         return self.facts.get(id(node), UNKNOWN)
 
 
-def _facts(module: Module, function: Function | None) -> dict[int, Fact]:
+def _facts(module: Module, function: ProjectFunction | None) -> dict[int, Fact]:
     outer = function.closure if function is not None and isinstance(function.closure, Frame) else None
     frame = Frame(module, function, outer, {})
     frame.seen = {}

@@ -22,7 +22,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.project import Class, Function
+from syncscope.tensors.project import Class, ProjectFunction
 from syncscope.tensors.scope import instance
 
 # A default says what is usual, not what comes.
@@ -30,7 +30,7 @@ _USUAL = Fact(SCALAR, device=HOST, confidence=1)
 _DEFAULTS = {int: _USUAL, float: _USUAL, bool: _USUAL, str: STRING}
 
 
-def bind_parameters(function: Function, frame: Frame) -> None:
+def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
     """Give the parameters of a function what is known of them."""
     arguments = function.node.args
     positional = [*arguments.posonlyargs, *arguments.args]
@@ -74,7 +74,7 @@ def bind_parameters(function: Function, frame: Frame) -> None:
             frame.env[rest.arg] = items(annotated(function.module, rest.annotation))
 
 
-def _announced(function: Function, argument: ast.arg, frame: Frame) -> Fact:
+def _announced(function: ProjectFunction, argument: ast.arg, frame: Frame) -> Fact:
     if not argument.annotation:
         return UNKNOWN
     name = argument.arg
@@ -116,7 +116,7 @@ def _told_more(known: Fact, passed: Fact, inner: bool) -> Fact:
 
 
 def _guessed(
-    function: Function,
+    function: ProjectFunction,
     argument: ast.arg,
     default: ast.expr | None,
     known: Fact,

@@ -31,11 +31,11 @@ class Interpreter:
     expressions: Mapping[type, Callable[[Any, Any], Fact]]
     statements: Mapping[type, Callable[[Any, Any], None]]
     value: Callable[[Module, ast.expr], Fact]  # what an expression at the top level of a module gives
-    run: Callable[[Function, int], Fact]  # what a function gives back, called from so deep
+    run: Callable[[ProjectFunction, int], Fact]  # what a function gives back, called from so deep
     call: Callable[[Any, Fact], Fact]  # what a `Call` of the value that a fact stands for gives
 
 
-class Function:
+class ProjectFunction:
     """A function of the project: its parameters as callers use them, and what it gives back once known."""
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Function:
         self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
         self.calls: dict[tuple[object, ...], Fact] = {}  # results for particular arguments
         self.sites: object = None
-        self.inner: list[Function] = []
+        self.inner: list[ProjectFunction] = []
         self._decorators: frozenset[str] | None = None
         self._names: list[str] | None = None
         self._may_be_none: list[str] | None = None
@@ -134,7 +134,7 @@ class Class:
         self.node = node
         self.module = module
         self.name = node.name
-        self.methods: dict[str, Function] = {}
+        self.methods: dict[str, ProjectFunction] = {}
         self.fields: dict[str, ast.expr] = {}  # name -> annotation
         self.attributes: dict[str, Fact] = {}
         self.prepared = False
@@ -145,7 +145,7 @@ class Class:
         module.defined.append(self)
         for statement in node.body:
             if isinstance(statement, FunctionNode):
-                self.methods.setdefault(statement.name, Function(statement, module, self))
+                self.methods.setdefault(statement.name, ProjectFunction(statement, module, self))
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 self.fields[statement.target.id] = statement.annotation
 
@@ -177,7 +177,7 @@ class Module:
     )
 
     def __init__(
-        self, source: bytes, path: str, project: Files, tree: ast.Module | None = None, linted: bool = False
+        self, source: bytes, path: str, project: ProjectFiles, tree: ast.Module | None = None, linted: bool = False
     ) -> None:
         self.source = source
         self.path = path
@@ -188,9 +188,9 @@ class Module:
         self.symbols: dict[str, ast.AST] = {}
         self.facts: dict[str, Fact] = {}
         self.asked: set[str] = set()  # names being resolved: a cycle ends here
-        self.functions: list[Function] = []  # to be looked at again
-        self.top: list[Function] = []  # in order, methods included
-        self.defined: list[Function | Class] = []
+        self.functions: list[ProjectFunction] = []  # to be looked at again
+        self.top: list[ProjectFunction] = []  # in order, methods included
+        self.defined: list[ProjectFunction | Class] = []
         self.linted = linted  # its waits are wanted, and what its callers pass counts
         self.package = project.package_of(path)
         _collect(self.tree.body, self.symbols)
@@ -251,7 +251,7 @@ _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one co
 _TREES = 5_000_000  # bytes of source behind the trees that are kept for those that import the file
 
 
-class Files:
+class ProjectFiles:
     """The files of a project: resolves imports between them, and keeps what it has parsed.
 
     `roots` are folders that absolute imports are looked up in, beside the folder above the outermost package of the
@@ -267,7 +267,7 @@ class Files:
         self.read: dict[str, str] = {}  # path -> hash of every file that an answer relied on
         self.cut: set[object] = set()  # functions that were met while they ran, or modules in which it went too deep
         self.last: Module | None = None  # the file that was linted last: its facts can be asked for until the next
-        self.unsettled: list[Function | Class] = []
+        self.unsettled: list[ProjectFunction | Class] = []
         self._modules: dict[str, Module | None] = {}
         self._meant: dict[tuple[tuple[str, ...], str, int], str | None] = {}  # what an import from a package means
         self._files: dict[str, str | None] = {}
@@ -294,7 +294,7 @@ class Files:
     def settle(self) -> None:
         """Forget the answers that depend on where the analysis of the last file came from."""
         for what in self.unsettled:
-            if isinstance(what, Function):
+            if isinstance(what, ProjectFunction):
                 what.result = None
                 what.calls.clear()
             else:

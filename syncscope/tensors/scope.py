@@ -8,7 +8,7 @@ import builtins
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors import conventions
 from syncscope.tensors.facts import MODULE, OTHER, named, tensor
-from syncscope.tensors.project import Class, Function, Module
+from syncscope.tensors.project import Class, Module, ProjectFunction
 from syncscope.tensors.torch.signatures import table
 
 _BUILTINS = frozenset(dir(builtins))
@@ -29,7 +29,7 @@ class Bound:
 
     __slots__ = ("function", "owner")
 
-    def __init__(self, function: Function, owner: Fact) -> None:
+    def __init__(self, function: ProjectFunction, owner: Fact) -> None:
         self.function = function
         self.owner = owner
 
@@ -54,7 +54,7 @@ def _resolve(module: Module, name: str) -> Fact:
     if symbol is None:
         return named(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     if isinstance(symbol, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return Fact(OTHER, confidence=3, ref=Function(symbol, module))
+        return Fact(OTHER, confidence=3, ref=ProjectFunction(symbol, module))
     if isinstance(symbol, ast.ClassDef):
         return Fact(OTHER, confidence=3, ref=Class(symbol, module))
     if isinstance(symbol, ast.Import):
@@ -153,7 +153,7 @@ def outside(cls: Class) -> list[str]:
     return [base.ref for each in ancestry(cls) for base in bases(each) if isinstance(base.ref, str)]
 
 
-def find_method(cls: Class, name: str) -> Function | None:
+def find_method(cls: Class, name: str) -> ProjectFunction | None:
     """A method of a class or of its bases within the project."""
     for each in ancestry(cls):
         method = each.methods.get(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncscope.tensors.project import Class, Function
+from syncscope.tensors.project import Class, ProjectFunction
 
 
 class Settling:
@@ -14,7 +14,7 @@ class Settling:
 
     __slots__ = ("before", "function", "what")
 
-    def __init__(self, function: Function | None, what: Function | Class) -> None:
+    def __init__(self, function: ProjectFunction | None, what: ProjectFunction | Class) -> None:
         self.function = function
         self.what = what
 

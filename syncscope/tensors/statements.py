@@ -27,7 +27,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate, execute
 from syncscope.tensors.narrowing import Env, constant, learnt, rare_arms
-from syncscope.tensors.project import Class, Function
+from syncscope.tensors.project import Class, ProjectFunction
 from syncscope.tensors.scope import Instance, imported, lookup
 from syncscope.tensors.syntax import name_of
 
@@ -258,12 +258,12 @@ def define(frame: Frame, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         fact = lookup(frame.module, node.name)
         function = fact.ref
     else:
-        function = Function(node, frame.module, None, frame)
+        function = ProjectFunction(node, frame.module, None, frame)
         fact = Fact(OTHER, confidence=3, ref=function)
     for decorator in node.decorator_list:
         evaluate(frame, decorator)
     frame.env[node.name] = fact
-    if isinstance(function, Function):
+    if isinstance(function, ProjectFunction):
         frame.nested.append(function)
 
 
@@ -285,7 +285,7 @@ def define_class(frame: Frame, node: ast.ClassDef) -> None:
         seen = {method.node for method in fact.ref.methods.values()}
         for statement in node.body:  # a property's setter has the same name
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement not in seen:
-                frame.nested.append(Function(statement, frame.module, fact.ref))
+                frame.nested.append(ProjectFunction(statement, frame.module, fact.ref))
 
 
 def inner_import(frame: Frame, node: ast.Import | ast.ImportFrom) -> None:

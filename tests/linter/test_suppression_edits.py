@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from syncscope.linter.source import Source
+from syncscope.linter.source import SourceFile
 from syncscope.linter.suppressions import additions, comments, removal
 
 GAP = st.sampled_from([" ", " ", " ", "  ", "\t", " \\\n", "\\\n  ", " \\\n\\\n", "\f"])
@@ -52,7 +52,7 @@ def sources(draw: st.DrawFn) -> bytes:
     return (head + code).replace("\n", newline).encode()
 
 
-def parsed(source: Source) -> ast.Module:
+def parsed(source: SourceFile) -> ast.Module:
     try:
         return ast.parse(source.code)
     except SyntaxError:
@@ -80,13 +80,13 @@ def test_an_allow_comes_and_goes(raw: bytes, reason: str) -> None:
     assume(
         not raw.rstrip().endswith(b"\\")
     )  # white space there is code: without it the file would end in the middle of a line
-    source = Source.of("x.py", raw)
+    source = SourceFile.of("x.py", raw)
     tree = parsed(source)
     wanted = items(tree)
     before = [c for c in comments(source) if c.ours]
     assume(not any(c.first <= line <= c.last for c in before for line in wanted))
 
-    new = Source.of("x.py", source.edited(additions(source, {line: ["host-read"] for line in wanted}, reason)))
+    new = SourceFile.of("x.py", source.edited(additions(source, {line: ["host-read"] for line in wanted}, reason)))
     assert ast.dump(ast.parse(new.code)) == ast.dump(tree)
     ours = [c for c in comments(new) if "host-read" in c.rules]
     for line in wanted:
@@ -101,11 +101,11 @@ def test_an_allow_comes_and_goes(raw: bytes, reason: str) -> None:
 @settings(deadline=None, max_examples=150)
 @given(sources(), st.data())
 def test_any_unused_comment_can_be_taken_away(raw: bytes, data: st.DataObject) -> None:
-    source = Source.of("x.py", raw.replace(b"# why", b"# syncscope: allow[unique] why"))
+    source = SourceFile.of("x.py", raw.replace(b"# why", b"# syncscope: allow[unique] why"))
     tree = parsed(source)
     for comment in comments(source):
         if comment.ours:
-            new = Source.of("x.py", source.edited(removal(source.code, comment).edits))
+            new = SourceFile.of("x.py", source.edited(removal(source.code, comment).edits))
             assert ast.dump(ast.parse(new.code)) == ast.dump(tree)
             assert len(comments(new)) == len(comments(source)) - 1
 

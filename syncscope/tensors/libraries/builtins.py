@@ -34,7 +34,7 @@ from syncscope.tensors.facts import (
     sequence,
 )
 from syncscope.tensors.functions import call_function
-from syncscope.tensors.project import Class, Function
+from syncscope.tensors.project import Class, ProjectFunction
 from syncscope.tensors.scope import Instance, bases, instance
 from syncscope.tensors.syntax import name_of
 
@@ -170,7 +170,7 @@ def _map(call: Call) -> Fact:
         if word in _CONVERTED and each.kind is TENSOR:
             call.emit(_CONVERTED[word], call.nodes[1], each)
         return items(NUMBER) if word in ("int", "float", "bool") else UNKNOWN
-    if isinstance(ref, Function):
+    if isinstance(ref, ProjectFunction):
         return items(call_function(ref, call.frame, [element(a) for a in call.args[1:]], {}))
     return UNKNOWN
 

@@ -27,7 +27,7 @@ _RW = [P, P, U, Z, Z, P, U, P, P]
 _COPY = [P, P, P, Z, Z, Z, U, P, P]
 
 
-class Function(NamedTuple):
+class Prototype(NamedTuple):
     """A function of the table: its slot, what it gives and takes, and which arguments are the event, `blocking` and bytes."""
 
     name: str
@@ -40,18 +40,18 @@ class Function(NamedTuple):
 
 
 FUNCTIONS = [
-    Function("EnqueueNDRangeKernel", 59, N, [P, P, U, P, P, P, U, P, P], 8),
-    Function("EnqueueReadBuffer", 48, N, _RW, 8, 2, 4),
-    Function("EnqueueWriteBuffer", 49, N, _RW, 8, 2, 4),
-    Function("EnqueueCopyBuffer", 50, N, _COPY, 8, -1, 5),
-    Function("EnqueueFillBuffer", 102, N, [P, P, P, Z, Z, Z, U, P, P], 8, -1, 5),
-    Function("EnqueueMapBuffer", 56, P, [P, P, U, L, Z, Z, U, P, P, P], 8, 2, 5),
-    Function("EnqueueUnmapMemObject", 58, N, [P, P, P, U, P, P], 5),
-    Function("Finish", 47, N, [P]),
-    Function("WaitForEvents", 41, N, [U, P]),
-    Function("BuildProgram", 30, N, [P, U, P, c.c_char_p, P, P]),
-    Function("CreateCommandQueue", 9, P, [P, P, L, P]),
-    Function("CreateCommandQueueWithProperties", 123, P, [P, P, P, P]),
+    Prototype("EnqueueNDRangeKernel", 59, N, [P, P, U, P, P, P, U, P, P], 8),
+    Prototype("EnqueueReadBuffer", 48, N, _RW, 8, 2, 4),
+    Prototype("EnqueueWriteBuffer", 49, N, _RW, 8, 2, 4),
+    Prototype("EnqueueCopyBuffer", 50, N, _COPY, 8, -1, 5),
+    Prototype("EnqueueFillBuffer", 102, N, [P, P, P, Z, Z, Z, U, P, P], 8, -1, 5),
+    Prototype("EnqueueMapBuffer", 56, P, [P, P, U, L, Z, Z, U, P, P, P], 8, 2, 5),
+    Prototype("EnqueueUnmapMemObject", 58, N, [P, P, P, U, P, P], 5),
+    Prototype("Finish", 47, N, [P]),
+    Prototype("WaitForEvents", 41, N, [U, P]),
+    Prototype("BuildProgram", 30, N, [P, U, P, c.c_char_p, P, P]),
+    Prototype("CreateCommandQueue", 9, P, [P, P, L, P]),
+    Prototype("CreateCommandQueueWithProperties", 123, P, [P, P, P, P]),
 ]
 _INFO = c.CFUNCTYPE(N, P, U, Z, P, P)
 _ONE = c.CFUNCTYPE(N, P)
@@ -197,7 +197,7 @@ class Library:
             found = self._functions[table, slot] = kind(self._vendors[table][slot])
         return found
 
-    def _thunk(self, number: int, function: Function) -> Any:
+    def _thunk(self, number: int, function: Prototype) -> Any:
         kind = c.CFUNCTYPE(function.result, *function.takes)
 
         def hook(*arguments: Any) -> Any:
@@ -219,7 +219,7 @@ class Library:
         return kind(hook)
 
     def _traced(
-        self, number: int, f: Function, table: int, vendor: Callable[..., Any], arguments: tuple[Any, ...]
+        self, number: int, f: Prototype, table: int, vendor: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> Any:
         if f.name.startswith("Create"):
             return vendor(*_with_profiling(f.name, arguments))
