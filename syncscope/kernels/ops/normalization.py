@@ -70,7 +70,7 @@ class _Shares:
         return storage.empty([self.channels, self.shares, of_each], self.dtype)
 
 
-@op("native_batch_norm")
+@op("native_batch_norm", "_native_batch_norm_legit")
 def batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -106,6 +106,15 @@ def batch_norm(
                 if given is not None and moved is not given:
                     given.copy_(moved)
     return made.to(input.dtype), saved[0], saved[1]
+
+
+@op("_native_batch_norm_legit.no_stats")
+def batch_norm_without_statistics(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As `native_batch_norm`, of a module that tracks nothing."""
+    made: tuple[Tensor, Tensor, Tensor] = batch_norm(input, weight, bias, None, None, training, momentum, eps)
+    return made
 
 
 @op("native_batch_norm_backward")

@@ -1,0 +1,161 @@
+"""The process of one device: `python -m syncscope.bench.measure REQUEST` prints the device and each row as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from syncscope.bench import networks, work
+from syncscope.errors import UserError
+
+LOSSES = 3  # of the first steps, compared between devices
+FEWEST, MOST = 3, 200  # iterations that are timed
+WARM = 3
+
+Call = Callable[[], Any]
+
+
+def prepare(device: str) -> tuple[Call, dict[str, Any]]:
+    """How to wait for a device, and what it is.
+
+    Raises:
+        UserError: it is not here.
+    """
+    if device == "cpu":
+        return lambda: None, {"name": f"CPU, {torch.get_num_threads()} threads", "about": f"torch {torch.__version__}"}
+    if device == "ocl":
+        import syncscope.kernels  # noqa: F401 - registers the device
+        from syncscope.kernels.device import info
+
+        about = info()
+        return torch.ocl.synchronize, {"name": about.name, "about": f"{about.platform}, driver {about.driver}"}
+    if device == "cuda":
+        if not torch.cuda.is_available():
+            raise UserError("there is no CUDA here", f"torch {torch.__version__} sees none: leave it out of --device")
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        about_cuda = f"CUDA {torch.version.cuda}, torch {torch.__version__}"
+        return torch.cuda.synchronize, {"name": torch.cuda.get_device_name(), "about": about_cuda}
+    raise UserError(f"{device!r} cannot be measured", "--device takes ocl, cuda and cpu")
+
+
+def timed(call: Call, synchronize: Call, seconds: float) -> tuple[list[float], list[float]]:
+    """Milliseconds of iterations, each waited for, and of the host's part in them: until the last of the work is enqueued."""
+    start = time.perf_counter()
+    for _ in range(WARM):
+        call()
+        synchronize()
+        if time.perf_counter() - start > 2 * seconds:
+            break
+    whole: list[float] = []
+    host: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(whole) < FEWEST or (time.perf_counter() < end and len(whole) < MOST):
+        start = time.perf_counter()
+        call()
+        enqueued = time.perf_counter()
+        synchronize()
+        whole.append(1e3 * (time.perf_counter() - start))
+        host.append(1e3 * (enqueued - start))
+    return whole, host
+
+
+def _parts(task: networks.Task, synchronize: Call, rounds: int = 5) -> dict[str, float]:
+    """Median milliseconds of forward, backward and optimizer, with a wait after each."""
+    found: dict[str, list[float]] = {"forward": [], "backward": [], "optimizer": []}
+    for _ in range(rounds):
+        task.optimizer.zero_grad()
+        synchronize()
+        marks = [time.perf_counter()]
+        loss = task.forward()
+        for act in (lambda: None, loss.backward, task.optimizer.step):
+            act()
+            synchronize()
+            marks.append(time.perf_counter())
+        for name, a, b in zip(found, marks, marks[1:], strict=False):
+            found[name].append(1e3 * (b - a))
+    return {name: round(float(np.median(values)), 4) for name, values in found.items()}
+
+
+def row(device: str, synchronize: Call, request: dict[str, Any], name: str, batch: int) -> dict[str, Any]:
+    """One network at one batch size."""
+    which = request["pass"]
+    made: dict[str, Any] = {}
+    if ":" in name:
+        iteration = networks.of_file(name, device, batch)
+    else:
+        task = networks.task(name, device, batch, request["pixels"])
+        iteration = task.step
+        if which == "train":
+            made["losses"] = [float(task.step().item()) for _ in range(LOSSES)]
+        elif which == "forward":
+            task.model.eval()
+            iteration = torch.no_grad()(lambda: task.model(*task.inputs))
+    made["flops"], made["bytes"] = work.work(iteration)
+    counts = _counts(device)
+    iteration()
+    made |= {key: after - before for (key, before), after in zip(counts.items(), _counts(device).values(), strict=True)}
+    whole, host = timed(iteration, synchronize, request["seconds"])
+    if which == "backward" and ":" not in name:
+        task.optimizer.step = lambda *_: None
+        whole = host = [_parts(task, synchronize, 1)["backward"] for _ in range(max(FEWEST, min(len(whole), 30)))]
+    elif which == "train" and ":" not in name:
+        made |= _parts(task, synchronize)
+    low, middle, high = (round(float(x), 4) for x in np.quantile(whole, (0.25, 0.5, 0.75)))
+    made |= {
+        "ms": middle,
+        "low": low,
+        "high": high,
+        "host_ms": round(float(np.median(host)), 4),
+        "iterations": len(whole),
+    }
+    if request["operators"]:
+        made["operators"] = {k: round(v, 4) for k, v in work.operators(iteration, synchronize).items()}
+    return made
+
+
+def _counts(device: str) -> dict[str, int]:
+    if device != "ocl":
+        return {}
+    from syncscope.kernels import fallback, queue
+
+    return {"launches": queue.launches, "fallbacks": sum(fallback.counts.values())}
+
+
+def main(text: str) -> int:
+    """Measures what is asked for; what does not fit into the memory is a row without milliseconds."""
+    request = json.loads(text)
+    device = request["device"]
+
+    def say(**what: Any) -> None:
+        print(json.dumps(what), flush=True)
+
+    try:
+        synchronize, about = prepare(device)
+        flops, bandwidth = work.ceilings(device, synchronize)
+        say(device=about | {"flops": flops, "bandwidth": bandwidth})
+        for name in request["networks"]:
+            for batch in request["batches"]:
+                where = {"network": name, "device": device, "batch": batch, "pass": request["pass"]}
+                try:
+                    made = row(device, synchronize, request, name, batch)
+                except torch.OutOfMemoryError as error:
+                    made = {"ms": None, "error": str(error).partition("\n")[0]}
+                    if device == "cuda":
+                        torch.cuda.empty_cache()
+                say(row=where | made)
+                if device == "ocl":
+                    torch.ocl.empty_cache()
+    except UserError as error:
+        say(error=[error.message, error.hint])
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,99 @@
+"""`syncscope bench`: results side by side, and one real measurement."""
+
+import importlib.util
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from syncscope.bench import results
+from syncscope.cli import commands
+from syncscope.errors import UserError
+
+
+def bench(*args):
+    return CliRunner().invoke(commands, ["bench", *map(str, args)], standalone_mode=False)
+
+
+def row(device, ms, batch=4, **rest):
+    return {"network": "resnet50", "device": device, "batch": batch, "pass": "train", "ms": ms, **rest}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(*rows, name="rows.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps({"rows": rows}))
+        return path
+
+    return save
+
+
+def test_a_published_comparison_of_two_cards_can_be_shown(saved):
+    path = saved(row("rx560", 170), row("gtx960", 130), row("rx560", None, 64), row("gtx960", 694, 64))
+    lines = bench("--read", path, "--format", "markdown").output.splitlines()
+    assert "| resnet50 | 4 | 170 | 130 | 76% |  |  |  |" in lines
+    assert "| resnet50 | 64 | - | 694 |  |  |  |  |" in lines
+
+
+def test_the_first_device_is_compared_and_its_losses_too(saved):
+    path = saved(
+        row("ocl", 50, losses=[1.0, 0.5]), row("cuda", 25, losses=[1.0, 0.4]), row("ocl", 10, 8), row("cuda", 20, 8)
+    )
+    text = bench("--read", path).output
+    assert "50%" in text
+    assert "200%" in text
+    assert "100% of the speed" in text  # the geometric mean of a half and two
+    assert "differ by 2.5e-01" in text
+
+
+def test_the_gate_is_a_share_of_the_second_devices_speed_or_of_an_earlier_run(saved):
+    path = saved(row("ocl", 50), row("cuda", 40))
+    assert bench("--read", path, "--gate", "0.7").return_value == 0
+    assert bench("--read", path, "--gate", "0.9").return_value == 1
+    alone, slower = saved(row("ocl", 50), name="new.json"), saved(row("ocl", 40), name="old.json")
+    assert bench("--read", alone, "--against", slower, "--gate", "0.9").return_value == 1
+    assert bench("--read", alone, "--against", slower, "--gate", "0.7").return_value == 0
+    assert isinstance(bench("--read", alone, "--gate", "0.7").exception, UserError)
+
+
+def test_what_binds_is_what_is_used_most():
+    device = {"name": "a GPU", "flops": 1e12, "bandwidth": 1e11}
+    found = results.Results(
+        {"ocl": device, "cuda": {**device, "flops": 2e12}},
+        [row("ocl", 10, flops=1e10, bytes=2e8, host_ms=1), row("cuda", 10, flops=1e8, bytes=1e7, host_ms=9)],
+    )
+    found.judge()
+    assert found.rows[0]["reached"] == {
+        "flops": 0.5,
+        "memory": 0.2,
+        "host": 0.1,
+    }  # of the better of two names of one GPU
+    assert [r["bound_by"] for r in found.rows] == ["flops", "host"]
+
+
+def test_what_is_no_measurement_is_said(tmp_path):
+    (tmp_path / "x.json").write_text("[]")
+    for args in (("--read", tmp_path / "x.json"), ("--read", tmp_path / "none.json"), (), ("a.py:f", "--batch", "x")):
+        assert isinstance(bench(*args).exception, UserError), args
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
+def test_a_function_of_ones_own_is_measured_in_a_process_of_its_own(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "def step(device, batch):\n"
+        "    model, x = torch.nn.Linear(8, 8, device=device), torch.ones(batch, 8, device=device)\n"
+        "    return lambda: model(x).sum().backward()\n"
+    )
+    made = bench(
+        f"{tmp_path}/train.py:step", "--device", "cpu", "--batch", "2,4", "--seconds", "0.1", "--format", "json"
+    )
+    rows = json.loads(made.stdout)["rows"]
+    assert [r["batch"] for r in rows] == [2, 4]
+    for r in rows:
+        assert 0 < r["low"] <= r["ms"] <= r["high"]
+        assert r["flops"] == 2 * 2 * r["batch"] * 8 * 8  # forward, and backward to the weight
+        assert r["bound_by"] in ("flops", "memory")
+    failed = bench(f"{tmp_path}/train.py:none", "--device", "cpu", "--batch", "1").exception
+    assert "no function" in str(failed)
