@@ -270,6 +270,11 @@ CASES = {
             kept, counts = torch.unique(scores, return_counts=True)  # waits: unique
             return boxes[i], boxes[counts[0]], boxes[edges[0]]  # waits: scalar_index
     """,
+    "a row of a sparse matrix's positions is no number": """
+        def normalized(adjacency: torch.Tensor, scale: torch.Tensor):
+            positions = adjacency.indices().long()
+            return scale[positions[0]] * scale[positions[1]]
+    """,
     "a device that is the host's unless a tensor says where": """
         def place(values):
             tensors = [value for value in values if isinstance(value, torch.Tensor)]

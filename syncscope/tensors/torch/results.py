@@ -49,7 +49,7 @@ _UNTOLD = frozenset(
     """squeeze expand repeat index_select tile matmul einsum where movedim broadcast_to unflatten diag cdist interpolate
     pad unfold linear embedding multi_dot tensordot kron""".split()
 )
-_ALWAYS = {"nonzero": 2, "argwhere": 2, "mm": 2, "bmm": 3, "outer": 2, "bincount": 1, "masked_select": 1}
+_ALWAYS = {"indices": 2, "nonzero": 2, "argwhere": 2, "mm": 2, "bmm": 3, "outer": 2, "bincount": 1, "masked_select": 1}
 
 
 def dimensions(call: Call, held: Fact | None, at: int) -> int | None:
