@@ -61,6 +61,19 @@ def test_a_format(run: Run) -> None:
     assert run("-m", "syncscope", "report", "--format", "csv", "run.json").returncode == 0
 
 
+def test_what_is_known_of_a_library(run: Run) -> None:
+    code = """import torch, torch_scatter
+
+def pool(x: torch.Tensor, index: torch.Tensor):
+    sized = torch_scatter.scatter(x, index, 0, None, 8)
+    return sized + torch_scatter.scatter(x, index)
+"""
+    write = f"import pathlib; pathlib.Path('pool.py').write_text({code!r})"
+    assert run("-c", write).returncode == 0
+    done = run("-m", "syncscope", "lint", "--isolated", "--no-cache", "--all", "--format", "csv", "pool.py")
+    assert [row.split(",")[1:3] for row in done.stdout.splitlines()] == [["5", "hidden-read"]], done.stderr
+
+
 def test_a_command(run: Run) -> None:
     assert "How many events a recording holds." in run("-m", "syncscope", "--help").stdout
     done = run("-m", "syncscope", "count", "run.json")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import cache
 
+from syncscope import discover
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions, hotness
+from syncscope.tensors import conventions, hotness, libraries
 from syncscope.tensors.attributes import attribute, set_attribute
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.containers import container_method, string_method
@@ -35,8 +37,7 @@ from syncscope.tensors.facts import (
 )
 from syncscope.tensors.frame import Frame, evaluate
 from syncscope.tensors.functions import call_function, call_module, on_host
-from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, torchvision, transformers
-from syncscope.tensors.libraries.builtins import BUILTINS
+from syncscope.tensors.libraries import accelerate, einops, logging, numpy, standard, transformers
 from syncscope.tensors.project import Class, Module, ProjectFunction
 from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
 from syncscope.tensors.syntax import dotted, last_word, name_of
@@ -123,25 +124,19 @@ def construct(call: Call, cls: Class) -> Fact:
 # -- names from outside the project
 
 
-def _builtin(call: Call) -> Fact:
-    handler = BUILTINS.get(call.name.removeprefix("builtins."))
-    return handler(call) if handler is not None else UNKNOWN
-
-
-# By the name that is imported: what a call gives, or None where nothing is known of it.
-_LIBRARIES: dict[str, Callable[[Call], Fact | None]] = {
-    "torch": torch_call,
-    "builtins": _builtin,
-    "numpy": numpy.call,
-    "einops": einops.call,
-    "torchvision": torchvision.call,
-    **standard.CALLS,
-}
+@cache
+def _known_of(library: str) -> Callable[[Call], Fact | None] | None:
+    """What says what the calls of a library give, by the name that is imported; None where nothing is known of it."""
+    own = torch_call if library == "torch" else standard.CALLS.get(library)
+    name = discover.slug(library)
+    if own is None and name in discover.names(libraries):
+        return getattr(discover.load(libraries, name), "call", None)
+    return own
 
 
 def external(call: Call) -> Fact:
     """A call of a dotted name from outside the project."""
-    library = _LIBRARIES.get(call.name.partition(".")[0])
+    library = _known_of(call.name.partition(".")[0])
     found = library(call) if library is not None else None
     if found is None:
         found = einops.anywhere(call) or logging.anywhere(call)

@@ -224,3 +224,9 @@ BUILTINS: dict[str, Builtin] = {
     **dict.fromkeys(("len", "id", "hash"), lambda _: INTEGER),
     **dict.fromkeys(("set", "slice", "type", "open"), lambda _: THING),
 }
+
+
+def call(call: Call) -> Fact:
+    """A function of Python's own."""
+    handler = BUILTINS.get(call.name.removeprefix("builtins."))
+    return handler(call) if handler is not None else UNKNOWN
