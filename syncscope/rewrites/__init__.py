@@ -6,6 +6,7 @@ libcst with them. A rewrite that several rules list says in each example which r
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -38,7 +39,10 @@ def named(name: str) -> Rewrite:
     Raises:
         UserError: there is none.
     """
-    return cast(Rewrite, discover.load(sys.modules[__name__], discover.slug(name)))
+    try:
+        return cast(Rewrite, importlib.import_module(f"{__name__}.{name}"))
+    except ModuleNotFoundError:  # the folder is only listed to say what is nearest
+        return cast(Rewrite, discover.load(sys.modules[__name__], discover.slug(name)))
 
 
 def first(names: Iterable[str], site: Site, function: Function) -> Fix | None:
