@@ -1,12 +1,13 @@
 # Two commands do everything on a machine with Python 3.11 or later, make and gcc:
 #   make demo   lint, trace and report the segmentation sample
 #   make test   ruff, mypy and the tests
+# and `make fuzz SECONDS=3600` looks for what they miss.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test check docs clean
+.PHONY: demo test check fuzz docs clean
 
 demo: $(VENV)/ready
 	$(BIN)/python samples/demo.py
@@ -18,6 +19,10 @@ check: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# What takes long and finds little: on demand, for as long as you like.
+fuzz: $(VENV)/ready
+	$(BIN)/python tests/fuzz_lint.py --seconds $(or $(SECONDS),600)
 
 docs: $(VENV)/ready
 	$(BIN)/syncscope explain --all > docs/rules.md
