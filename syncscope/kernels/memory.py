@@ -16,6 +16,7 @@ from syncscope.kernels.device import context, device
 _RESERVED = (1 << 40, 1 << 30)  # bytes of address space, not of memory; the second where a process may not have so much
 _MAP_NORESERVE = 0x4000
 
+ROOM = int(device.global_mem_size)  # bytes
 _free: defaultdict[int, list[Block]] = defaultdict(list)  # size of the class -> blocks; list operations are atomic
 _lock = threading.Lock()
 _next = 0
@@ -99,6 +100,8 @@ def _new(size: int) -> Block:
         try:
             if size > device.max_mem_alloc_size:
                 raise cl.MemoryError("above the device's largest allocation")
+            if held + size > ROOM:  # drivers promise more than there is, and fail at a launch
+                raise cl.MemoryError("above the device's memory")
             block = Block(size)
         except (cl.MemoryError, cl.LogicError) as error:
             if attempt == 1:
@@ -107,7 +110,7 @@ def _new(size: int) -> Block:
                 continue
             raise torch.OutOfMemoryError(
                 f"ocl: cannot allocate {size / 2**20:.0f} MiB; {in_use / 2**20:.0f} MiB are in use, "
-                f"the device has {device.global_mem_size / 2**20:.0f} MiB, "
+                f"the device has {ROOM / 2**20:.0f} MiB, "
                 f"at most {device.max_mem_alloc_size / 2**20:.0f} MiB in one piece"
             ) from error
         held += size

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import torch
 
 from syncscope.kernels.device import context
 
@@ -53,7 +54,13 @@ def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *ar
     """Enqueues a kernel; returns at once."""
     global launches
     with _lock:
-        kernel(_ready(), size, group, *args)
+        try:
+            kernel(_ready(), size, group, *args)
+        except cl.MemoryError as error:  # drivers that find room for a buffer only when it is used
+            raise torch.OutOfMemoryError(
+                f"ocl: no memory for what {kernel.function_name} works on ({error}); "
+                f"the device has {context.devices[0].global_mem_size / 2**20:.0f} MiB, which others may use too"
+            ) from error
         launches += 1
         if not launches % KEPT:
             _queue.flush()

@@ -205,6 +205,17 @@ def test_no_memory_is_an_error_of_pytorch_that_says_how_much():
         torch.empty(device.info().max_allocation + 1, dtype=torch.uint8, device="ocl")
 
 
+def test_the_process_goes_on_after_the_device_was_full(monkeypatch):
+    kept = torch.ones(1000, device="ocl")
+    monkeypatch.setattr(memory, "ROOM", memory.held + (8 << 20))
+    first = torch.empty(1 << 20, device="ocl")
+    with pytest.raises(torch.OutOfMemoryError, match=r"cannot allocate 6 MiB; .* MiB are in use, the device has"):
+        torch.empty(3 << 19, device="ocl")
+    del first
+    assert torch.empty(3 << 19, device="ocl").zero_().sum().item() == 0  # another size: what was pooled is given back
+    assert kept.sum().item() == 1000
+
+
 def test_facts_of_the_device():
     facts = device.info()
     assert facts.name
