@@ -14,7 +14,7 @@ import syncscope
 ROOT = Path(syncscope.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "development.md"
 TOP = {"cli", "api", "__init__", "__main__"}  # they may import all
-KNOWN_TWICE = {"Event", "Op"}  # of kineto's scan, of codemod's function: to be renamed, and none is ever added
+KNOWN_TWICE = {"Event"}  # of kineto's scan: to be renamed, and none is ever added
 
 
 def table(heading: str) -> dict[str, set[str]]:

@@ -23,7 +23,7 @@ RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform",
 Made = TypeVar("Made")
 
 
-class Op(NamedTuple):
+class TorchCall(NamedTuple):
     """A call of a torch function or a tensor method, both written alike: `torch.sum(x, 0)` and `x.sum(0)` are the same."""
 
     name: str  # sum
@@ -351,7 +351,7 @@ class Function(Enclosure):
             return None
         return self.file.imported.get(node.id, node.id)
 
-    def op(self, node: ast.AST | None) -> Op | None:
+    def op(self, node: ast.AST | None) -> TorchCall | None:
         """A call as an operation on a tensor; None where it is neither a torch function nor a method."""
         if not isinstance(node, ast.Call) or any(k.arg is None for k in node.keywords):
             return None
@@ -362,9 +362,9 @@ class Function(Enclosure):
         if dotted is not None and dotted.startswith("torch."):
             args = list(node.args)
             base = args.pop(0) if args else keywords.pop("input", None)
-            return None if base is None else Op(dotted.rpartition(".")[2], base, args, keywords)
+            return None if base is None else TorchCall(dotted.rpartition(".")[2], base, args, keywords)
         if isinstance(node.func, ast.Attribute) and dotted is None:
-            return Op(node.func.attr, node.func.value, list(node.args), keywords)
+            return TorchCall(node.func.attr, node.func.value, list(node.args), keywords)
         return None
 
     def same(self, a: ast.AST, b: ast.AST) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.function import Function, Op
+from syncscope.codemod.function import Function, TorchCall
 from syncscope.model.fact import Dtype, Fact, Site, Value
 
 ELEMENTWISE = {
@@ -109,7 +109,7 @@ def pointwise(
     return all(pointwise(function, part, mask, stands, bases) for part in parts)
 
 
-def cast(function: Function, op: Op) -> bool:
+def cast(function: Function, op: TorchCall) -> bool:
     """Whether an operation only gives a tensor another dtype that is written out: `x.to(torch.float32)`."""
     given = [*op.args, *(v for k, v in op.keywords.items() if k == "dtype")]
     if op.name not in ("to", "type") or len(given) != 1 or len(op.args) + len(op.keywords) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from syncscope.codemod.function import Function, Op
+from syncscope.codemod.function import Function, TorchCall
 from syncscope.codemod.pattern import around
 from syncscope.codemod.proofs import is_mask
 from syncscope.model.fact import Site
@@ -21,7 +21,7 @@ class Lookup(NamedTuple):
     """A `nonzero`, `argwhere` or `where(m)`, which looks for the true elements of its operand."""
 
     call: ast.Call
-    op: Op
+    op: TorchCall
     tupled: bool  # the result is a tuple of index tensors, one for each dimension
 
 
