@@ -111,6 +111,7 @@ def report(
     steps: tuple[int | None, int | None] | None = None,
     prices: bool = True,
     most: int | None = None,
+    pinned: float | None = None,
 ) -> Report:
     """Where the host waited in a recording, what each line costs a step, and which rewrite is known for it.
 
@@ -119,6 +120,7 @@ def report(
     `Trace` that the caller's own program made. `code` is a folder in which they lie if the recording was made elsewhere.
     `steps=(3, 6)` takes steps 3, 4 and 5 only. Without `prices` nothing is replayed.
     At most `most` bytes of a file are read, unpacked.
+    `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows.
 
     Raises:
         UserError: the file cannot be read, or it has none of the steps.
@@ -142,7 +144,7 @@ def report(
     places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
     trace = replace(trace, places=places)
     linted = _linted(sorted({str(path) for path in here.values()}))
-    said = summarize(trace, linted.findings, linted.hazards, prices=prices)
+    said = summarize(trace, linted.findings, linted.hazards, prices=prices, pinned=pinned)
     waited = {line.place.path for line in said.lines if line.place} - set(linted.sources)
     others = {
         path: content for path in waited & set(map(str, here.values())) if (content := _content(path)) is not None

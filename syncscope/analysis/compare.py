@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from syncscope.analysis.errors import half_interval
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.join import same_end
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
+from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, summarize
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.trace import Trace
@@ -30,11 +35,12 @@ class Change:
 class Comparison:
     """What changed from one recording to another. Times are ns per step.
 
+    `spread` is half the 95 % interval of the mean step of either, by the spread of its steps; None with too few of them.
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
-    `predicted_range` the least and the most that it may be (`trust.bounds`), `error` its distance from the measured one,
+    `predicted_range` the least and the most that it may be (`fidelity.bounds`), `error` its distance from the measured one,
     relative; None where no read went or the first cannot be replayed. `work` is how long the device works in a step, `pieces`
-    on how many kernels, copies and fills: in the first without those reads, and in the second. What differs there is what
-    else was changed, which no replay can know.
+    on how many kernels, copies and fills, `calls` how many of them the host launches: in the first without those reads, and in
+    the second. What differs there is what else was changed, which no replay can know.
     """
 
     before: Report
@@ -48,6 +54,29 @@ class Comparison:
     predicted_range: tuple[float, float] | None = None
     work: tuple[float, float] | None = None
     pieces: tuple[float, float] | None = None
+    calls: tuple[float, float] | None = None
+    spread: tuple[float, float] | None = None
+
+    @property
+    def noise(self) -> float | None:
+        """What the steps of two equal recordings may differ by, ns, at 95 %."""
+        return None if self.spread is None else math.hypot(*self.spread)
+
+    @property
+    def within_noise(self) -> bool | None:
+        """Whether the two steps may be the same; None where nobody knows."""
+        if self.noise is None or self.before.step is None or self.after.step is None:
+            return None
+        return abs(self.after.step - self.before.step) <= self.noise
+
+    @property
+    def came_true(self) -> bool | None:
+        """Whether the measured step, give or take its spread, lies in what was predicted; None without a prediction."""
+        if self.predicted_range is None or self.after.step is None:
+            return None
+        give = self.spread[1] if self.spread else 0.0
+        low, high = self.predicted_range
+        return low - give <= self.after.step <= high + give
 
 
 def compare(before: Trace, after: Trace) -> Comparison:
@@ -57,11 +86,12 @@ def compare(before: Trace, after: Trace) -> Comparison:
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after))
     foretold = _foretold(before, pairs)
-    predicted, likely, left = foretold or (None, None, (0.0, 0.0))
-    error = work = pieces = None
+    predicted, likely, left = foretold or (None, None, (0.0, 0.0, 0.0))
+    error = work = pieces = calls = None
     if predicted is not None and other.step:
         error = (predicted - other.step) / other.step
-        work, pieces = zip(left, _work(event_graph_of(after)), strict=True)
+        work, pieces, calls = zip(left, _work(event_graph_of(after)), strict=True)
+    spreads = [_spread(report) for report in (one, other)]
     return Comparison(
         before=one,
         after=other,
@@ -74,7 +104,16 @@ def compare(before: Trace, after: Trace) -> Comparison:
         predicted_range=likely,
         work=work,
         pieces=pieces,
+        calls=calls,
+        spread=None if spreads[0] is None or spreads[1] is None else (spreads[0], spreads[1]),
     )
+
+
+def _spread(report: Report) -> float | None:
+    """Half the 95 % interval of the mean of the counted steps, ns."""
+    lengths = [step.end - step.start for step in report.steps]
+    counted = [lengths[n] for n in alike(report.steps)]
+    return half_interval(np.array(counted, float)) if len(lengths) >= 4 and len(counted) > 1 else None
 
 
 def _alike(one: Line, other: Line) -> bool:
@@ -93,7 +132,7 @@ def _pairs(before: tuple[Line, ...], after: tuple[Line, ...]) -> list[tuple[Line
     found: list[tuple[Line | None, Line | None]] = []
     rest = []
     for line in (line for line in after if line.count):
-        match = next((a for a in left if _same_file(a, line) and _line(a) == _line(line)), None)
+        match = _nearest(line, [a for a in left if _line(a) == _line(line)])
         if match is None:
             rest.append(line)
         else:
@@ -103,12 +142,21 @@ def _pairs(before: tuple[Line, ...], after: tuple[Line, ...]) -> list[tuple[Line
     for a in sorted(left, key=_line):
         groups[a.op].append(a)
     for line in sorted(rest, key=_line):
-        match = next((a for a in groups[line.op] if _same_file(a, line)), None)
+        match = _nearest(line, groups[line.op])
         if match is not None:
             groups[line.op].remove(match)
             left.remove(match)
         found.append((match, line))
     return [*found, *((a, None) for a in left)]
+
+
+def _nearest(line: Line, others: Sequence[Line]) -> Line | None:
+    """The first of the lines whose file's path ends most like that of this: folders differ, and names are shared."""
+    same = [other for other in others if _same_file(other, line)]
+    if line.place is None:
+        return same[0] if same else None
+    path = line.place.path
+    return max(same, key=lambda other: same_end(other.place.path if other.place else "", path), default=None)
 
 
 def _same_file(one: Line, other: Line) -> bool:
@@ -125,10 +173,11 @@ def _line(line: Line) -> int:
 
 def _foretold(
     trace: Trace, pairs: list[tuple[Line | None, Line | None]]
-) -> tuple[float, tuple[float, float], tuple[float, float]] | None:
+) -> tuple[float, tuple[float, float], tuple[float, float, float]] | None:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less.
 
-    With the range that it leaves open, and the device's work that is left.
+    With the range that it leaves open, and the device's work that is left. Such reads are not made at all: they go with
+    all that their expressions did.
     """
     event_graph = event_graph_of(trace)
     graph = event_graph.graph()
@@ -142,17 +191,18 @@ def _foretold(
     freed = _freed(event_graph.reads, kept)
     if not freed:
         return None
-    return timed_part(graph).of(replay(graph, freed)), bounds(event_graph, graph, freed), _work(event_graph, freed)
+    predicted = timed_part(graph).of(replay(event_graph.graph(gone=True), freed))
+    return predicted, bounds(event_graph, graph, freed), _work(event_graph, freed)
 
 
-def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, float]:
-    """ns per step that the device works in the counted steps, and on how many pieces."""
+def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, float, float]:
+    """ns per step that the device works in the counted steps, on how many pieces, and how many calls launched them."""
     graph = event_graph.graph()
     window = timed_part(graph)
     since = graph.ends[window.first] if window.first >= 0 else 0.0
     until = graph.ends[window.last] if window.last >= 0 else graph.end
-    time, pieces = event_graph.work(since, until, freed)
-    return time / window.steps, pieces / window.steps
+    time, pieces, calls = event_graph.work(since, until, freed)
+    return time / window.steps, pieces / window.steps, calls / window.steps
 
 
 def _freed(found: Sequence[Read], kept: Mapping[Key, float]) -> set[int]:

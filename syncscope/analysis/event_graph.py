@@ -15,6 +15,7 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,13 +31,16 @@ from syncscope.analysis.reads import reads
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
 from syncscope.analysis.steps import steps
-from syncscope.analysis.waits import CLOCKS, TO_HOST, Launches, Wait, launches, waits, working_threads
+from syncscope.analysis.waits import CLOCKS, FROM_PAGEABLE, TO_HOST, Launches, Wait, launches, waits, working_threads
 from syncscope.model.ops import COUNTS, VALUES
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Lane, Trace
 
 After = Literal["work", "launch", "never"]
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
+PINNED = 12.0  # bytes a ns: PCIe 3 with 16 lanes, the slowest that devices are still used with
+SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
+LARGE = 1 << 20  # bytes of a copy that tells the bandwidth
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
 
@@ -49,11 +53,14 @@ class Late:
     end: NDArray[np.float64]
 
 
-def event_graph_of(trace: Trace) -> EventGraph:
-    """A recording taken apart: its launches, waits, steps and reads are found first."""
+def event_graph_of(trace: Trace, pinned: float | None = None) -> EventGraph:
+    """A recording taken apart: its launches, waits, steps and reads are found first.
+
+    `pinned` is how fast the device fetches from pinned memory, bytes a ns (GB/s); by default `pinned_bandwidth`.
+    """
     launched = launches(trace)
     held, marked = waits(trace, launched), steps(trace, launched)
-    return EventGraph(trace, launched, held, reads(trace, held, launched, marked), marked)
+    return EventGraph(trace, launched, held, reads(trace, held, launched, marked), marked, pinned)
 
 
 class EventGraph:
@@ -66,6 +73,7 @@ class EventGraph:
         waits: Sequence[Wait],
         reads: tuple[Read, ...],
         steps: tuple[Step, ...] = (),
+        pinned: float | None = None,
     ) -> None:
         self.launched, self.reads, self.steps = launched, reads, steps
         self._held = [w for w in waits if not w.closing]
@@ -79,6 +87,8 @@ class EventGraph:
         self._returns, self._prompt = self._returns_of()
         self.counting = self._counting_of()
         self._fetching = frozenset(n for n, read in enumerate(reads) if read.op in VALUES and read.row >= 0)
+        self.pinned = pinned or pinned_bandwidth(trace)
+        self._uploads = self._uploads_of()
 
     def graph(
         self,
@@ -87,6 +97,8 @@ class EventGraph:
         late: After = "work",
         stays: bool = False,
         ordered: bool = False,
+        gone: bool = False,
+        slow: bool = False,
     ) -> Graph:
         """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time).
 
@@ -94,7 +106,8 @@ class EventGraph:
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
         then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched a
         value or asked how many there are; the latter, if it `stays`, only waits for nothing. With `ordered`, work of different
-        queues keeps the order in which it was done (`analysis.orders`).
+        queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read goes with all it did, uploads
+        aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that slept goes on more slowly.
         """
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
@@ -117,10 +130,18 @@ class EventGraph:
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
         going = self._fetching if stays else self._fetching | self.counting
-        columns = (latency, work.queue, gap, work.duration, source, lag, self._launched_by(going))
+        if gone:
+            going = frozenset(n for n, read in enumerate(self.reads) if read.row >= 0) - self.uploads
+        with_read, left = self._launched_by(going), np.full(len(work.start), -1.0)
+        for j, (number, time) in self._uploads.items():
+            with_read[j], left[j] = number, time
+        columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
         spared = self._spared(going, overhead)
+        slower = (
+            np.maximum(0.0, host.gap - np.median(host.gap[host.gap > 0])) if slow and host.gap.any() else np.zeros(0)
+        )
         marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
         reach = np.maximum.accumulate(ends) if len(ends) else ends
@@ -134,7 +155,10 @@ class EventGraph:
                 if number >= 0:
                     holds[number].append(fold.position())
                 freely = min(back - quickest + CALL[0], CALL[1], host.end[item] - began[item])
-                fold.hold(found, back, spared.get(row, freely), number)
+                freely = spared.get(row, freely)
+                if number >= 0 and row == self.reads[number].calls[-1] and item + 1 < len(slower):
+                    freely -= min(SLOWER, slower[item + 1], gaps[item + 1])
+                fold.hold(found, back, freely, number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
                 marks.append(max(began[item], float(reach[first[item + 1] - 1]) if first[item + 1] else 0.0))
@@ -189,6 +213,26 @@ class EventGraph:
         found = work[(work >= 0) & back[trace.name[self._work.row]]]
         return frozenset(found.tolist())
 
+    def _uploads_of(self) -> dict[int, tuple[int, float]]:
+        """The copies (by number) from pageable memory that a read is for: its number, and how long each would take if pinned.
+
+        The driver copies through a buffer of its own, and that is the host's time. From pinned memory the copy engine fetches
+        it: the host only asks for it, and the copy waits its turn in its queue.
+        """
+        trace, found = self._trace, {}
+        number_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
+        for j, row in enumerate(self._work.row.tolist()):
+            call = int(self._host.row[self._work.item[j]]) if len(self._host.row) else -1
+            if call in number_of and FROM_PAGEABLE.search(trace.names[trace.name[row]]):
+                size, duration = int(trace.bytes[row]), float(trace.duration[row])
+                found[j] = number_of[call], min(duration, size / self.pinned) if size > 0 else duration
+        return found
+
+    @property
+    def uploads(self) -> frozenset[int]:
+        """The reads that are copies from pageable memory to the device."""
+        return frozenset(number for number, _ in self._uploads.values())
+
     def _launched_by(self, reads: Collection[int]) -> NDArray[np.intp]:
         """For each piece of work in the expression of which of these reads it was enqueued; -1 for the rest."""
         trace, found = self._trace, np.full(len(self._work.start), -1, np.intp)
@@ -242,11 +286,11 @@ class EventGraph:
         """When any queue worked, ns since the origin."""
         return union(self._work.start.astype(np.int64), self._work.end.astype(np.int64))
 
-    def work(self, since: float, until: float, freed: Collection[int] = ()) -> tuple[float, int]:
-        """Device work begun in [since, until): its sum, ns, and its pieces, without what goes with the reads in `freed`."""
-        going = self._launched_by((self._fetching | self.counting) & frozenset(freed))
+    def work(self, since: float, until: float, freed: Collection[int] = ()) -> tuple[float, int, int]:
+        """Device work begun in [since, until) but by the reads in `freed`: its sum, ns, its pieces and their launches."""
+        going = self._launched_by([number for number in freed if self.reads[number].row >= 0])
         of = (self._work.start >= since) & (self._work.start < until) & (going < 0)
-        return float(self._work.duration[of].sum()), int(of.sum())
+        return float(self._work.duration[of].sum()), int(of.sum()), len(np.unique(self._work.item[of]))
 
     @property
     def orders(self) -> bool:
@@ -279,6 +323,21 @@ class EventGraph:
             start, over = np.array(times, float).reshape(-1, 2).T
             found.append(Late(lane, start, over))
         return found
+
+
+def pinned_bandwidth(trace: Trace) -> float:
+    """Bytes a ns (GB/s) that copies from pinned memory reach in this recording, by the median of the large ones.
+
+    Where there are none, no less than copies from pageable memory reach, and than `PINNED`.
+    """
+    rows = trace.rows(Kind.COPY)
+    rows = rows[(trace.bytes[rows] >= LARGE) & (trace.duration[rows] > 0)]
+    rate = trace.bytes[rows] / trace.duration[rows]
+    for source in (re.compile(r"Pinned -> Device"), FROM_PAGEABLE):
+        of = np.array([bool(source.search(name)) for name in trace.names], bool)[trace.name[rows]]
+        if of.any():
+            return float(np.median(rate[of]) if source is not FROM_PAGEABLE else max(PINNED, rate[of].max()))
+    return PINNED
 
 
 def _overhead(trace: Trace, host: Host, each: float) -> Any:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.intervals import covered, union
@@ -88,12 +89,13 @@ def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
 def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tuple[float, float]:
     """The shortest and the longest that a step may take without these reads, ns.
 
-    What takes the place of a read may do as much as it did, except to wait. What was late for no recorded reason may have been
-    so for the work before it, for its launch, or by chance.
+    What takes the place of a read may do as much as it did, except to wait, or nothing at all, and the host may go on faster
+    where it did not sleep. What was late for no recorded reason may have been so for the work before it, for its launch, or by
+    chance. The steps were not alike, and no replay is better than it reproduces the recording.
     """
     window = timed_part(graph)
     step = window.of(replay(graph))
-    lengths = [window.of(replay(graph, freed))]
+    lengths = [window.of(replay(graph, freed)), window.of(replay(event_graph.graph(gone=True, slow=True), freed))]
     if not event_graph.counting.isdisjoint(freed):
         lengths.append(window.of(replay(event_graph.graph(stays=True), freed)))
     if event_graph.orders:
@@ -101,7 +103,10 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     if _matters(event_graph, graph):
         others = event_graph.graph(late="launch"), event_graph.graph(late="never")
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
-    return min(lengths), max(lengths)
+    chosen = np.zeros((1, len(graph.reads)), bool)
+    chosen[0, list(freed)] = True
+    margin = float(margins(graph, chosen)[0]) + error(graph, replay(graph)) * step
+    return min(lengths) - margin, max(lengths) + margin
 
 
 def _disorder(event_graph: EventGraph, graph: Graph) -> float:

@@ -35,8 +35,8 @@ class Run(NamedTuple):
 class Launch(NamedTuple):
     """A launch that is not folded: its work begins, besides, `lag` after `source`, work of another queue, if there is one.
 
-    If it is `collective` (a number the caller gave it), it ends when that of all ranks ends. If it belongs to a `read`, there
-    is no such work where the read is taken out.
+    If it is `collective` (a number the caller gave it), it ends when that of all ranks ends. If it belongs to a `read`, it
+    takes `left` ns where the read is taken out; less than nothing: there is no such work then.
     """
 
     host_gap: float
@@ -50,6 +50,7 @@ class Launch(NamedTuple):
     number: int
     upto: int
     read: int
+    left: float = -1.0
 
 
 class Hold(NamedTuple):
@@ -123,7 +124,16 @@ class Fold:
         self._host += time
 
     def launch(
-        self, number: int, latency: float, queue: int, gap: float, duration: float, source: int, lag: float, read: int
+        self,
+        number: int,
+        latency: float,
+        queue: int,
+        gap: float,
+        duration: float,
+        source: int,
+        lag: float,
+        read: int,
+        left: float = -1.0,
     ) -> None:
         """The host launches work."""
         if source >= 0 or number in self._meets or read >= 0:
@@ -131,7 +141,7 @@ class Fold:
             self._count += 1
             meets, known = self._meets.get(number, -1), self._number(number)
             self.stream.append(
-                Launch(host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read)
+                Launch(host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read, left)
             )
             return
         if queue in self._numbers or self._folded == self._longest:

@@ -75,9 +75,11 @@ def replay(
                 ends.append(max(host, *queues))
             continue
         else:
-            host_gap, latency, last, gap, lasting, source, lag, _, number, count, read = entry
+            host_gap, latency, last, gap, lasting, source, lag, _, number, count, read, left = entry
             host += host_gap
             if read >= 0 and read in taken_out:
+                lasting = left
+            if lasting < 0:
                 time, lasting = queues[last], 0.0
             else:
                 time = max(host + latency, queues[last] + gap, done[source] + lag if source >= 0 else NEVER) + lasting
@@ -168,7 +170,8 @@ def walk(
                 end = yield Meeting(entry.collective, start, lasting)
                 queues[last] = start + lasting if end is None else end
             elif entry.read >= 0:
-                queues[last] = np.where(out[entry.read], queues[last], start + lasting)
+                otherwise = start + entry.left if entry.left >= 0 else queues[last]
+                queues[last] = np.where(out[entry.read], otherwise, start + lasting)
             else:
                 queues[last] = start + lasting
             if entry.number >= 0:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.join import Join
-from syncscope.analysis.price import alone_and_last, timed_part, unpriced
+from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike, busy_share
@@ -30,12 +33,14 @@ def summarize(
     hazards: Sequence[Hazard] = (),
     *,
     prices: bool = True,
+    pinned: float | None = None,
 ) -> Report:
     """Everything that can be said of a recording: steps, reads, lines with their prices, and what to do first.
 
     `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
+    `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows.
     """
-    event_graph = event_graph_of(trace)
+    event_graph = event_graph_of(trace, pinned)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     graph = event_graph.graph()
     trusted = fidelity_of(event_graph, graph)
@@ -65,6 +70,14 @@ def summarize(
         steady=len(steady),
         unseen=join.unseen,
     )
+    if event_graph.uploads:
+        size = (
+            f"{len(event_graph.uploads)} copies from pageable memory"
+            if len(event_graph.uploads) > 1
+            else "a copy from pageable memory"
+        )
+        said = f"{size} priced as if it were pinned, and fetched at {event_graph.pinned:.3g} GB/s"
+        report = replace(report, notes=(*report.notes, said))
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and trusted.enough:
         report = _priced(report, event_graph, graph, [rows for rows, _ in counted])
@@ -74,26 +87,56 @@ def summarize(
 
 def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
     costs = price_lines(graph, members)
-    lines = tuple(replace(line, price=price) for line, price in zip(report.lines, costs.lines, strict=True))
-    plan = costs.plan if costs.saving >= WORTH * costs.step else ()
+    left = unpriced(graph)
+    everything = {r for rows in members for r in rows} - left
+    low, high = _range(event_graph, graph, everything, costs.step)
+    lines = tuple(
+        replace(line, price=price)
+        for line, price in zip(report.lines, _between(costs, graph, members, left, (low, high)), strict=True)
+    )
+    plan = costs.plan if low >= WORTH * costs.step else ()
     report = replace(
         report,
         reads=_each_read(report.reads, graph),
         lines=lines,
         step=costs.step,
         saving=costs.saving,
+        saving_range=(low, high) if everything else None,
         plan=plan,
         plan_saving=costs.plan_saving if plan else None,
         groups=groups(graph, lines, members),
     )
-    everything = {r for rows in members for r in rows} - unpriced(graph)
-    if everything:
-        shortest, longest = bounds(event_graph, graph, everything)
-        report = replace(report, saving_range=(costs.step - longest, costs.step - shortest))
+    if plan:
+        chosen = {r for n in plan for r in members[n]} - left
+        report = replace(report, plan_range=_range(event_graph, graph, chosen, costs.step))
     if report.trace is not None and (each := overhead(report.trace)):
         step, saving = _step_and_saving(event_graph.graph(each), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
+
+
+def _range(event_graph: EventGraph, graph: Graph, freed: set[int], step: float) -> tuple[float, float]:
+    """The least and the most that a step of that length is shorter without these reads, ns."""
+    if not freed:
+        return 0.0, 0.0
+    shortest, longest = bounds(event_graph, graph, freed)
+    return step - longest, step - shortest
+
+
+def _between(
+    costs: Prices, graph: Graph, members: list[list[int]], left: Collection[int], whole: tuple[float, float]
+) -> Iterator[Price]:
+    """The prices with what their shares lie between: by the spread of each, and its part of what the whole leaves open."""
+    sets = np.zeros((len(members), len(graph.reads)), bool)
+    for row, numbers in zip(sets, members, strict=True):
+        row[[n for n in numbers if n not in left]] = True
+    everything = sets.any(axis=0)
+    alone, last = margins(graph, sets), margins(graph, everything & ~sets)
+    for price, a, b in zip(costs.lines, alone.tolist(), last.tolist(), strict=True):
+        part = min(1.0, max(0.0, price.share) / costs.saving) if costs.saving > 0 else 0.0
+        spread = max(a, b if len(members) > 1 else a) + 2 * price.share_error
+        less, more = part * (costs.saving - whole[0]), part * (whole[1] - costs.saving)
+        yield replace(price, low=price.share - max(spread, less), high=price.share + max(spread, more))
 
 
 def _step_and_saving(graph: Graph, freed: set[int]) -> tuple[float, float]:
@@ -146,12 +189,13 @@ def groups(graph: Graph, lines: tuple[Line, ...], members: list[list[int]]) -> t
 
 
 def _sorted(report: Report) -> Report:
-    """Lines by what they cost, then by how long they blocked."""
+    """Lines in the order of the plan, then by what they cost; without prices by how long the device then had nothing to do."""
     lines = report.lines
 
-    def dear(i: int) -> tuple[float, float]:
+    def dear(i: int) -> tuple[float, float, float, float]:
         price = lines[i].price
-        return -(price.share if price else 0.0), -lines[i].blocked
+        turn = report.plan.index(i) if i in report.plan else len(lines)
+        return turn, -(price.share if price else 0.0), -lines[i].idle_after, -lines[i].blocked
 
     order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}

@@ -8,7 +8,9 @@ from syncscope.analysis.price import unpriced
 from syncscope.model.report import Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
-WORTH = 0.01  # the part of a step that must be saved to be worth a change
+WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
+CLOSE = 0.05  # the part of a saving by which it is not worth a word that it may be less or more
+ENOUGH = 20  # steps of which a spread is well known
 
 
 def _idle(report: Report) -> str:
@@ -33,36 +35,74 @@ def verdict(report: Report) -> str:
     if report.fidelity > GATE:
         return (
             f"No prices: a replay that changes nothing is {report.fidelity:.1%} off{_most(report)}, "
-            f"so what it says of changes cannot be trusted (the limit is {GATE:.0%})."
+            f"so what it says of changes cannot be trusted (the limit is {GATE:.0%}). {_next(report)}"
         )
     if report.unexplained is not None and report.unexplained > GATE:
         return (
             f"No prices: in {report.unexplained:.0%} of a {per} the device stands still and nothing that was recorded says "
             f"why{_most(report)} (the limit is {GATE:.0%}). Events may be missing from the "
-            "recording, or the device or the machine had other things to do."
+            f"recording, or the device or the machine had other things to do. {_next(report)}"
         )
     if report.silent is not None and report.silent > GATE:
         return (
             f"No prices: for {report.silent:.0%} of a {per} a thread is silent until the device has just done all, and no "
             f"recorded call waited then{_most(report)} (the limit is {GATE:.0%}). The calls that wait may be missing from the "
-            "recording, or not be known to wait."
+            f"recording, or not be known to wait. {_next(report)}"
         )
     if report.saving is None or report.step is None:
         return f"The host was blocked for {_ms(blocked)} of a {per}; prices were not asked for."
     share = report.saving / report.step if report.step else 0.0
-    if share < WORTH:
+    low, high = report.saving_range or (report.saving, report.saving)
+    if not report.plan:
+        shorter = (
+            f"without any wait a {per} of {_ms(report.step)} would be {_ms(max(0.0, report.saving))} "
+            f"({max(0.0, share):.1%}) shorter"
+        )
+        if share < WORTH:
+            return f"Nothing here is worth fixing: {shorter}, although the host is blocked for {_ms(blocked)}."
         return (
-            f"Nothing here is worth fixing: without any wait a {per} of {_ms(report.step)} would be "
-            f"{_ms(max(0.0, report.saving))} ({max(0.0, share):.1%}) shorter, although the host is blocked for {_ms(blocked)}."
+            f"Nothing here is surely worth fixing: {shorter}, or anything between {_ms(max(0.0, low))} and {_ms(high)}, as far "
+            f"as this recording knows. {_more(report)}"
         )
     chosen = [report.lines[i] for i in report.plan]
-    what = "one line" if len(chosen) == 1 else f"{len(chosen)} lines"
+    places = len({line.place or id(line) for line in chosen})
+    what = "one line" if places == 1 else f"{places} lines"
     gain = report.plan_saving or 0.0
-    first = f", first {name(chosen[0])}" if len(chosen) > 1 else f": {name(chosen[0])}"
+    first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
+    saved, cost = claim(gain, report.plan_range), claim(report.saving, report.saving_range)
     return (
-        f"Fixing {what} saves {_ms(gain)} of {_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
-        f"All waits together cost {_ms(report.saving)} ({share:.1%}){_between(report)}; the host is blocked for {_ms(blocked)}."
+        f"Fixing {what} saves {saved} of {_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
+        f"All waits together cost {cost} ({share:.1%}); the host is blocked for {_ms(blocked)}."
     )
+
+
+def claim(saving: float, between: tuple[float, float] | None) -> str:
+    """A saving with what it lies between, where that matters; at the end of its own range it is no middle."""
+    low, high = between or (saving, saving)
+    slight = CLOSE * max(saving, 0.0)
+    if high - low <= 2 * slight:
+        return _ms(saving)
+    if saving - low <= slight:
+        return f"at least {_ms(saving)} (up to {_ms(high)})"
+    if high - saving <= slight:
+        return f"up to {_ms(saving)} (at least {_ms(max(0.0, low))})"
+    return f"{_ms(saving)} ({_ms(max(0.0, low))} to {_ms(high)})"
+
+
+def _next(report: Report) -> str:
+    """What to do where there is no price, and what the lines are ordered by."""
+    order = "Until then the lines stand in the order of how long the device had nothing to do after them." * bool(
+        report.lines
+    )
+    return f"{_more(report)} {order}".rstrip()
+
+
+def _more(report: Report) -> str:
+    """How the next recording can tell more than this one."""
+    steps = (
+        f"more steps than {len(report.steps)}" if len(report.steps) < ENOUGH else "other steps, once all is compiled"
+    )
+    return f"Record {steps}, on a machine with nothing else to do."
 
 
 def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
@@ -108,16 +148,6 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
     if any(read.function for read in report.reads):
         said.append("lines are those on which the enclosing functions begin: the profiler records no others")
     return tuple(said)
-
-
-def _between(report: Report) -> str:
-    """How much less or more the waits may cost, if that matters."""
-    if report.saving_range is None or report.saving is None or report.step is None:
-        return ""
-    low, high = report.saving_range
-    if max(high - report.saving, report.saving - low) < WORTH * report.step:
-        return ""
-    return f", by what takes their place and what is unexplained {_ms(max(0.0, low))} to {_ms(high)}"
 
 
 def _most(report: Report) -> str:

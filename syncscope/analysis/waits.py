@@ -35,8 +35,10 @@ PINNED = re.compile(r"Pinned")
 ALLOCATOR = re.compile(r"Malloc|Free|HostAlloc|HostRegister|MemAlloc|MemPool")
 TO_PAGEABLE = re.compile(r"-> Pageable")
 TO_HOST = re.compile(r"DtoH|D2H|D2M|Device -> (?:Host|Pageable|Pinned)")
+FROM_PAGEABLE = re.compile(r"Pageable -> ")
 WITHIN = re.compile(r"DtoD|D2D|Device -> Device")
 SLACK = 2000  # ns by which the clocks of host and device may disagree about what came first
+STAGED = 20_000  # ns: a call that copies through the driver's own buffer takes longer
 CLOCKS = 20_000  # ns by which they disagree at worst, where it is known that one waited for the other
 NO_STREAM = (None, -1, 2**32 - 1)  # as CUPTI writes a queue that it does not know
 
@@ -191,6 +193,10 @@ def _copy(trace: Trace, row: int, how: str, blocking: bool, own: dict[int, int],
     if how == "copy" and not TO_HOST.search(name):  # within the device, or staged: the call may only have enqueued it
         waited = late <= SLACK if WITHIN.search(name) else int(trace.start[work]) <= returned + CLOCKS
     elif how == "async copy" and not blocking:
+        if FROM_PAGEABLE.search(name) and late > queues.slack and int(trace.duration[row]) > STAGED:
+            return Wait(
+                row
+            )  # for the driver, not for the device: it had copied all into its own buffer when it returned
         ours = NOT_PINNED.search(name) and not PINNED.search(name)
         waited = bool(ours) and late <= (CLOCKS if TO_PAGEABLE.search(name) else queues.slack)
     else:

@@ -12,7 +12,8 @@ from syncscope.model.report import Line, Report
 def broken(report: Report, most_reads: float | None, most_price: float | None) -> Iterator[str]:
     """What to print where a limit is broken, with the lines that break it; nothing where all is well.
 
-    `most_price` is a share of the step. What the device's fallbacks read is no read of the user's.
+    `most_price` is a share of the step, which the least of what the reads may cost must not exceed.
+    What the device's fallbacks read is no read of the user's.
 
     Raises:
         UserError: the recording cannot be held to a limit: it has no steps, or no price.
@@ -29,13 +30,15 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
     if most_price is not None:
         if report.saving is None:
             refused = report.verdict.partition("No prices: ")[2]
+            idle = ", ".join(f"{where(line)} {line.idle_after / 1e6:.2f} ms" for line in own[:3] if line.idle_after)
             why = "prices were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(
                 f"no price is known, so that --max-price cannot be judged: {refused or '; '.join(report.notes) or why}",
-                "limit the number of reads with --max-reads-per-step",
+                "limit the number of reads with --max-reads-per-step"
+                + (f"; the device had nothing to do after {idle}" if idle else ""),
             )
         step = report.step or statistics.median(s.end - s.start for s in report.steps)
-        if report.saving > most_price * step:
+        if (report.saving_range or (report.saving,))[0] > most_price * step:
             share = 100 * report.saving / step
             yield f"the reads cost {share:.2g} % of a step, more than the {100 * most_price:.2g} % allowed:"
             priced = [(line.price.share, line) for line in own if line.price and line.price.share > 0]

@@ -21,9 +21,10 @@ def by_price(linted: Linted, trace: str) -> str:
     """Put the dearest findings first, say what each costs, and leave out those that cost nothing; what was left out.
 
     A price is the share of what fixing all reads would save (see `syncscope report`); findings on one line share the line's.
+    Where a recording gives no prices, how long the device had nothing to do after the line stands in their place.
 
     Raises:
-        UserError: the trace cannot be read, or gives no prices.
+        UserError: the trace cannot be read, or says nothing of what waits.
     """
     from syncscope import kineto
     from syncscope.analysis.summary import summarize
@@ -33,7 +34,7 @@ def by_price(linted: Linted, trace: str) -> str:
     rules = rulesets.ruleset(linted.files.config(".").rules)
     findings = [finding for _, finding in linted.presented]
     report = summarize(kineto.read(trace), findings, [hazard(name, rule) for name, rule in rules.items()])
-    if report.saving is None or not report.step:
+    if not report.step or not report.lines:
         raise UserError(f"{trace} gives no prices: {report.verdict}", "look at it with `syncscope report`")
     cost = costs(report)
     ranked = sorted(range(len(findings)), key=lambda i: (-cost.get(key(findings[i]), -1.0), i))
@@ -41,7 +42,7 @@ def by_price(linted: Linted, trace: str) -> str:
     ran = sum(key(finding) in cost for finding in findings)
     linted.found = [linted.found[i] for i in kept]
     linted.presented = [
-        (source, replace(finding, message=f"{finding.message}; {worth(cost[key(finding)], report.step)}"))
+        (source, replace(finding, message=f"{finding.message}; {worth(cost[key(finding)], report)}"))
         for source, finding in (linted.presented[i] for i in kept)
     ]
     left_out = [(ran - len(kept), "worth nothing"), (len(findings) - ran, "that did not wait")]
@@ -50,11 +51,11 @@ def by_price(linted: Linted, trace: str) -> str:
 
 
 def costs(report: Report) -> dict[Key, float]:
-    """What the reads at the line of a finding cost a step, ns."""
+    """What the reads at the line of a finding cost a step, ns; without prices, the device's idle time after them."""
     cost: dict[Key, float] = defaultdict(float)
     for line in report.lines:
-        if line.finding is not None and line.price is not None:
-            cost[key(line.finding)] += line.price.share
+        if line.finding is not None and (line.price is not None or report.saving is None):
+            cost[key(line.finding)] += line.price.share if line.price is not None else line.idle_after
     return dict(cost)
 
 
@@ -63,6 +64,9 @@ def key(finding: Finding) -> Key:
     return finding.place.path, finding.place.line
 
 
-def worth(cost: float, step: float) -> str:
+def worth(cost: float, report: Report) -> str:
     """What it costs, in words."""
-    return f"its line costs {cost / 1e6:.2f} ms, {100 * cost / step:.1f} % of a step"
+    share = f"{cost / 1e6:.2f} ms, {100 * cost / (report.step or cost or 1.0):.1f} % of a step"
+    return (
+        f"its line costs {share}" if report.saving is not None else f"the device had nothing to do after it for {share}"
+    )

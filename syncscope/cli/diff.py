@@ -27,7 +27,8 @@ def command(before: str, after: str, format_: str) -> int:
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
 
     The prediction is a replay of BEFORE without the reads that AFTER no longer makes. A change of anything else between the
-    two recordings, as of the batch size or the machine, shows as its error.
+    two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
+    chance as much as they do are said to be within noise.
     """
     from syncscope import kineto
     from syncscope.analysis.compare import compare
@@ -47,9 +48,13 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "after": _totals(found.after),
         "predicted_ms": _ms(found.predicted),
         "prediction_error": found.error,
+        "spread_ms": [_ms(t) for t in found.spread] if found.spread else None,
+        "within_noise": found.within_noise,
+        "prediction_came_true": found.came_true,
         "predicted_range_ms": [_ms(t) for t in found.predicted_range] if found.predicted_range else None,
         "device_work_ms": [_ms(t) for t in found.work] if found.work else None,
         "device_work_pieces": list(found.pieces) if found.pieces else None,
+        "launches": list(found.calls) if found.calls else None,
         "gone": [_as_object(line) for line in found.gone],
         "new": [_as_object(line) for line in found.new],
         "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
@@ -97,7 +102,10 @@ def show(found: Comparison, before: str, after: str) -> None:
     for name, justify in (("", "left"), ("before", "right"), ("after", "right"), ("", "left")):
         totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
     one, other = found.before, found.after
-    totals.add_row("step, ms", _number(one.step, 1e6), _number(other.step, 1e6), _change(one.step, other.step))
+    change = _change(one.step, other.step) + (", within noise" if found.within_noise else "")
+    totals.add_row("step, ms", _number(one.step, 1e6), _number(other.step, 1e6), change)
+    if found.spread:
+        totals.add_row("give or take, ms (95 %)", *(_number(t, 1e6) for t in found.spread))
     totals.add_row("steps", str(len(one.steps)), str(len(other.steps)))
     totals.add_row("device busy, %", _number(one.device_busy, 0.01), _number(other.device_busy, 0.01))
     reads = [sum(line.count for line in r.lines) for r in (one, other)]
@@ -141,15 +149,28 @@ def sentence(found: Comparison) -> str:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = "the first recording cannot be replayed" if fewer else "no read went"
         return f"Nothing is predicted: {why}."
+    low, high = found.predicted_range or (found.predicted, found.predicted)
+    give = f" give or take {found.spread[1] / 1e6:.2f}" if found.spread else ""
+    verdict = "that came true" if found.came_true else "that did not come true"
     told = (
-        f"Without the reads that went, a replay of the first recording gives a step of {found.predicted / 1e6:.2f} ms; "
-        f"measured is {(found.after.step or 0) / 1e6:.2f} ms: the prediction is off by {found.error:+.1%}."
+        f"Without the reads that went, a replay of the first recording gives a step of {found.predicted / 1e6:.2f} ms "
+        f"({low / 1e6:.2f} to {high / 1e6:.2f}); measured is {(found.after.step or 0) / 1e6:.2f} ms{give}: {verdict}, "
+        f"the prediction is off by {found.error:+.1%}."
     )
-    if found.work and found.pieces and abs(found.work[0] - found.work[1]) > 0.01 * found.predicted:
+    if found.within_noise:
+        told += " The two recordings differ by no more than equal ones may: take more steps to tell them apart."
+    others = [
+        f"{what} {pair[0] / unit:.{digits}f} and {pair[1] / unit:.{digits}f}"
+        for what, pair, unit, digits in (
+            ("ms of the device's work", found.work, 1e6, 2),
+            ("pieces of it", found.pieces, 1, 0),
+            ("launches", found.calls, 1, 0),
+        )
+        if pair and abs(pair[1] - pair[0]) > 0.01 * max(pair)
+    ]
+    if others:
         told += (
-            f" The device works {found.work[1] / 1e6:.2f} ms a step in {found.pieces[1]:.0f} pieces in the second recording, "
-            f"and {found.work[0] / 1e6:.2f} ms in {found.pieces[0]:.0f} in the first without those reads: "
-            "that difference is what else was changed."
+            f" What else was changed, a step of the first without those reads and of the second: {', '.join(others)}."
         )
     return told
 

@@ -71,6 +71,12 @@ class Share(click.ParamType[Any]):
     metavar="GIB",
     help="Read at most so much of a recording, unpacked. Default: 4.",
 )
+@click.option(
+    "--pinned",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GB/s",
+    help="How fast the device fetches from pinned memory, for the price of uploads that are not.",
+)
 @click.option("--no-price", is_flag=True, help="Only what was measured; no replay.")
 @click.option(
     "--max-reads-per-step",
@@ -86,6 +92,7 @@ def command(
     source: Path | None,
     steps: tuple[int | None, int | None] | None,
     max_size: float | None,
+    pinned: float | None,
     no_price: bool,
     max_reads_per_step: float | None,
     max_price: float | None,
@@ -112,7 +119,7 @@ def command(
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
     if name == "terminal" and output is None and (job := _traces.ranks(paths)):
-        each = source or steps or no_price or max_reads_per_step is not None or max_price is not None
+        each = source or steps or pinned or no_price or max_reads_per_step is not None or max_price is not None
         if len(files) == 1 and not each:
             from syncscope.cli.ranks import show_job
 
@@ -130,7 +137,7 @@ def command(
     written: set[Path] = set()
     for path in paths:
         try:
-            report = read(path, source, steps, not no_price, max_size)
+            report = read(path, source, steps, not no_price, max_size, pinned)
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:
@@ -167,7 +174,12 @@ def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:
 
 
 def read(
-    path: str, source: Path | None, steps: tuple[int | None, int | None] | None, prices: bool, gib: float | None = None
+    path: str,
+    source: Path | None,
+    steps: tuple[int | None, int | None] | None,
+    prices: bool,
+    gib: float | None = None,
+    pinned: float | None = None,
 ) -> Report:
     """The report of one file, of at most so many GiB; the reading of a large one shows how far it is."""
     from syncscope import api
@@ -178,9 +190,17 @@ def read(
         raise UserError(f"{path} holds no trace", hint)
     most = None if gib is None else int(gib * (1 << 30))
     if path == "-":
-        return api.report(sys.stdin.buffer, name="standard input", code=source, steps=steps, prices=prices, most=most)
+        return api.report(
+            sys.stdin.buffer,
+            name="standard input",
+            code=source,
+            steps=steps,
+            prices=prices,
+            most=most,
+            pinned=pinned,
+        )
     if "://" in path or not os.path.isfile(path) or os.path.getsize(path) < LARGE or not sys.stderr.isatty():
-        return api.report(path, code=source, steps=steps, prices=prices, most=most)
+        return api.report(path, code=source, steps=steps, prices=prices, most=most, pinned=pinned)
     from rich.console import Console
     from rich.progress import Progress
 
@@ -189,7 +209,7 @@ def read(
         Progress(console=Console(stderr=True), transient=True) as progress,
         progress.open(path, "rb", description=shown) as file,
     ):
-        return api.report(file, name=path, code=source, steps=steps, prices=prices, most=most)
+        return api.report(file, name=path, code=source, steps=steps, prices=prices, most=most, pinned=pinned)
 
 
 def show(report: Report, exporter: ModuleType, name: str) -> None:

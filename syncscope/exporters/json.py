@@ -9,7 +9,7 @@ from typing import Any
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._diff import of_fix
 from syncscope.model.finding import CONFIDENCE, Finding
-from syncscope.model.report import Line, Report
+from syncscope.model.report import Line, Price, Report
 
 SUFFIX = ".json"
 TAKES = {"findings", "trace"}
@@ -59,6 +59,7 @@ def as_object(report: Report) -> dict[str, Any]:
             for line in (report.lines[index] for index in report.plan)
         ],
         "plan_saving_ms": figures.ms(report.plan_saving),
+        "plan_saving_range_ms": [figures.ms(t) for t in report.plan_range] if report.plan_range else None,
         "lean_step_ms": figures.ms(report.lean_step),
         "lean_saving_ms": figures.ms(report.lean_saving),
         "reads": [entry([line], report) for line in report.lines],
@@ -102,6 +103,13 @@ def by_place(lines: Iterable[Line]) -> list[list[Line]]:
     return list(groups.values())
 
 
+def shares(prices: list[Price | None]) -> list[float | None] | None:
+    """What the shares together lie between; None without prices."""
+    low = [price.low for price in prices if price is not None and price.low is not None]
+    high = [price.high for price in prices if price is not None and price.high is not None]
+    return [figures.ms(sum(low)), figures.ms(sum(high))] if low and high else None
+
+
 def entry(lines: list[Line], report: Report) -> dict[str, Any]:
     """One place: sums of counts and times. Savings of several ops do not add up: theirs together are the report's."""
     first, prices = lines[0], [line.price for line in lines]
@@ -122,6 +130,7 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "saved_last_ms": figures.ms(single.last) if single else None,
         "share_ms": figures.ms(sum(known)) if known else None,
         "share_error_ms": figures.ms(single.share_error) if single else None,
+        "share_range_ms": shares(prices),
         "deferred_ms": figures.ms(single.deferred) if single else None,
         "merged_ms": figures.ms(single.merged) if single else None,
         "asynchronous_ms": figures.ms(single.asynchronous) if single else None,

@@ -26,7 +26,7 @@ LABEL = 9  # width of the labels at the left of the summary
 
 # heading, width, and how soon it is left out where there is little room
 MEASURED = (("reads", 6, 2), ("blocked", 9, 1), ("idle after", 11, 3))
-PRICED = (("alone", 8, 4), ("last", 8, 4), ("share", 8, 0), ("of step", 9, 0))
+PRICED = (("alone", 8, 4), ("last", 8, 4), ("share", 8, 0), ("between", 13, 3), ("of step", 9, 0))
 
 
 def export(report: Report) -> str:
@@ -136,7 +136,9 @@ def sparkline(values: list[int], width: int) -> str:
 def table(report: Report, width: int) -> Iterator[Text]:
     """An entry for each line: figures beside the place, below them the source and the rewrite."""
     priced = any(line.price for line in report.lines)
-    columns = fitting(MEASURED + PRICED if priced else MEASURED, width - ROOM)
+    columns = fitting(MEASURED + (PRICED if priced else ()), width - ROOM)
+    if not any(line.price and line.price.low is not None for line in report.lines):
+        columns = [column for column in columns if column[0] != "between"]
     room = width - sum(size for _, size, _ in columns)
     step = figures.step(report)
     unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
@@ -155,6 +157,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
             "alone": figures.fixed(line.price.alone / scale) if line.price else "-",
             "last": figures.fixed(line.price.last / scale) if line.price else "-",
             "share": figures.fixed(line.price.share / scale) if line.price else "-",
+            "between": between(line, scale),
             "of step": figures.percent(share),
         }
         yield Text()
@@ -165,6 +168,13 @@ def table(report: Report, width: int) -> Iterator[Text]:
         yield Text.assemble(margin, about(line), no_wrap=True, overflow="ellipsis")
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
+
+
+def between(line: Line, scale: float) -> str:
+    """What the share of a line lies between."""
+    if line.price is None or line.price.low is None or line.price.high is None:
+        return "-"
+    return f"{figures.fixed(max(0.0, line.price.low) / scale)}-{figures.fixed(line.price.high / scale)}"
 
 
 def fitting(columns: Sequence[tuple[str, int, int]], width: int) -> list[tuple[str, int, int]]:
@@ -231,6 +241,8 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
             "alone, last", "a step is that much shorter if only this line is fixed; if it is fixed after all others"
         )
         grid.add_row("share", "its fair part of what fixing all of them saves (Shapley)")
+    if any(line.price and line.price.low is not None for line in report.lines):
+        grid.add_row("between", "what the share lies between, by all that is not known of it")
     unknown = sum(not line.rule and not line.fallback for line in report.lines)
     if unknown and report.findings:
         grid.add_row("no rule", f"{unknown} of {len(report.lines)} lines wait in a way that the linter does not know")

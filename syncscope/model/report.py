@@ -59,6 +59,8 @@ class Price:
 
     The others are what is saved if only this is changed, but not removed: the value is read one step later; the reads of a
     step are made one, at the last of them; the copy is made beside the work and waited for at the end of the step.
+    `low` and `high` are between what the share lies: by the spread of the steps, what takes the place of the reads, and what
+    is not known of the recording.
     """
 
     alone: float
@@ -68,6 +70,8 @@ class Price:
     deferred: float | None = None
     merged: float | None = None
     asynchronous: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,8 @@ class Report:
     no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
     tells; None where they cannot be known. `late` is the share in which each queue and thread was late so.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
-    place and by what may have been the reason of the lateness. `notes` says in words what was lost, guessed or left out.
+    place, by what may have been the reason of the lateness, and by the spread of the steps; `plan_range` the same of the
+    plan. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
 
@@ -136,6 +141,7 @@ class Report:
     lean_saving: float | None = None
     plan: tuple[int, ...] = ()
     plan_saving: float | None = None
+    plan_range: tuple[float, float] | None = None
     groups: tuple[Group, ...] = ()
     unseen: tuple[Finding, ...] = ()
     sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)

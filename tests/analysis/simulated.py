@@ -15,6 +15,7 @@ from syncscope import kineto
 from syncscope.model.trace import Trace
 
 US = 1_000
+PAGEABLE, PINNED = 6.0, 12.0  # bytes a ns
 Op = tuple[Any, ...]
 Program = list[list[Op]]  # steps
 DOES = {
@@ -26,6 +27,7 @@ DOES = {
     "item": "_item",
     "stream": "_stream",
     "event": "_event_sync",
+    "upload": "_upload",
     "device": "_device",
 }
 
@@ -38,6 +40,7 @@ class Machine:
     ("work", ns)  ("launch", queue, ns)  ("graph", queue, ns, ...)       its own work, kernels, a graph of kernels
     ("item", queue)                                                      fetches a value: `copies` says by which calls
     ("stream", queue)  ("event", queue)  ("device",)                     waits without a copy
+    ("upload", queue, bytes)                                             from pageable memory; from pinned without waits
     ("pinned", queue)                                                    a copy that nobody waits for
     ("wait", queue, other)                                               cudaStreamWaitEvent for what `other` has by now
     ```
@@ -63,6 +66,8 @@ class Machine:
                 self._random = Random(f"{self.seed} {step} {position}")
                 if waits or what in ("work", "launch", "graph", "pinned", "wait"):
                     getattr(self, DOES[what])(*rest)
+                elif what == "upload":
+                    self._upload_pinned(*rest)
                 elif what != "item":
                     self._host += 2 * US  # its call, which waits for nothing
             self._event("user_annotation", f"ProfilerStep#{step}", begin, self._host)
@@ -110,6 +115,25 @@ class Machine:
         self._host += self._between(0.5, 1)
         self._event("cpu_op", "aten::item", begin, self._host)
 
+    def _upload(self, queue: int, size: int) -> None:
+        """Piece by piece through the driver's buffer: the call lasts as long, and for what the queue has to do before."""
+        begin, call = self._host, self._host + self._between(2, 3)
+        self._number += 1
+        number = self._number
+        done = self._do(
+            "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", queue, call + 5 * US, size / PAGEABLE, bytes=size
+        )
+        self._host = done + self._between(0.5, 1.5)
+        self._event("cuda_runtime", "cudaMemcpyAsync", call, self._host, correlation=number)
+        self._synchronize("cudaStreamSynchronize", "Stream Sync", done, queue)
+        self._host += self._between(0.5, 1)
+        self._event("cpu_op", "aten::copy_", begin, self._host)
+
+    def _upload_pinned(self, queue: int, size: int) -> None:
+        begin = self._host
+        self._host += self._between(8, 9)  # the operator and its call
+        self._do("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", queue, begin + 7 * US, size / PINNED, bytes=size)
+
     def _stream(self, queue: int) -> None:
         self._synchronize("cudaStreamSynchronize", "Stream Sync", self._free.get(queue, 0.0), queue)
 
@@ -155,11 +179,11 @@ class Machine:
             args = {"cuda_sync_kind": kind, "stream": stream, "correlation": self._number, "device": 0, "context": 1}
             self._event("cuda_sync", kind, begin, self._host, 0, stream, **args, **about)
 
-    def _do(self, category: str, name: str, queue: int, ready: float, time: float) -> float:
+    def _do(self, category: str, name: str, queue: int, ready: float, time: float, **more: Any) -> float:
         start = max(ready, self._free.get(queue, -1e9) + self._between(0.8, 1.2), self._gates.pop(queue, 0.0))
         self._free[queue] = end = start + time
         off = self.clock + self._random.uniform(-self.jitter, self.jitter)
-        args = {"device": 0, "stream": 7 + queue, "correlation": self._number}
+        args = {"device": 0, "stream": 7 + queue, "correlation": self._number, **more}
         self._event(category, name, start + off, end + off, 0, 7 + queue, **args)
         return end
 
@@ -189,7 +213,7 @@ def random_program(seed: int, waits: tuple[str, ...], queues: int = 1, edges: st
         return ("launch", queue, random.randint(4, 2 * pace) * US)
 
     def wait(queue: int) -> Op:
-        kind = random.choice(waits)
+        kind = random.choice([kind for kind in waits if kind != "upload"])
         return (kind,) if kind == "device" else (kind, queue)
 
     parts: list[Op] = []
@@ -205,6 +229,8 @@ def random_program(seed: int, waits: tuple[str, ...], queues: int = 1, edges: st
             parts.append(("wait", queue, 1 - queue))
             if edges == "used" or random.random() < 0.5:
                 parts.append(kernel(queue))
+        elif what < 0.85 and "upload" in waits:
+            parts.append(("upload", queue, random.randint(1, 12 * pace) * 6_000))
         elif what < 0.85:
             parts.append(("pinned", queue))
         else:

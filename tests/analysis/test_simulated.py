@@ -27,6 +27,8 @@ FAMILIES = {  # what the program does, and how the machine records it
     "cudaMemcpy, clock ahead": ({"waits": ITEMS}, {"copies": "plain", "records": 0.0, "clock": 8 * US}),
     "waits without a copy": ({"waits": SYNCS}, {"records": 0.0}),
     "waits without a copy, clock ahead": ({"waits": SYNCS}, {"records": 0.0, "clock": 5 * US}),
+    "uploads from pageable memory": ({"waits": (*ITEMS, "upload")}, {}),
+    "uploads, two queues, clock ahead": ({"waits": (*ITEMS, "upload"), "queues": 2}, {"clock": 5 * US}),
     "two queues, records": ({"waits": ALL, "queues": 2}, {}),
     "two queues, no records": ({"waits": ALL, "queues": 2}, {"records": 0.0}),
     "two queues, no records, clock ahead": ({"waits": ALL, "queues": 2}, {"records": 0.0, "clock": 5 * US}),

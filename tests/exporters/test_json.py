@@ -45,7 +45,7 @@ def test_times_are_milliseconds_per_step(report):
     }
     assert value["steps"][1] == {"index": 1, "start_ms": 10.0, "ms": 9.0, "busy_ms": 6.0}
     first = value["reads"][0]
-    assert {k: first[k] for k in first if k not in ("fix", "share_error_ms")} == {
+    assert {k: first[k] for k in first if k not in ("fix", "share_error_ms", "share_range_ms")} == {
         "path": "train.py",
         "line": 5,
         "op": "nonzero",
