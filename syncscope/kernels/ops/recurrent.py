@@ -1,21 +1,35 @@
-"""One step of LSTM and GRU, which PyTorch expects of a device as a whole; written in the device's own pointwise operators."""
+"""One step of LSTM and GRU, which PyTorch expects as a whole: a launch each way. Half precision is computed in float."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import op
+from syncscope.kernels.ops.copying import dense
+from syncscope.kernels.programs import C_TYPE, kernel
 
 
-def _with_biases(
-    input_gates: Tensor, hidden_gates: Tensor, input_bias: Tensor | None, hidden_bias: Tensor | None
-) -> Tensor:
-    gates = input_gates + hidden_gates
-    for bias in (input_bias, hidden_bias):
-        if bias is not None:
-            gates = gates + bias
-    return gates
+def _wide(*tensors: Tensor | None) -> list[Tensor | None]:
+    halves = (torch.float16, torch.bfloat16)
+    return [None if x is None else dense(x.float() if x.dtype in halves else x) for x in tensors]
+
+
+def _run(name: str, state: Tensor, *arguments: Any) -> None:
+    """An item for each unit of each sequence; a tensor stands for its buffer and offset."""
+    flat = [a for x in arguments for a in ((storage.buffer(x), x.storage_offset()) if isinstance(x, Tensor) else (x,))]
+    total = state.numel()
+    if total:
+        program = kernel("recurrent", name, T=C_TYPE[state.dtype])
+        queue.launch(program, (-(-total // 64) * 64,), (64,), *flat, total, state.shape[1])
+
+
+def _new(state: Tensor, *gates: int) -> list[Tensor]:
+    """Tensors for so many values of each unit."""
+    return [storage.empty([state.shape[0], k * state.shape[1]], state.dtype) for k in gates]
 
 
 @op("_thnn_fused_lstm_cell")
@@ -27,10 +41,13 @@ def lstm_cell(
     hidden_bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The next hidden and cell state, and the gates (input, forget, cell, output) for the backward step."""
-    into, forget, cell, out = _with_biases(input_gates, hidden_gates, input_bias, hidden_bias).chunk(4, 1)
-    into, forget, cell, out = into.sigmoid(), forget.sigmoid(), cell.tanh(), out.sigmoid()
-    cy = forget * cx + into * cell
-    return out * cy.tanh(), cy, torch.cat((into, forget, cell, out), 1)
+    given, kept, state, b, c = _wide(input_gates, hidden_gates, cx, input_bias, hidden_bias)
+    assert state is not None
+    made = _new(state, 1, 1, 4)
+    biases = (given if b is None else b, kept if c is None else c)
+    _run("lstm_cell", state, given, kept, *biases, int(b is not None), state, *map(storage.buffer, made))
+    hy, cy, workspace = (x.to(cx.dtype) for x in made)
+    return hy, cy, workspace
 
 
 @op("_thnn_fused_lstm_cell_backward_impl")
@@ -40,23 +57,13 @@ def lstm_cell_backward(
     """Gradients of the gates, the cell state before the step, and the biases."""
     if grad_hy is None and grad_cy is None:
         return None, None, None
-    into, forget, cell, out = workspace.chunk(4, 1)
-    squashed = cy.tanh()
-    through = torch.zeros_like(cy) if grad_cy is None else grad_cy
-    to_out = torch.zeros_like(cy)
-    if grad_hy is not None:
-        through = through + grad_hy * out * (1 - squashed * squashed)
-        to_out = grad_hy * squashed * out * (1 - out)
-    gates = torch.cat(
-        (
-            through * cell * into * (1 - into),
-            through * cx * forget * (1 - forget),
-            through * into * (1 - cell * cell),
-            to_out,
-        ),
-        1,
-    )
-    return gates, through * forget, gates.sum(0) if has_bias else None
+    to_hy, to_cy, before, after, kept = _wide(grad_hy, grad_cy, cx, cy, workspace)
+    assert before is not None
+    made = _new(before, 4, 1)
+    slopes = [a for x in (to_hy, to_cy) for a in (before if x is None else x, int(x is not None))]
+    _run("lstm_cell_backward", before, *slopes, before, after, kept, *map(storage.buffer, made))
+    gates, to_cx = (x.to(cx.dtype) for x in made)
+    return gates, to_cx, gates.sum(0) if has_bias else None
 
 
 @op("_thnn_fused_gru_cell")
@@ -68,13 +75,13 @@ def gru_cell(
     hidden_bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The next hidden state, and (reset, update, new, state, hidden part of new) for the backward step."""
-    given = input_gates if input_bias is None else input_gates + input_bias
-    kept = hidden_gates if hidden_bias is None else hidden_gates + hidden_bias
-    given_reset, given_update, given_new = given.chunk(3, 1)
-    kept_reset, kept_update, kept_new = kept.chunk(3, 1)
-    reset, update = (given_reset + kept_reset).sigmoid(), (given_update + kept_update).sigmoid()
-    new = (given_new + reset * kept_new).tanh()
-    return new + update * (hx - new), torch.cat((reset, update, new, hx, kept_new), 1)
+    given, kept, state, b, c = _wide(input_gates, hidden_gates, hx, input_bias, hidden_bias)
+    assert state is not None
+    made = _new(state, 1, 5)
+    biases = (given if b is None else b, kept if c is None else c)
+    _run("gru_cell", state, given, kept, *biases, int(b is not None), state, *map(storage.buffer, made))
+    hy, workspace = (x.to(hx.dtype) for x in made)
+    return hy, workspace
 
 
 @op("_thnn_fused_gru_cell_backward")
@@ -82,10 +89,9 @@ def gru_cell_backward(
     grad_hy: Tensor, workspace: Tensor, has_bias: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     """Gradients of both gates, the state before the step, and both biases."""
-    reset, update, new, hx, kept_new = workspace.chunk(5, 1)
-    to_new = grad_hy * (1 - update) * (1 - new * new)
-    to_update = grad_hy * (hx - new) * update * (1 - update)
-    to_reset = to_new * kept_new * reset * (1 - reset)
-    given = torch.cat((to_reset, to_update, to_new), 1)
-    kept = torch.cat((to_reset, to_update, to_new * reset), 1)
-    return given, kept, grad_hy * update, given.sum(0) if has_bias else None, kept.sum(0) if has_bias else None
+    grad, kept = _wide(grad_hy, workspace)
+    assert grad is not None
+    made = _new(grad, 3, 3, 1)
+    _run("gru_cell_backward", grad, grad, kept, *map(storage.buffer, made))
+    to_given, to_kept, to_hx = (x.to(grad_hy.dtype) for x in made)
+    return to_given, to_kept, to_hx, to_given.sum(0) if has_bias else None, to_kept.sum(0) if has_bias else None
