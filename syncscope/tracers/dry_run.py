@@ -1,8 +1,8 @@
-"""Dry mode: on the CPU, tensors that come from parameters and batches count as tensors of a device.
+"""Dry runs: on the CPU, tensors that come from parameters and batches count as tensors of a device.
 
 A tensor counts if it is a parameter, needs a gradient, was marked, or was computed from one that counts. Batches of a
 DataLoader and of `syncscope.steps` are marked, and what is sent to a device by `.to(device)`. What `.cpu()`, `.numpy()` or
-`.item()` gave back is the host's. torch.compile is off: compiled code has no lines.
+`.item()` gave back is the host's. torch.compile runs the code as it was written: compiled code has no lines.
 """
 
 from __future__ import annotations
@@ -10,15 +10,39 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from syncscope.tracers.hooks import methods, reads
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
 
-MARK = "_syncscope_on_device"
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
 _users = 0
+
+
+class _Mark(weakref.ref[Any]):
+    """Says of a tensor, beside it, whether it counts: what stands in its attributes would be seen, and saved."""
+
+    __slots__ = ("counts", "key")
+    counts: bool
+    key: int
+
+
+_marks: dict[int, _Mark] = {}  # by id
+
+
+def _gone(gone: Any) -> None:
+    key: int = gone.key
+    if _marks.get(key) is gone:
+        del _marks[key]
+
+
+def _set(tensor: Any, value: bool) -> None:
+    said: _Mark = _Mark(tensor, _gone)
+    said.key, said.counts = id(tensor), value
+    _marks[said.key] = said
 
 
 def mark(value: Any) -> Any:
@@ -26,7 +50,7 @@ def mark(value: Any) -> Any:
     torch = sys.modules.get("torch") if _users else None  # where it was never imported there are no tensors
     if torch is not None:
         if isinstance(value, torch.Tensor):
-            setattr(value, MARK, True)
+            _set(value, True)
         elif isinstance(value, dict):
             for item in value.values():
                 mark(item)
@@ -38,8 +62,14 @@ def mark(value: Any) -> Any:
 
 def counts(tensor: Any) -> bool:
     """Whether this tensor of the CPU is treated as one of a device."""
-    known = tensor.__dict__.get(MARK)
-    return bool(tensor.requires_grad) if known is None else bool(known)
+    known = _marks.get(id(tensor))
+    if known is not None and known() is tensor:
+        return known.counts
+    lib = sys.modules["torch"]._C
+    if not lib._has_torch_function_unary(tensor):
+        return bool(tensor.requires_grad)
+    with lib.DisableTorchFunctionSubclass():
+        return bool(tensor.requires_grad)
 
 
 @contextlib.contextmanager
@@ -51,11 +81,11 @@ def mode() -> Iterator[None]:
     listeners.pretend = counts
 
     def begin(torch: Any) -> None:
-        stack.enter_context(_follower(torch.overrides)())
+        stack.enter_context(_follower(torch)())
 
     stack.callback(patches.when_imported("torch", begin))
     stack.callback(patches.when_imported("torch.utils.data.dataloader", _batches))
-    stack.callback(patches.when_imported("torch._dynamo.config", _eager))
+    stack.callback(patches.when_imported("torch._dynamo", _eager))
     try:
         with stack, patches.held():
             yield
@@ -63,28 +93,52 @@ def mode() -> Iterator[None]:
         _users -= 1
         if not _users:
             listeners.pretend = None
+            _marks.clear()
 
 
-def _follower(overrides: Any) -> Any:
-    class Follower(overrides.TorchFunctionMode):
+@functools.cache
+def _follower(torch: Any) -> Any:
+    class Follower(torch.overrides.TorchFunctionMode):
         """Marks what is computed from what is marked."""
 
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*args, **(kwargs or {}))
-            name = getattr(func, "__name__", "")
-            if name == "cpu" and counts(result):
-                result = func(args[0].view_as(args[0]))  # on the CPU it is the tensor itself, which still counts
-                setattr(result, MARK, False)
-            elif name not in HOST and _any_counts((*args, *(kwargs or {}).values())):
+        def around(self, function: Any, args: Any, kwargs: Any) -> Any:
+            op = reads.named.get(function.__code__)  # what it calls in turn is not followed
+            if op is None or reads.local.inside or not _is_tensor(args[0]) or not counts(args[0]):
+                result = function(*args, **(kwargs or {}))
+            else:
+                result = reads.noted(op, sys._getframe(1), function, args, kwargs or {})
+            return self.followed(function, args, kwargs, result)
+
+        def followed(self, function: Any, args: Any, kwargs: Any, result: Any) -> Any:
+            name = getattr(function, "__name__", "")
+            if name in HOST:
+                return _on_host(function, args[0], result) if name == "cpu" else result
+            if _any_counts(args) or (kwargs and _any_counts(kwargs.values())):
                 mark(result)
             return result
 
+    methods.following(Follower)
     return Follower
+
+
+def _on_host(cpu: Any, tensor: Any, result: Any) -> Any:
+    """The result of `.cpu()`, which is the tensor itself here, and still counts: another of the same memory does not.
+
+    A leaf stays what it is: it has the gradient, and an optimizer asks for it.
+    """
+    if result is tensor and counts(result) and not (tensor.is_leaf and tensor.requires_grad):
+        result = cpu(tensor.view_as(tensor))
+        _set(result, False)
+    return result
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, sys.modules["torch"]._C.TensorBase)
 
 
 def _any_counts(values: Any) -> bool:
     for value in values:
-        if hasattr(value, "is_cpu"):
+        if _is_tensor(value):
             if counts(value):
                 return True
         elif isinstance(value, (list, tuple)) and _any_counts(value):
@@ -92,10 +146,10 @@ def _any_counts(values: Any) -> bool:
     return False
 
 
-def _eager(config: Any) -> None:
+def _eager(module: Any) -> None:
     """What torch.compile made runs as it was written: compiled code has no lines, and its tensors cannot be followed."""
-    before, config.disable = config.disable, True
-    patches.stack.callback(setattr, config, "disable", before)
+    stance = module.set_stance("force_eager")
+    patches.stack.enter_context(stance)
 
 
 def _batches(dataloader: Any) -> None:

@@ -14,9 +14,15 @@ from syncscope.model.source import Place
 HERE = str(Path(__file__).parents[1]) + "/"
 _PATHS = sysconfig.get_paths()
 _STANDARD = tuple({_PATHS["stdlib"] + "/", _PATHS["platstdlib"] + "/"})
+# The halves in Python of what torch has in C: `torch.unique(x)` is one call to whoever calls it.
+_HALVES = (
+    *("/torch/functional.py", "/torch/_jit_internal.py", "/torch/_tensor.py", "/torch/_tensor_str.py"),
+    *("/torch/overrides.py", "/torch/cuda/__init__.py", "/torch/cuda/streams.py", "/torch/xpu/__init__.py"),
+    *("/torch/xpu/streams.py", "/torch/accelerator/__init__.py"),
+)
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
-USER, LIBRARY, OURS = 0, 1, 2
+USER, LIBRARY, BETWEEN = 0, 1, 2
 _kinds: dict[CodeType, int] = {}
 
 
@@ -35,12 +41,13 @@ class Seen(NamedTuple):
 
 
 def kind_of(code: CodeType) -> int:
-    """USER, LIBRARY (installed packages and the standard library) or OURS, by the file the code comes from."""
+    """USER, LIBRARY (installed packages and the standard library) or BETWEEN (ours), by the file the code
+    comes from."""
     kind = _kinds.get(code)
     if kind is None:
         path = code.co_filename
-        if path.startswith(HERE):
-            kind = OURS
+        if path.startswith(HERE) or path.endswith(_HALVES):
+            kind = BETWEEN
         elif any(part in path for part in _INSTALLED) or path.startswith(("<frozen ", *_STANDARD)):
             kind = LIBRARY
         else:

@@ -1,82 +1,43 @@
-"""Gives a script that asks for `cuda` another device: `ocl`, or the CPU in dry mode. Nobody needs a GPU to look for waits.
+"""Gives a script that asks for `cuda` another device: `ocl`, or the CPU in a dry run. Nobody needs a GPU to look for waits.
 
 `torch.device("cuda")` is the other device from then on, `.cuda()` and `.to("cuda")` go there, and `torch.cuda` says that there
-is one. What a script asks of CUDA alone (graphs, NCCL, memory figures) stays as it is, or answers 0.
+is one. What a script asks of CUDA alone (graphs, NCCL, memory figures) stays as it is, or answers 0. Classes and functions that
+take a device are torch's own: only what they are given is another.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from syncscope.tracers import dry_run
+from syncscope.tracers.hooks import methods
 from syncscope.tracers.hooks.patches import patches
 
 target: str | None = None
 
-FACTORIES = [
-    "zeros",
-    "ones",
-    "empty",
-    "full",
-    "rand",
-    "randn",
-    "randint",
-    "randperm",
-    "arange",
-    "linspace",
-    "logspace",
-    "eye",
-    "tensor",
-    "as_tensor",
-    "asarray",
-    "empty_strided",
-    "zeros_like",
-    "ones_like",
-    "empty_like",
-    "full_like",
-    "rand_like",
-    "randn_like",
-    "randint_like",
-    "tril_indices",
-    "triu_indices",
-    "from_file",
-    "scalar_tensor",
-    "normal",
-    "hann_window",
-    "hamming_window",
-    "blackman_window",
-    "kaiser_window",
-    "bartlett_window",
-    "range",
-]
-NEW = ["new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"]
-NOTHING = [
-    "set_device",
-    "init",
-    "reset_peak_memory_stats",
-    "reset_max_memory_allocated",
-    "empty_cache",
-    "ipc_collect",
-    "manual_seed",
-    "manual_seed_all",
-    "reset_accumulated_memory_stats",
-]
-ZERO = [
-    "memory_allocated",
-    "max_memory_allocated",
-    "memory_reserved",
-    "max_memory_reserved",
-    "current_device",
-    "initial_seed",
-]
+FACTORIES = """
+    zeros ones empty full rand randn randint randperm arange linspace logspace eye tensor as_tensor asarray
+    empty_strided zeros_like ones_like empty_like full_like rand_like randn_like randint_like tril_indices
+    triu_indices from_file scalar_tensor normal hann_window hamming_window blackman_window kaiser_window
+    bartlett_window range
+""".split()  # noqa: SIM905  (a table of words)
+NEW = """
+    new_zeros new_ones new_empty new_full new_tensor new_empty_strided
+""".split()  # noqa: SIM905  (a table of words)
+NOTHING = """
+    set_device init reset_peak_memory_stats reset_max_memory_allocated empty_cache ipc_collect manual_seed
+    manual_seed_all reset_accumulated_memory_stats
+""".split()  # noqa: SIM905  (a table of words)
+ZERO = """
+    memory_allocated max_memory_allocated memory_reserved max_memory_reserved current_device initial_seed
+""".split()  # noqa: SIM905  (a table of words)
 
 
 @contextlib.contextmanager
 def to(device: str | None) -> Iterator[None]:
-    """Everything that asks for cuda inside gets `device`; None changes nothing. "cpu" switches the dry mode on."""
+    """Everything that asks for cuda inside gets `device`; None changes nothing. "cpu" makes it a dry run."""
     global target
     if device is None:
         yield
@@ -84,7 +45,7 @@ def to(device: str | None) -> Iterator[None]:
     target = device
     forget = patches.when_imported("torch", _redirect)
     try:
-        with dry_run.mode() if device == "cpu" else contextlib.nullcontext():
+        with dry_run.mode() if device == "cpu" else contextlib.nullcontext(), patches.held():
             yield
     finally:
         target = None
@@ -92,92 +53,80 @@ def to(device: str | None) -> Iterator[None]:
 
 
 def _redirect(torch: Any) -> None:
-    """Replaces what takes a device, in torch as it is just imported."""
+    """Hears what takes a device, in torch as it is just imported."""
     if target == "ocl":
         import syncscope.kernels  # noqa: F401  (makes the device known)
-    real = torch.device
-    cast: Callable[[Any], Any] = lambda d: real(target) if _is_cuda(d, real) else d  # noqa: E731
-
-    class Meta(type):
-        def __instancecheck__(cls, value: object) -> bool:
-            return isinstance(value, real)
-
-        def __subclasscheck__(cls, kind: type) -> bool:
-            return issubclass(kind, real)
-
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("type", args[0] if args else None) is not None:
-                kind = kwargs.get("type", args[0] if args else None)
-                if isinstance(kind, int) or str(kind).partition(":")[0] == "cuda":
-                    return real(target)
-            return real(*args, **kwargs)
-
-    device = Meta("device", (), {"__doc__": real.__doc__, "__module__": "torch"})
-    patches.replace(torch, "device", device)
-
-    def keyword(original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("device") is not None:
-                asked = kwargs["device"]
-                kwargs["device"] = cast(asked)
-                return dry_run.mark(original(*args, **kwargs)) if _is_cuda(asked, real) else original(*args, **kwargs)
-            return original(*args, **kwargs)
-
-        return call
-
-    def moving(original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            asked = any(_is_cuda(a, real) for a in (*args[:1], kwargs.get("device")))
-            if args:
-                args = (cast(args[0]), *args[1:])
-            if "device" in kwargs:
-                kwargs["device"] = cast(kwargs["device"])
-            result = original(self, *args, **kwargs)
-            return dry_run.mark(result) if asked else result
-
-        return call
-
-    def to_target(self: Any, device: Any = None, non_blocking: bool = False, **_: Any) -> Any:
-        return dry_run.mark(self.to(real(target), non_blocking=non_blocking))
-
-    def module_to_target(self: Any, device: Any = None) -> Any:
-        return self.to(real(target))
-
+    base, functions = torch._C.TensorBase, torch._C._VariableFunctions
+    methods.hear_slot(torch.device, methods.MAKE, _made)
+    methods.hear_slot(torch.Generator, methods.MAKE, _generator)
     for name in FACTORIES:
-        if hasattr(torch, name):
-            patches.replace(torch, name, keyword(getattr(torch, name)))
+        owner = functions if hasattr(functions, name) else torch
+        if hasattr(owner, name):
+            methods.hear(owner, name, _keyword)
     for name in NEW:
-        patches.replace(torch.Tensor, name, keyword(getattr(torch.Tensor, name)))
-    patches.replace(torch.Tensor, "to", moving(torch.Tensor.to))
-    patches.replace(torch.Tensor, "cuda", to_target)
-    patches.replace(torch.Tensor, "pin_memory", lambda self, *a, **k: self)
-    patches.replace(torch.nn.Module, "to", moving(torch.nn.Module.to))
-    patches.replace(torch.nn.Module, "cuda", module_to_target)
-    _replace_load(torch, cast)
+        methods.hear(base, name, _keyword)
+    methods.hear(base, "to", _moved)
+    methods.hear(torch._C._nn, "_parse_to", _moved)  # how modules read what they are given
+    methods.hear(base, "cuda", _to_target)
+    methods.hear(base, "pin_memory", lambda tensor, args, kwargs: (tensor,))
+    _load_elsewhere(torch)
     _replace_cuda(torch, torch.cuda)
-    _replace_amp(torch)
 
 
-def _is_cuda(device: Any, real: type) -> bool:
+def _is_cuda(device: Any) -> bool:
+    """Whether this asks for cuda: its name, or a number. A torch.device never does, for it was made by one of these."""
     if isinstance(device, str):
         return device.partition(":")[0] == "cuda"
-    if isinstance(device, real):
-        return str(getattr(device, "type", "")) == "cuda"
     return isinstance(device, int) and not isinstance(device, bool)
 
 
-def _replace_load(torch: Any, cast: Callable[[Any], Any]) -> None:
-    load = torch.load
+def _marked(result: Any) -> None:
+    if result is not None:
+        dry_run.mark(result)
 
-    @functools.wraps(load)
-    def call(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if map_location is None or isinstance(map_location, (str, torch.device)):
-            map_location = cast(map_location) if map_location is not None else "cpu"
-        return load(f, map_location, *args, **kwargs)
 
-    patches.replace(torch, "load", call)
+def _made(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
+    asked = args[0] if args else next(iter((kwargs or {}).values()), None)
+    return ((target,), None, None) if _is_cuda(asked) else None
+
+
+def _generator(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
+    """Random numbers of the other device are drawn on the host."""
+    asked = args[0] if args else (kwargs or {}).get("device")
+    return (("cpu",), None, None) if _is_cuda(asked) or str(asked) == target else None
+
+
+def _keyword(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
+    if kwargs is None or not _is_cuda(kwargs.get("device")):
+        return None
+    return args, {**kwargs, "device": target}, _marked
+
+
+def _moved(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
+    if args and _is_cuda(args[0]):
+        return (target, *args[1:]), kwargs, _marked
+    return _keyword(_, args, kwargs)
+
+
+def _to_target(tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> methods.Answer | None:
+    """`.cuda(device, non_blocking, memory_format)`; what these cannot be is for torch to say."""
+    given = dict(zip(("device", "non_blocking"), args, strict=False)) | (kwargs or {})
+    device = given.pop("device", None)
+    if len(args) > 2 or not (device is None or _is_cuda(device) or str(device) == target):
+        return None
+    return (dry_run.mark(tensor.to(target, **given)),)
+
+
+def _load_elsewhere(torch: Any) -> None:
+    """What was saved on a GPU, or is to be loaded there, goes to the other device."""
+    serialization = torch.serialization
+
+    def restored(storage: Any, location: str) -> Any:
+        return serialization.default_restore_location(storage, target) if location.startswith("cuda") else None
+
+    entry = (0, lambda storage: None, restored)  # before torch's own
+    serialization._package_registry.insert(0, entry)
+    patches.stack.callback(serialization._package_registry.remove, entry)
 
 
 def _replace_cuda(torch: Any, cuda: Any) -> None:
@@ -191,7 +140,7 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
         "synchronize": getattr(real, "synchronize", lambda device=None: None)
         if target == "ocl"
         else lambda device=None: None,
-        "is_bf16_supported": lambda *a, **k: False,
+        "is_bf16_supported": lambda *a, **k: True,
         "mem_get_info": lambda device=None: (0, 0),
         "memory_summary": lambda *a, **k: "",
     }
@@ -208,20 +157,3 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
 def _always(value: Any) -> Callable[..., Any]:
     """A function of its own for each name: torch's compiler keeps a table of them by identity."""
     return lambda *args, **kwargs: value
-
-
-def _replace_amp(torch: Any) -> None:
-    """Mixed precision for cuda is not for other devices: autocast does nothing there."""
-    autocast = torch.autocast
-    for owner in {id(o): o for o in (torch, torch.amp, torch.amp.autocast_mode)}.values():
-        before = owner.autocast
-
-        @functools.wraps(autocast, updated=())
-        def make(
-            device_type: Any = "cuda", *args: Any, enabled: bool = True, _make: Any = before, **kwargs: Any
-        ) -> Any:
-            if device_type == "cuda":
-                return contextlib.nullcontext()
-            return _make(device_type, *args, enabled=enabled, **kwargs)
-
-        patches.replace(owner, "autocast", make)

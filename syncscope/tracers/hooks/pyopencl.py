@@ -7,29 +7,23 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from syncscope.model.ops import Op
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import HERE
 
 BY_OPERATOR = {
-    "_local_scalar_dense": "item",
-    "nonzero": "nonzero",
-    "index": "mask_read",
-    "index_put": "mask_write",
-    "_index_put_impl_": "mask_write",
-    "_unique2": "unique",
-    "_unique": "unique",
-    "unique_dim": "unique",
-    "unique_consecutive": "unique_consecutive",
-    "masked_select": "masked_select",
-    "_to_copy": "cpu",
-    "copy_": "cpu",
-    "_copy_from": "cpu",
-    "equal": "equal",
-    "is_nonzero": "is_nonzero",
-    "repeat_interleave": "repeat_interleave",
-    "bincount": "bincount",
+    "_local_scalar_dense": Op.ITEM,
+    "index": Op.MASK_READ,
+    "index_put": Op.MASK_WRITE,
+    "_index_put_impl_": Op.MASK_WRITE,
+    "_unique2": Op.UNIQUE,
+    "_unique": Op.UNIQUE,
+    "unique_dim": Op.UNIQUE,
+    "_to_copy": Op.CPU,
+    "copy_": Op.CPU,
+    "_copy_from": Op.CPU,
 }
 
 
@@ -40,7 +34,7 @@ def _kernels(queue: Any) -> None:
             return
         fallback = operator.startswith("fallback of ")
         name = operator.removeprefix("fallback of ").partition("::")[2] or operator
-        op = "ocl_fallback" if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
+        op = Op.OCL_FALLBACK if fallback else BY_OPERATOR.get(name.partition(".")[0], name)
         frame = sys._getframe(1)
         seen = reads.here(frame)
         for guard in listeners.guards:
@@ -61,17 +55,17 @@ def explain(operator: str, start: int, end: int, fallback: bool) -> None:
 
 
 _PYOPENCL = {
-    "_enqueue_read_buffer": "read_buffer",
-    "_enqueue_write_buffer": "write_buffer",
-    "_enqueue_read_buffer_rect": "read_buffer",
-    "_enqueue_write_buffer_rect": "write_buffer",
-    "_enqueue_read_image": "read_image",
-    "_enqueue_write_image": "write_image",
-    "_enqueue_svm_memcpy": "svm_memcpy",
-    "_enqueue_svm_map": "map",
-    "enqueue_map_buffer": "map",
-    "enqueue_map_image": "map",
-    "wait_for_events": "synchronize",
+    "_enqueue_read_buffer": Op.READ_BUFFER,
+    "_enqueue_write_buffer": Op.WRITE_BUFFER,
+    "_enqueue_read_buffer_rect": Op.READ_BUFFER,
+    "_enqueue_write_buffer_rect": Op.WRITE_BUFFER,
+    "_enqueue_read_image": Op.READ_IMAGE,
+    "_enqueue_write_image": Op.WRITE_IMAGE,
+    "_enqueue_svm_memcpy": Op.SVM_MEMCPY,
+    "_enqueue_svm_map": Op.MAP,
+    "enqueue_map_buffer": Op.MAP,
+    "enqueue_map_image": Op.MAP,
+    "wait_for_events": Op.SYNCHRONIZE,
 }
 
 
@@ -84,8 +78,14 @@ def _pyopencl(module: Any) -> None:
             patches.replace(library, name, new)
             if getattr(module, name, None) is original:
                 patches.replace(module, name, new)
-    patches.replace(library.CommandQueue, "finish", _driver("synchronize", library.CommandQueue.finish))
-    patches.replace(library.Event, "wait", _driver("synchronize", library.Event.wait))
+    patches.replace(library.CommandQueue, "finish", _driver(Op.SYNCHRONIZE, library.CommandQueue.finish))
+    patches.replace(library.Event, "wait", _driver(Op.SYNCHRONIZE, library.Event.wait))
+
+
+QUEUE, ASKED = (
+    HERE + "kernels/queue.py",
+    HERE + "kernels/backend.py",
+)  # where our device waits, and where a program asks it to
 
 
 def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,9 +97,10 @@ def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         frame = sys._getframe(1)
         caller: Any = frame
-        while caller is not None and "/pyopencl/" in caller.f_code.co_filename:
+        while caller is not None and ("/pyopencl/" in caller.f_code.co_filename or caller.f_code.co_filename == QUEUE):
             caller = caller.f_back
-        if caller is not None and caller.f_code.co_filename.startswith(HERE + "kernels/"):
+        path = "" if caller is None else caller.f_code.co_filename
+        if path.startswith(HERE + "kernels/") and path != ASKED:
             return original(*args, **kwargs)
         return reads.noted(op, frame, original, args, kwargs)
 

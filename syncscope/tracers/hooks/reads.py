@@ -1,25 +1,26 @@
 """The line recorder: which Python expression reads a tensor of a device, when, and for how long.
 
-What needs a value, or a shape that depends on values, is replaced by a function that notes the caller's code and instruction;
-the line is looked up afterwards. A tensor of the CPU costs one attribute. The outermost read counts: the `.item()` inside of
-`print(x)` is `print`'s. `hooks/torch` says what is replaced in torch; `hooks/pyopencl` notes what has no such function (a
-fallback inside of our own device, a driver call of pyopencl) where it waits.
+What needs a value, or a shape that depends on values, is heard as it is called (`methods`): the caller's code and instruction
+are noted, and the line is looked up afterwards. The outermost read counts: the `.item()` inside of `print(x)` is `print`'s.
+`hooks/torch` says what is heard in torch; `hooks/pyopencl` notes what has no such function (a fallback inside of our own
+device, a driver call of pyopencl) where it waits.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 import threading
 from collections.abc import Callable
 from time import monotonic_ns
+from types import CodeType
 from typing import Any
 
 from syncscope.tracers.hooks.listeners import Record, listeners
+from syncscope.tracers.hooks.methods import Answer, Before
 from syncscope.tracers.modules import path_from
 from syncscope.tracers.opencl import compiled
-from syncscope.tracers.places import Seen, Spot, seen_from
+from syncscope.tracers.places import BETWEEN, Seen, Spot, kind_of, seen_from
 
 
 class _Local(threading.local):
@@ -38,6 +39,10 @@ local = _Local()
 backward: list[Seen] = []
 
 
+# Code of a library's function in Python whose reads are of another op than the function in C that it calls says.
+named: dict[CodeType, str] = {}
+
+
 def here(frame: Any) -> Seen:
     """The user's frame among the callers, or the line that called backward."""
     seen = seen_from(frame)
@@ -47,64 +52,92 @@ def here(frame: Any) -> Seen:
 
 
 def on_device(tensor: Any) -> bool:
-    """Whether reading this waits."""
-    try:
-        if not tensor.is_cpu:
-            return not tensor.is_meta
-    except AttributeError:
+    """Whether reading this waits. Subclasses and modes that see what is asked of a tensor are not asked here: what they do in
+    turn is."""
+    torch = sys.modules["torch"]
+    if not isinstance(tensor, torch._C.TensorBase) or torch._C._has_torch_function_unary(tensor):
         return False
+    if tensor.__class__.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
+        return _of_device(torch._C._dispatch_keys(tensor))
+    if not tensor.is_cpu:
+        return not tensor.is_meta
     return listeners.pretend is not None and listeners.pretend(tensor)
 
 
-def watched(op: str, original: Callable[..., Any], waits: Callable[..., bool] | None = None) -> Callable[..., Any]:
-    """`original` for a tensor as first argument, noted as `op` where it reads; `waits(*args)` may say that it does not."""
-
-    @functools.wraps(original)
-    def read(*args: Any, **kwargs: Any) -> Any:
-        if not args:
-            return original(**kwargs)
-        tensor = args[0]
-        try:
-            if tensor.is_cpu and listeners.pretend is None:
-                return original(*args, **kwargs)
-        except AttributeError:
-            return original(*args, **kwargs)
-        if local.inside or not on_device(tensor) or (waits is not None and not waits(*args, **kwargs)):
-            return original(*args, **kwargs)
-        return noted(op, sys._getframe(1), original, args, kwargs)
-
-    return read
+def _of_device(keys: Any) -> bool:
+    """Whether a tensor that answers in Python itself lies on a device: asking it for its device would be a call."""
+    key = sys.modules["torch"]._C.DispatchKey
+    return any(keys.has(getattr(key, name)) for name in ("CUDA", "XPU", "PrivateUse1", "HPU", "MPS"))
 
 
-def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Calls `original` and tells the listeners how long it took; the guards are asked first."""
+def method(op: str, waits: Callable[..., bool] | None = None) -> Before:
+    """For `methods.hear`: a method of a tensor is noted as `op` where it reads; `waits(tensor, ...)` may say that it does
+    not."""
+
+    def before(tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Answer | None:
+        if local.inside or not on_device(tensor) or (waits is not None and not waits(tensor, *args, **(kwargs or {}))):
+            return None
+        return None, None, begin(op, sys._getframe(1), tensor)
+
+    return before
+
+
+def function(op: str, waits: Callable[..., bool] | None = None) -> Before:
+    """The same for a function whose first argument is the tensor."""
+
+    def before(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Answer | None:
+        if not args or local.inside or not on_device(args[0]):
+            return None
+        if waits is not None and not waits(*args, **(kwargs or {})):
+            return None
+        return None, None, begin(op, sys._getframe(1), args[0])
+
+    return before
+
+
+def always(op: str) -> Before:
+    """The same for what waits whatever its arguments."""
+
+    def before(*_: Any) -> Answer | None:
+        return None if local.inside else (None, None, begin(op, sys._getframe(1)))
+
+    return before
+
+
+def begin(op: str, frame: Any, tensor: Any = None) -> Callable[[Any], None]:
+    """A read begins: the guards are asked. What is returned is to be called when it has ended, and tells the listeners."""
+    while frame is not None and kind_of(frame.f_code) == BETWEEN:
+        op = named.get(frame.f_code, op)
+        frame = frame.f_back
     seen = here(frame)
     local.inside = True
     try:
         for guard in listeners.guards:
             guard(op, seen)
-        start = monotonic_ns()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            end = monotonic_ns()
-            if listeners.reads:
-                tell(op, frame, seen, start, end, _bytes(args))
-    finally:
+    except BaseException:
         local.inside = False
-        explained()
+        raise
+    start = monotonic_ns()
+
+    def end(_: Any) -> None:
+        now = monotonic_ns()
+        try:
+            if listeners.reads:
+                tell(op, frame, seen, start, now, _bytes(tensor))
+        finally:
+            local.inside = False
+            explained()
+
+    return end
 
 
-def always(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    """`original` noted as `op` whatever its arguments."""
-
-    @functools.wraps(original)
-    def read(*args: Any, **kwargs: Any) -> Any:
-        if local.inside:
-            return original(*args, **kwargs)
-        return noted(op, sys._getframe(1), original, args, kwargs)
-
-    return read
+def noted(op: str, frame: Any, original: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Calls `original` as a read."""
+    end = begin(op, frame)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        end(None)
 
 
 def explained() -> None:
@@ -130,10 +163,10 @@ def tell(op: str, frame: Any, seen: Seen, start: int, end: int, size: int = -1, 
         read(record)
 
 
-def _bytes(args: Any) -> int:
+def _bytes(tensor: Any) -> int:
     try:
-        return int(args[0].nbytes)
-    except (AttributeError, IndexError, RuntimeError, NotImplementedError):
+        return -1 if tensor is None else int(tensor.nbytes)
+    except (AttributeError, RuntimeError, NotImplementedError):
         return -1
 
 

@@ -1,14 +1,14 @@
-"""What torch has that reads: methods of Tensor, functions, `.to`, `record_function` and the backward pass."""
+"""What torch has that reads: methods of tensors, functions, operators, `.to`; `record_function` and the backward pass."""
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
-from syncscope.tracers.hooks import reads, sync_debug
+from syncscope.model.ops import Op
+from syncscope.tracers.hooks import methods, reads, sync_debug
 from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import seen_from
@@ -17,14 +17,10 @@ Waits = Callable[..., bool] | None
 
 
 def _is_mask(key: Any) -> bool:
-    import torch
-
-    kind = type(key)
-    if kind is torch.Tensor:
+    torch = sys.modules["torch"]
+    if type(key) is torch.Tensor:
         return key.dtype in (torch.bool, torch.uint8) and key.dim() > 0
-    if kind is tuple:
-        return any(type(k) is torch.Tensor and k.dim() > 0 and k.dtype in (torch.bool, torch.uint8) for k in key)
-    return False
+    return type(key) is tuple and any(type(k) is torch.Tensor and _is_mask(k) for k in key)
 
 
 def _reads_index(tensor: Any, key: Any) -> bool:
@@ -33,7 +29,7 @@ def _reads_index(tensor: Any, key: Any) -> bool:
 
 def _writes_index(tensor: Any, key: Any, value: Any) -> bool:
     """A number is filled in under a mask; a tensor needs to know how many elements there are."""
-    return _is_mask(key) and getattr(value, "ndim", 0) > 0
+    return _is_mask(key) and isinstance(value, sys.modules["torch"].Tensor) and value.dim() > 0
 
 
 def _has_duplicates(tensor: Any) -> bool:
@@ -43,7 +39,7 @@ def _has_duplicates(tensor: Any) -> bool:
 
 def _tensor_repeats(tensor: Any, repeats: Any = None, *args: Any, **kwargs: Any) -> bool:
     unknown = kwargs.get("output_size") is None
-    return unknown and (repeats is None or hasattr(repeats, "is_cpu"))
+    return unknown and (repeats is None or isinstance(repeats, sys.modules["torch"].Tensor))
 
 
 def _condition_alone(*args: Any, **kwargs: Any) -> bool:
@@ -54,164 +50,176 @@ def _no_output_size(*args: Any, **kwargs: Any) -> bool:
     return len(args) < 2 and kwargs.get("num_classes", -1) == -1
 
 
-METHODS: dict[str, tuple[str, Waits]] = {
-    "item": ("item", None),
-    "tolist": ("tolist", None),
-    "__bool__": ("bool", None),
-    "__float__": ("float", None),
-    "__int__": ("int", None),
-    "__index__": ("index", None),
-    "__complex__": ("complex", None),
-    "__repr__": ("format", None),
-    "__format__": ("format", None),
-    "__contains__": ("bool", None),
-    "__array__": ("asarray", None),
-    "cpu": ("cpu", None),
-    "numpy": ("numpy", None),
-    "nonzero": ("nonzero", None),
-    "argwhere": ("argwhere", None),
-    "unique": ("unique", None),
-    "unique_consecutive": ("unique_consecutive", None),
-    "masked_select": ("masked_select", None),
-    "bincount": ("bincount", None),
-    "coalesce": ("coalesce", _has_duplicates),
-    "equal": ("equal", None),
-    "allclose": ("allclose", None),
-    "is_nonzero": ("is_nonzero", None),
-    "repeat_interleave": ("repeat_interleave", _tensor_repeats),
-    "__getitem__": ("mask_read", _reads_index),
-    "__setitem__": ("mask_write", _writes_index),
+BOTH: dict[str, tuple[Op, Waits]] = {  # methods, and functions of the same name
+    "nonzero": (Op.NONZERO, None),
+    "argwhere": (Op.ARGWHERE, None),
+    "masked_select": (Op.MASKED_SELECT, None),
+    "bincount": (Op.BINCOUNT, None),
+    "equal": (Op.EQUAL, None),
+    "allclose": (Op.ALLCLOSE, None),
+    "is_nonzero": (Op.IS_NONZERO, None),
+    "repeat_interleave": (Op.REPEAT_INTERLEAVE, _tensor_repeats),
 }
-FUNCTIONS: dict[str, tuple[str, Waits]] = {
-    "nonzero": ("nonzero", None),
-    "argwhere": ("argwhere", None),
-    "unique": ("unique", None),
-    "unique_consecutive": ("unique_consecutive", None),
-    "masked_select": ("masked_select", None),
-    "bincount": ("bincount", None),
-    "equal": ("equal", None),
-    "allclose": ("allclose", None),
-    "is_nonzero": ("is_nonzero", None),
-    "where": ("where", _condition_alone),
-    "repeat_interleave": ("repeat_interleave", _tensor_repeats),
+METHODS: dict[str, tuple[Op, Waits]] = BOTH | {
+    "item": (Op.ITEM, None),
+    "tolist": (Op.TOLIST, None),
+    "__bool__": (Op.BOOL, None),
+    "__float__": (Op.FLOAT, None),
+    "__int__": (Op.INT, None),
+    "__index__": (Op.INDEX, None),
+    "__complex__": (Op.COMPLEX, None),
+    "cpu": (Op.CPU, None),
+    "numpy": (Op.NUMPY, None),
+    "coalesce": (Op.COALESCE, _has_duplicates),
 }
+FUNCTIONS: dict[str, tuple[Op, Waits]] = BOTH | {
+    "_unique2": (Op.UNIQUE, None),  # what torch.unique is made of
+    "unique_dim": (Op.UNIQUE, None),
+    "unique_consecutive": (Op.UNIQUE_CONSECUTIVE, None),
+    "where": (Op.WHERE, _condition_alone),
+}
+SYNCHRONIZE = (
+    ("_cuda_synchronize", ""),
+    ("_CudaStreamBase", "synchronize"),
+    ("_CudaEventBase", "synchronize"),
+    ("_xpu_synchronize", ""),
+    ("_XpuStreamBase", "synchronize"),
+    ("_XpuEventBase", "synchronize"),
+    ("_accelerator_synchronizeDevice", ""),
+)
 
 
 def _torch(torch: Any) -> None:
+    base, functions = torch._C.TensorBase, torch._C._VariableFunctions
     for name, (op, waits) in METHODS.items():
-        original = getattr(torch.Tensor, name, None)
-        if original is not None:
-            patches.replace(torch.Tensor, name, reads.watched(op, original, waits))
+        methods.hear(base, name, reads.method(op, waits))
+    methods.hear_slot(base, methods.ITEM, reads.method(Op.MASK_READ, _reads_index))
+    methods.hear_slot(base, methods.SET, reads.method(Op.MASK_WRITE, _writes_index))
     for name, (op, waits) in FUNCTIONS.items():
-        patches.replace(torch, name, reads.watched(op, getattr(torch, name), waits))
+        methods.hear(functions, name, reads.function(op, waits))
+    methods.hear(torch._C._nn, "one_hot", reads.function(Op.ONE_HOT, _no_output_size))
     global uploads_wait
     uploads_wait = frozenset({"cuda"} if torch.version.cuda or torch.version.hip else ())
-    patches.replace(torch.Tensor, "to", _to(torch.Tensor.to))
-    patches.replace(torch.Tensor, "cuda", _cuda(torch.Tensor.cuda))
-    patches.replace(
-        torch.nn.functional, "one_hot", reads.watched("one_hot", torch.nn.functional.one_hot, _no_output_size)
-    )
-    patches.replace(torch.autograd, "backward", _backward(torch.autograd.backward))
-    patches.replace(torch.autograd, "grad", _backward(torch.autograd.grad))
-    for backend in ("cuda", "ocl", "xpu", "accelerator"):
-        module = getattr(torch, backend, None)
-        if module is not None and hasattr(module, "synchronize"):
-            patches.replace(module, "synchronize", reads.always("synchronize", module.synchronize))
+    methods.hear(base, "to", _to)
+    methods.hear(base, "cuda", _cuda)
+    for owner, name in SYNCHRONIZE:
+        kind = getattr(torch._C, owner, None)
+        if name and kind is not None:
+            methods.hear(kind, name, reads.always(Op.SYNCHRONIZE))
+        elif kind is not None:
+            methods.hear(torch._C, owner, reads.always(Op.SYNCHRONIZE))
+    methods.hear(torch._C._ImperativeEngine, "run_backward", _backward)
+    patches.replace(torch._tensor_str, "_str", _printed(torch._tensor_str._str))
+    tensor = torch.Tensor
+    named = {"__repr__": Op.FORMAT, "__format__": Op.FORMAT, "__contains__": Op.BOOL, "__array__": Op.ASARRAY}
+    reads.named.update({getattr(tensor, name).__code__: op for name, op in named.items()})
+
+
+def _printed(original: Callable[..., Any]) -> Callable[..., Any]:
+    """What `repr` and `str` of a tensor are made of: many reads, which are one."""
+
+    def text(self: Any, **kwargs: Any) -> Any:
+        if reads.local.inside or not reads.on_device(self):
+            return original(self, **kwargs)
+        return reads.noted(Op.FORMAT, sys._getframe(1), original, (self,), kwargs)
+
+    return text
 
 
 def _torchvision(ops: Any) -> None:
     for module in (ops, ops.boxes):
-        patches.replace(module, "nms", reads.watched("nms", sync_debug.quiet(module.nms)))
+        patches.replace(module, "nms", _nms(sync_debug.quiet(module.nms)))
 
 
-def _to(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`.to(...)` waits when it leaves the device. In dry mode it is the way to the device."""
+def _nms(original: Callable[..., Any]) -> Callable[..., Any]:
+    def nms(boxes: Any, *args: Any, **kwargs: Any) -> Any:
+        if reads.local.inside or not reads.on_device(boxes):
+            return original(boxes, *args, **kwargs)
+        return reads.noted(Op.NMS, sys._getframe(1), original, (boxes, *args), kwargs)
 
-    @functools.wraps(original)
-    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.is_cpu:
-            return original(self, *args, **kwargs) if not uploads_wait else _uploaded(original, self, args, kwargs)
-        if reads.local.inside or not _goes_to_cpu(args, kwargs):
-            return original(self, *args, **kwargs)
-        return reads.noted("cpu", sys._getframe(1), original, (self, *args), kwargs)
-
-    return to
+    return nms
 
 
 # Devices to which a copy from ordinary memory makes the host wait; to our own it goes while the host goes on.
 uploads_wait: frozenset[str] = frozenset()
 
 
-def _uploaded(original: Callable[..., Any], tensor: Any, args: Any, kwargs: Any) -> Any:
-    """A copy to the device, noted where the host waits for it: from memory that is not pinned, or without non_blocking."""
+def _to(tensor: Any, args: Any, kwargs: Any) -> methods.Answer | None:
+    """`.to(...)` waits when it leaves the device. In a dry run it is the way to the device."""
     if reads.local.inside:
-        return original(tensor, *args, **kwargs)
-    start = monotonic_ns()
+        return None
+    if reads.on_device(tensor) and not tensor.is_cpu:
+        waits = _goes_to_cpu(args, kwargs or {})
+        return (None, None, reads.begin(Op.CPU, sys._getframe(1), tensor)) if waits else None
+    return _uploaded(tensor, kwargs)
+
+
+def _cuda(tensor: Any, args: Any, kwargs: Any) -> methods.Answer | None:
+    return None if reads.local.inside else _uploaded(tensor, kwargs)
+
+
+def _uploaded(tensor: Any, kwargs: Any) -> methods.Answer | None:
+    """A copy to the device, noted where the host waits for it: from memory that is not pinned, or without non_blocking."""
+    if not uploads_wait or reads.on_device(tensor) or sys.modules["torch"]._C._has_torch_function_unary(tensor):
+        return None
+    start, frame = monotonic_ns(), sys._getframe(2)
     reads.local.inside = True
-    try:
-        result = original(tensor, *args, **kwargs)
-    finally:
+
+    def after(result: Any) -> None:
         reads.local.inside = False
-    if result.device.type in uploads_wait and not (kwargs.get("non_blocking") and tensor.is_pinned()):
-        frame, end = sys._getframe(2), monotonic_ns()
-        reads.tell("to_device", frame, reads.here(frame), start, end, int(tensor.nbytes))
-    return result
+        if result is None or result.device.type not in uploads_wait:
+            return
+        if not ((kwargs or {}).get("non_blocking") and tensor.is_pinned()):
+            reads.tell(Op.TO_DEVICE, frame, reads.here(frame), start, monotonic_ns(), int(tensor.nbytes))
 
-
-def _cuda(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def cuda(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.is_cpu or not uploads_wait:
-            return original(self, *args, **kwargs)
-        return _uploaded(original, self, args, kwargs)
-
-    return cuda
+    return None, None, after
 
 
 def _goes_to_cpu(args: Any, kwargs: Any) -> bool:
     target = kwargs.get("device", args[0] if args else None)
-    if getattr(target, "device", None) is not None:
+    if isinstance(target, sys.modules["torch"].Tensor):
         target = target.device
     return str(target).partition(":")[0] == "cpu" and not kwargs.get("non_blocking")
 
 
 def regions(torch: Any) -> None:
     """Has `record_function` report to the listeners; for recordings only, it is called more often than it seems."""
-    record_function = torch.autograd.profiler.record_function
-    patches.replace(record_function, "__enter__", _annotated(record_function.__enter__, True))
-    patches.replace(record_function, "__exit__", _annotated(record_function.__exit__, False))
+    begun: dict[int, tuple[str, int]] = {}  # by the operator's own handle
+
+    def enter(_: Any, args: Any, kwargs: Any) -> methods.Answer:
+        name, start = str(args[0]), monotonic_ns()
+
+        def after(handle: Any) -> None:
+            begun[id(handle)] = name, start
+
+        return None, None, after
+
+    def leave(_: Any, args: Any, kwargs: Any) -> methods.Answer | None:
+        known = begun.pop(id(args[0]), None)
+        if known is None:
+            return None
+
+        def after(_: Any) -> None:
+            for region in listeners.regions:
+                region(*known, monotonic_ns())
+
+        return None, None, after
+
+    methods.hear(torch.ops.profiler._record_function_enter_new, "_op", enter)
+    methods.hear(torch.ops.profiler._record_function_exit._RecordFunction, "_op", leave)
 
 
-def _annotated(original: Callable[..., Any], entering: bool) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def method(self: Any, *args: Any) -> Any:
-        if entering:
-            self._syncscope_began = monotonic_ns()
-            return original(self, *args)
-        try:
-            return original(self, *args)
-        finally:
-            began = getattr(self, "_syncscope_began", None)
-            if began is not None:
-                for region in listeners.regions:
-                    region(str(self.name), began, monotonic_ns())
-
-    return method
+def _backward(*_: Any) -> methods.Answer | None:
+    """Reads of the autograd threads, which have no frame of the user, get the line that called backward."""
+    seen = seen_from(sys._getframe(1))
+    if seen.user is None:
+        return None
+    reads.backward.append(seen)
+    return None, None, lambda _: reads.backward.remove(seen)
 
 
-def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        seen = seen_from(sys._getframe(1))
-        if seen.user is None:
-            return original(*args, **kwargs)
-        reads.backward.append(seen)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            reads.backward.remove(seen)
-
-    return run
+def _compiler(_: Any) -> None:
+    methods.look_away(sys.modules["torch"])
 
 
-INSTALL = (("torch", _torch), ("torchvision.ops", _torchvision))
+INSTALL = (("torch", _torch), ("torch._dynamo", _compiler), ("torchvision.ops", _torchvision))

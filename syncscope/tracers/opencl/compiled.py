@@ -27,16 +27,10 @@ def library() -> Any:
     if sys.platform != "linux":
         _reasons.append(f"the dispatch tables of OpenCL are hooked on Linux only, not on {sys.platform}")
         return None
-    built = () if os.environ.get("SYNCSCOPE_HOOK") == "ctypes" else sorted(SOURCE.parent.glob("_icd*.so"))
-    for path in built:
-        stale = path.stat().st_mtime + 2 < SOURCE.stat().st_mtime  # an editable install does not rebuild it
-        found = None if stale else _open(path)
-        if found is not None:
-            return found
     try:
         if os.environ.get("SYNCSCOPE_HOOK") == "ctypes":
             raise OSError("SYNCSCOPE_HOOK asks for ctypes")
-        return _open(_build())
+        return _open(built(SOURCE))
     except (OSError, UserError, subprocess.CalledProcessError) as error:
         detail = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
         _reasons.append(f"no native hook ({(detail or str(error)).splitlines()[0]})")
@@ -77,29 +71,41 @@ def why_not() -> str:
     return "; ".join(_reasons)
 
 
-def _build() -> Path:
-    """Compiles icd.c into the user's cache, under a name that is the source's own hash."""
-    digest = hashlib.sha256(SOURCE.read_bytes() + sysconfig.get_platform().encode()).hexdigest()[:16]
-    target = files.cache_folder("native") / f"icd-{digest}.so"
+def built(source: Path, *flags: str) -> Path:
+    """The library of a C file: beside it where it was built with the package and is no older, else in the user's cache, under a
+    name that is the source's own hash.
+
+    Raises:
+        OSError: there is no compiler.
+        subprocess.CalledProcessError: it fails.
+        UserError: the cache cannot be written.
+    """
+    beside = source.with_name(f"_{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
+    fresh = beside.exists() and beside.stat().st_mtime + 2 >= source.stat().st_mtime
+    if fresh:  # an editable install does not rebuild it
+        return beside
+    platform = sysconfig.get_config_var("SOABI") or sysconfig.get_platform()
+    digest = hashlib.sha256(source.read_bytes() + platform.encode()).hexdigest()[:16]
+    target = files.cache_folder("native") / f"{source.stem}-{digest}.so"
     files.private(target.parent)  # what lies there is run
     if files.foreign(target, 0):
         target.unlink()
     if not target.exists():
         with tempfile.TemporaryDirectory() as folder:
-            built = Path(folder, target.name)
-            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", str(SOURCE), "-o", str(built)]
-            subprocess.run(command, check=True, capture_output=True, text=True)
-            files.write(target, built.read_bytes())
+            made = Path(folder, target.name)
+            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", *flags, str(source)]
+            subprocess.run([*command, "-o", str(made)], check=True, capture_output=True, text=True)
+            files.write(target, made.read_bytes())
     return target
 
 
-def _open(path: Path) -> c.CDLL | None:
+def _open(path: Path) -> c.CDLL:
+    found = c.CDLL(str(path))
     try:
-        found = c.CDLL(str(path))
         if found.abi() != ABI:
-            return None
-    except (OSError, AttributeError):
-        return None
+            raise OSError(f"{path} was built from another version")
+    except AttributeError:
+        raise OSError(f"{path} is not the hook") from None
     u64 = c.c_uint64
     found.hook_list.restype = c.POINTER(Hook)
     found.slot_list.restype = c.POINTER(Hook)
