@@ -22,17 +22,17 @@ FACTORIES = """
     empty_strided zeros_like ones_like empty_like full_like rand_like randn_like randint_like tril_indices
     triu_indices from_file scalar_tensor normal hann_window hamming_window blackman_window kaiser_window
     bartlett_window range
-""".split()  # noqa: SIM905  (a table of words)
+""".split()
 NEW = """
     new_zeros new_ones new_empty new_full new_tensor new_empty_strided
-""".split()  # noqa: SIM905  (a table of words)
+""".split()
 NOTHING = """
     set_device init reset_peak_memory_stats reset_max_memory_allocated empty_cache ipc_collect manual_seed
     manual_seed_all reset_accumulated_memory_stats
-""".split()  # noqa: SIM905  (a table of words)
+""".split()
 ZERO = """
     memory_allocated max_memory_allocated memory_reserved max_memory_reserved current_device initial_seed
-""".split()  # noqa: SIM905  (a table of words)
+""".split()
 
 
 @contextlib.contextmanager
