@@ -2,12 +2,17 @@
 
     python benchmarks/prediction.py                    all loops on the `ocl` device
     python benchmarks/prediction.py --device cuda      on a GPU
-    python benchmarks/prediction.py many-reads gan     some of them
+    python benchmarks/prediction.py many-reads clipping   some of them
+    python benchmarks/prediction.py --loops FOLDER     loops of one's own: each file has `loop(torch, device)`, which
+                                                       returns a function of whether the step is as written (True) or
+                                                       without its waits (False)
 
 Every loop is run with its reads and without, in turns; each run with reads is recorded and replayed without them, and the
 table compares the median prediction with the median of the runs without. The range is what the prediction leaves open for
 what takes the reads' place. Beside it stands what blocked time would have foretold: the step less the time the host was
-blocked. Recordings whose replay cannot be trusted are left out, and counted.
+blocked. *Untraced* is a step without its waits and without a recording, both versions being run in turns; A/A is by how much two
+runs of one version differ; then the share of a step that the waits cost, as predicted and as measured without a recording.
+Recordings whose replay cannot be trusted are left out, and counted.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
 not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command helps.
@@ -16,6 +21,7 @@ not slow each other down more than a GPU would. Other programs must leave both a
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import statistics
 import sys
@@ -276,6 +282,32 @@ LOOPS = {
 }
 
 
+def given_loops(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
+    """The loops of a folder, by the names of their files."""
+    found = {}
+    for file in sorted(folder.glob("*.py")):
+        spec = importlib.util.spec_from_file_location(file.stem, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found[file.stem.replace("_", "-")] = module.loop
+    return found
+
+
+def timed(torch: Any, device: Any, run: Step, reads: bool) -> float:
+    """ms of a step without a recording: many in a row, and the device waited for at the end."""
+    synchronize = getattr(torch, device.type).synchronize
+    for _ in range(WARM):
+        run(reads)
+    synchronize()
+    begin = time.perf_counter()
+    for _ in range(STEPS):
+        run(reads)
+    synchronize()
+    return 1e3 * (time.perf_counter() - begin) / STEPS
+
+
 def recorded(run: Step, reads: bool) -> Any:
     """The trace of some steps of a loop."""
     import syncscope
@@ -317,7 +349,8 @@ def foretold(given: Any, without: Any) -> tuple[float, ...] | None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("loops", nargs="*", choices=[*LOOPS, []], default=[], metavar="LOOP")
+    options.add_argument("names", nargs="*", default=[], metavar="LOOP")
+    options.add_argument("--loops", type=Path, metavar="FOLDER", help="loops of one's own, one a file")
     options.add_argument("--device", default="ocl")
     options.add_argument("--rounds", type=int, default=5)
     given = options.parse_args()
@@ -333,6 +366,9 @@ def main() -> None:
     device = torch.device(given.device)
     global scale
     scale = TIMES.get(device.type, 1)
+    loops = LOOPS if given.loops is None else given_loops(given.loops)
+    if unknown := set(given.names) - set(loops):
+        options.error(f"no loop is called {', '.join(sorted(unknown))}; there are {', '.join(loops)}")
     columns = (
         "with reads",
         "predicted",
@@ -343,17 +379,23 @@ def main() -> None:
         "error",
         "device: with",
         "without",
+        "untraced",
+        "A/A",
+        "saves: said",
+        "really",
     )
     print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in columns))
     errors, naive, refused = [], [], 0
-    for name in given.loops or LOOPS:
-        run = LOOPS[name](torch, device)
+    for name in given.names or loops:
+        run = loops[name](torch, device)
         for reads in (True, False):
             for _ in range(3):
                 run(reads)
-        rounds = []
+        rounds, plain = [], []
         for number in range(given.rounds):  # in turns, and who is first in turns too
             order = (True, False) if number % 2 else (False, True)
+            plain.append([timed(torch, device, run, reads) for reads in (*order, *reversed(order))])
+            plain[-1] = plain[-1] if order[0] else [plain[-1][n] for n in (1, 0, 3, 2)]  # with, without, without, with
             traces = {reads: recorded(run, reads) for reads in order}
             if (one := foretold(traces[True], traces[False])) is not None:
                 rounds.append(one)
@@ -368,7 +410,12 @@ def main() -> None:
         naive.append((blocked - measured) / measured)
         between = f"{least:.2f}-{most:.2f}"
         foretelling = f"{step:13.2f}{predicted:13.2f}{between:>13}{measured:13.2f}{errors[-1]:+13.1%}"
-        print(f"{name:16}{foretelling}{blocked:13.2f}{naive[-1]:+13.1%}{busy:13.2f}{busy_without:13.2f}", flush=True)
+        first, short, again, last = (statistics.median(column) for column in zip(*plain, strict=True))
+        same = max(abs(first - last) / first, abs(short - again) / short)
+        really = 1 - (short + again) / (first + last)
+        shares = f"{(short + again) / 2:13.2f}{same:13.1%}{1 - predicted / step:+13.1%}{really:+13.1%}"
+        devices = f"{busy:13.2f}{busy_without:13.2f}"
+        print(f"{name:16}{foretelling}{blocked:13.2f}{naive[-1]:+13.1%}{devices}{shares}", flush=True)
     for what, found in (("prediction", errors), ("blocked time", naive)):
         if sizes := sorted(abs(e) for e in found):
             print(f"{what}: {statistics.median(sizes):.1%} off in the median, {sizes[-1]:.1%} at worst")
