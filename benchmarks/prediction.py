@@ -10,8 +10,8 @@
 Every loop is run with its reads and without, in turns; each run with reads is recorded and replayed without them, and the
 table compares the median prediction with the median of the runs without. The range is what the prediction leaves open for
 what takes the reads' place. Beside it stands what blocked time would have foretold: the step less the time the host was
-blocked. *Untraced* is a step without its waits and without a recording, both versions being run in turns; A/A is by how much two
-runs of one version differ; then the share of a step that the waits cost, as predicted and as measured without a recording.
+blocked. *Untraced* is a step without its waits and without a recording, both versions being run in turns; A/A is by how much
+two runs of one version differ; then the share of a step that the waits cost, as predicted and as measured without a recording.
 Recordings whose replay cannot be trusted are left out, and counted.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do

@@ -20,6 +20,7 @@ from syncscope.analysis.summary import Key, key_of, summarize
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.trace import Trace
 
+SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
 SAME = 0.1  # counts and times that differ by less than this part are the same
 
 
@@ -71,10 +72,13 @@ class Comparison:
 
     @property
     def came_true(self) -> bool | None:
-        """Whether the measured step, give or take its spread, lies in what was predicted; None without a prediction."""
+        """Whether the measured step lies in what was predicted; None without a prediction.
+
+        Give or take its spread, and what is worth nothing anyway.
+        """
         if self.predicted_range is None or self.after.step is None:
             return None
-        give = self.spread[1] if self.spread else 0.0
+        give = max(self.spread[1] if self.spread else 0.0, SLIGHT * self.after.step)
         low, high = self.predicted_range
         return low - give <= self.after.step <= high + give
 

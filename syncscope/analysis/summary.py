@@ -19,6 +19,7 @@ from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Finding, Hazard
+from syncscope.model.ops import COUNTS
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
@@ -108,6 +109,10 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
     )
     if plan:
         chosen = {r for n in plan for r in members[n]} - left
+        if not event_graph.counting.isdisjoint(chosen):
+            asking = ", ".join(dict.fromkeys(f"`{lines[n].op}`" for n in plan if lines[n].op in COUNTS))
+            said = f"what a fixed shape in place of {asking} adds is not priced: where few are kept, measure it first"
+            report = replace(report, notes=(*report.notes, said))
         report = replace(report, plan_range=_range(event_graph, graph, chosen, costs.step))
     if report.trace is not None and (each := overhead(report.trace)):
         step, saving = _step_and_saving(event_graph.graph(each), everything)

@@ -1,0 +1,87 @@
+"""What a price lies between, when it is one at all, and what stands in its place."""
+
+import numpy as np
+import pytest
+from drawn import Device, timeline
+from test_price import US, loop
+
+from syncscope.analysis.compare import compare
+from syncscope.analysis.errors import half_interval
+from syncscope.analysis.summary import summarize
+from syncscope.analysis.verdict import claim
+
+MS = 1_000_000
+
+
+def uneven(steps, scale, line=57):
+    """A loop whose host works for a time that differs from step to step: what a read costs differs as much."""
+    random = np.random.default_rng(0)
+    times = [max(0, int(t)) for t in random.normal(2 * MS, scale * MS, steps)]
+    return [[("launch", 0, 3 * MS), ("read", line, 0), ("work", time)] for time in times]
+
+
+def test_the_interval_of_a_mean_is_student_s():
+    values = np.random.default_rng(0).normal(0, 1, (4000, 6))
+    inside = [abs(row.mean()) <= half_interval(row) for row in values]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.015)
+    assert half_interval(np.array([1.0])) == 0.0
+
+
+def test_a_price_has_the_spread_of_the_steps():
+    calm, wild = (summarize(Device().run(uneven(20, scale))[0]) for scale in (0.05, 0.9))
+    width = [report.saving_range[1] - report.saving_range[0] for report in (calm, wild)]
+    assert width[1] > 4 * width[0]
+    for report in (calm, wild):
+        (line,) = report.lines
+        assert report.saving_range[0] <= report.saving <= report.saving_range[1]
+        assert line.price.low <= line.price.share <= line.price.high
+
+
+def test_what_may_be_noise_is_not_in_the_plan():
+    """One step in eight costs much, and the others nothing: nobody knows what the next ones do."""
+    program = [[("launch", 0, 100 * US), ("read", 57, 0), ("work", 5 * MS)] for _ in range(10)]
+    program[4] = [("launch", 0, 7 * MS), ("read", 57, 0), ("work", 5 * MS)]
+    report = summarize(Device().run(program)[0])
+    assert report.saving > 0.01 * report.step
+    assert report.plan == ()
+    assert report.verdict.startswith("Nothing here is surely worth fixing")
+    assert "Record more steps than 10" in report.verdict
+
+
+@pytest.mark.parametrize(
+    ("saving", "between", "said"),
+    [
+        (5 * MS, None, "5.0 ms"),
+        (5 * MS, (4.9 * MS, 5.1 * MS), "5.0 ms"),
+        (5 * MS, (4 * MS, 7 * MS), "5.0 ms (4.0 ms to 7.0 ms)"),
+        (5 * MS, (5 * MS, 7 * MS), "at least 5.0 ms (up to 7.0 ms)"),
+        (5 * MS, (-1 * MS, 5 * MS), "up to 5.0 ms (at least 0.0 ms)"),
+    ],
+)
+def test_no_claim_stands_at_the_end_of_its_own_range(saving, between, said):
+    assert claim(saving, between) == said
+
+
+def test_a_refused_price_says_what_to_do_and_still_orders_the_lines():
+    trace = timeline("""
+        host   ab..<item       >...c.<tolist>......d
+        gpu    .AAA.......BBB.......C.............D
+    """)
+    report = summarize(trace)
+    assert report.saving is None
+    assert "Record more steps than 0" in report.verdict
+    idle = [line.idle_after for line in report.lines]
+    assert idle == sorted(idle, reverse=True)
+
+
+def test_recordings_that_differ_by_chance_are_within_noise():
+    one, other = uneven(14, 0.5), uneven(14, 0.5)[::-1]
+    found = compare(Device().run(one)[0], Device().run(other)[0])
+    assert found.within_noise
+    assert found.came_true is None  # nothing was predicted
+    found = compare(Device().run(loop([57]))[0], Device().run(loop([]))[0])
+    assert not found.within_noise
+    assert found.came_true
+    slower = [[("launch", 0, 9 * MS), ("work", 4 * MS)]] * 6  # something else was changed
+    found = compare(Device().run(loop([57]))[0], Device().run(slower)[0])
+    assert found.came_true is False
