@@ -95,12 +95,13 @@ def _advice(op: str, place: Place) -> str:
     if not os.path.isfile(place.path):
         return ""
     linted = _linted([place.path])
-    known = {hazard.name: hazard for hazard in linted.hazards if op in hazard.seen_as}
-    for finding in linted.findings:
-        if finding.place.line <= place.line <= finding.end_line and (not known or finding.rule in known):
-            rewrite = f": {finding.fix.title}" if finding.fix else ""
-            return f"{finding.rule}{rewrite}; syncscope explain {finding.rule}"
-    return next((f"{name}; syncscope explain {name}" for name in known), "")
+    known = {hazard.name: hazard.seen_as.index(op) for hazard in linted.hazards if op in hazard.seen_as}
+    here = [f for f in linted.findings if f.place.line <= place.line <= f.end_line and (not known or f.rule in known)]
+    if here:
+        finding = min(here, key=lambda f: (f.fix is None, known.get(f.rule, 0)))
+        rewrite = f": {finding.fix.title}" if finding.fix else ""
+        return f"{finding.rule}{rewrite}; syncscope explain {finding.rule}"
+    return f"{(name := min(known, key=known.__getitem__))}; syncscope explain {name}" if known else ""
 
 
 def report(

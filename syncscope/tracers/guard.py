@@ -6,11 +6,12 @@ What is forbidden belongs to the running context (contextvars): to this thread a
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from types import FrameType
 
 from syncscope.model.source import Place
 from syncscope.tracers import dry_run, places
@@ -33,10 +34,30 @@ class SyncWarning(UserWarning):
     """A line made the host wait where that was to be told."""
 
 
-_Policy = tuple[
-    dict[Any, Any] | None, Advise | None
-]  # where it is noted what was warned of (None: raise), and the advice
-_policy: ContextVar[_Policy | None] = ContextVar("syncscope forbids", default=None)
+class _Policy:
+    """What holds from the beginning of a block on, in its context. `outer` held before it, and holds again after it."""
+
+    def __init__(self, outer: _Policy | None, forbids: bool, warn: bool = False, advise: Advise | None = None) -> None:
+        self.outer, self.forbids, self.warn, self.advise = outer, forbids, warn, advise
+        self.over = False
+        self.told: set[tuple[Place | None, str]] = set()  # what was warned of
+        frame = sys._getframe(2)
+        while frame.f_back is not None and frame.f_code.co_filename == contextlib.__file__:
+            frame = frame.f_back
+        # a generator that has yielded is not running, and what others do meanwhile is not its own
+        self._generator = id(frame) if frame.f_code.co_flags & inspect.CO_GENERATOR else 0
+
+    def holds(self) -> bool:
+        """Whether the block has not ended, and is running."""
+        if self.over or not self._generator:
+            return not self.over
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and id(frame) != self._generator:
+            frame = frame.f_back
+        return frame is not None
+
+
+_innermost: ContextVar[_Policy | None] = ContextVar("syncscope forbids", default=None)
 
 
 @contextlib.contextmanager
@@ -46,22 +67,27 @@ def forbid_syncs(*, warn: bool = False, dry: bool | None = None, advise: Advise 
     `dry` treats tensors of the CPU that come from parameters and batches as a device's; None: where there is no device.
     `advise(op, place)` may say how to avoid it.
     """
-    token = _policy.set(({} if warn else None, advise))
-    try:
-        with listening(Listener(guard=_check, sync_debug=True)), dry_if(dry):
-            yield
-    finally:
-        _policy.reset(token)
+    policy = _Policy(_innermost.get(), True, warn, advise)
+    with _in_force(policy), listening(Listener(guard=_check, sync_debug=True)), dry_if(dry):
+        yield
 
 
 @contextlib.contextmanager
 def allow_syncs(reason: str = "") -> Iterator[None]:
     """Inside, reads are allowed again; `reason` is for the reader of the code."""
-    token = _policy.set(None)
+    with _in_force(_Policy(_innermost.get(), False)):
+        yield
+
+
+@contextlib.contextmanager
+def _in_force(policy: _Policy) -> Iterator[None]:
+    token = _innermost.set(policy)
     try:
         yield
     finally:
-        _policy.reset(token)
+        policy.over = True
+        with contextlib.suppress(ValueError):  # a generator may end in another context than it began in
+            _innermost.reset(token)
 
 
 def dry_if(dry: bool | None) -> contextlib.AbstractContextManager[None]:
@@ -78,22 +104,23 @@ def has_device() -> bool:
 
 
 def _check(op: str, seen: places.Seen) -> None:
-    policy = _policy.get()
-    if policy is None:
+    policy = _innermost.get()
+    while policy is not None and not policy.holds():
+        policy = policy.outer
+    if policy is None or not policy.forbids:
         return
-    warned, advise = policy
     spot = reads.spot_of(seen)
     place, _ = places.resolve(spot) if spot else (None, -1)
+    if policy.warn and (place, op) in policy.told:
+        return
     text = f"{place or 'an unknown line'}: {op} makes the host wait for the device"
     if seen.library is not None and seen.user is not None:
         text += f" (in {places.short(seen.library)})"
-    _policy.set(None)  # the advice may read as it likes
-    try:
-        advice = advise(op, place) if advise is not None and place is not None else ""
-    finally:
-        _policy.set(policy)
+    with allow_syncs("the advice may read as it likes"):
+        advice = policy.advise(op, place) if policy.advise is not None and place is not None else ""
     text += f"\n hint: {advice}" if advice else ""
-    if warned is None:
+    if not policy.warn:
         raise SyncError(text, op, place)
+    policy.told.add((place, op))
     path, line = (place.path, place.line) if place else ("unknown", 0)
-    warnings.warn_explicit(text, SyncWarning, path, line, registry=warned)
+    warnings.warn_explicit(text, SyncWarning, path, line)

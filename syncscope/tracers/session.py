@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -85,6 +87,8 @@ class Session:
         self._marked = False  # somebody marks the steps: finding them would count twice
         self._process = 0
         self._stack = contextlib.ExitStack()
+        self._calls = 0  # of a decorated function, that are running
+        self._lock = threading.RLock()
         self._held: int | None = None  # when the first found step ended; 0: it has been counted
 
     @property
@@ -132,14 +136,29 @@ class Session:
             self._stack.close()
 
     def __call__(self, function: Callable[A, T]) -> Callable[A, T]:
-        """As a decorator: records every call of the function."""
+        """As a decorator: records every call of the function. Calls within a call, and in other threads meanwhile, are part of
+        its recording, which ends with the last of them."""
 
         @functools.wraps(function)
         def recorded(*args: A.args, **kwargs: A.kwargs) -> T:
-            with self:
+            with self._call():
                 return function(*args, **kwargs)
 
         return recorded
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[None]:
+        with self._lock:
+            if not self._calls:
+                self.__enter__()
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls -= 1
+                if not self._calls:
+                    self.__exit__(*sys.exc_info())
 
     def step(self) -> None:
         """A training step ends here, and the next begins."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from syncscope.model.source import Place
@@ -37,9 +38,18 @@ class Watch:
     def __init__(self) -> None:
         self._totals: dict[tuple[str, places.Seen], list[int]] = {}
         self._lock = threading.Lock()
+        self._thread = threading.get_native_id()
+
+    def is_meant(self, record: Record) -> bool:
+        """Whether a read is of the thread and task that watch, or of a thread of autograd that works for them."""
+        if record.thread == self._thread:
+            return self in _watching.get()
+        return record.thread not in {thread.native_id for thread in threading.enumerate()}
 
     def add(self, record: Record) -> None:
         """One more read."""
+        if not self.is_meant(record):
+            return
         key = (record.op, record.seen)
         with self._lock:
             total = self._totals.get(key)
@@ -76,9 +86,17 @@ class Watch:
         return "\n".join(map(str, self.lines)) or "no line has read"
 
 
+_watching: ContextVar[tuple[Watch, ...]] = ContextVar("syncscope watches", default=())
+
+
 @contextlib.contextmanager
 def watch(*, dry: bool | None = False) -> Iterator[Watch]:
     """Inside, reads are counted by line; `dry` as in `forbid_syncs`."""
     found = Watch()
-    with listening(Listener(read=found.add)), dry_if(dry):
-        yield found
+    token = _watching.set((*_watching.get(), found))
+    try:
+        with listening(Listener(read=found.add)), dry_if(dry):
+            yield found
+    finally:
+        with contextlib.suppress(ValueError):  # a generator may end in another context than it began in
+            _watching.reset(token)

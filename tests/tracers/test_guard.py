@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import syncscope  # noqa: E402
 from syncscope import SyncError, SyncWarning  # noqa: E402
+from syncscope.tracers.guard import forbid_syncs  # noqa: E402
 from syncscope.tracers.hooks.listeners import listeners  # noqa: E402
 
 
@@ -133,3 +134,48 @@ def test_nothing_is_left_in_place(x: Any) -> None:
     with pytest.raises(SyncError), syncscope.forbid_syncs(dry=True), syncscope.watch(dry=True):
         x.sum().item()
     assert (listeners.guards, listeners.reads, listeners.pretend) == ((), (), None)
+
+
+def test_a_generator_that_has_yielded_forbids_nothing(x: Any) -> None:
+    def forbidding() -> Any:
+        with syncscope.forbid_syncs(dry=True):
+            yield 1
+            x.sum().item()
+
+    held = forbidding()
+    next(held)
+    assert x.sum().item() == 2
+    with pytest.raises(SyncError):
+        next(held)
+    dropped = forbidding()
+    next(dropped)
+    del dropped
+    assert x.sum().item() == 2
+
+
+def test_a_warning_is_worked_out_once_a_line(x: Any) -> None:
+    asked = []
+    with (
+        warnings.catch_warnings(record=True),
+        forbid_syncs(warn=True, dry=True, advise=lambda *what: asked.append(what) or ""),
+    ):
+        for _ in range(3):
+            x.sum().item()
+    assert len(asked) == 1
+
+
+def test_a_hint_names_the_rule_whose_wait_it_is() -> None:
+    names: dict[str, Any] = {"torch": torch, "syncscope": syncscope}
+    with pytest.raises(SyncError) as caught:
+        exec("with syncscope.forbid_syncs(dry=True):\n    torch.ones(1, requires_grad=True).sum().item()", names)
+    assert "anomaly" not in str(caught.value)
+
+
+def test_watch_counts_its_own_thread(x: Any) -> None:
+    with syncscope.watch(dry=True) as watch:
+        thread = threading.Thread(target=lambda: x.sum().item())
+        thread.start()
+        thread.join()
+        assert watch.count == 0
+        x.sum().item()
+    assert watch.count == 1

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,27 @@ def test_as_a_decorator(tmp_path: Path) -> None:
     assert double(4) == 8
     assert double.__doc__ == "Twice."
     assert steps(kineto.read(tmp_path / "run.json")) == ["ProfilerStep#0"]
+
+
+def test_a_decorated_function_may_call_itself_and_run_in_threads() -> None:
+    traces: list[Trace] = []
+    session = Session(on_trace=traces.append)
+
+    @session
+    def work(depth: int) -> int:
+        session.step()
+        return work(depth - 1) + 1 if depth else 0
+
+    assert work(2) == 2
+    assert [len(steps(trace)) for trace in traces] == [3]
+    threads = [threading.Thread(target=work, args=(0,)) for _ in range(4)]
+    work_while = Session()
+    with work_while:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sum(len(steps(trace)) for trace in traces) == 3 + 4
 
 
 def test_steps_are_found_at_the_optimizer_where_nobody_marks_them() -> None:
