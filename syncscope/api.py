@@ -27,6 +27,7 @@ def trace(
     active: int | None = None,
     repeat: int = 1,
     record_shapes: bool = False,
+    operators: bool = False,
 ) -> Recording:
     """Records the steps of a training loop: every kernel, every copy, and every line at which the host waits.
 
@@ -39,7 +40,9 @@ def trace(
     Also a decorator. After `wait` and `warmup` steps, `active` steps are recorded, `repeat` times (0: until the end); without
     `active` everything up to the end. Each recording is written to `logdir`, for TensorBoard and `syncscope report`.
     Steps that nobody marks are found at `optimizer.step()`. `record_shapes` notes what each operator of the `ocl` device was
-    given, for `syncscope roofline`; it costs some microseconds an operator. The trace is written also where the block raises.
+    given, for `syncscope roofline`; it costs some microseconds an operator. `operators` records the CPU's operators, too, on
+    CUDA and ROCm: reads, lines and prices need none, and most of what a recording costs is theirs. The trace is written also
+    where the block raises.
 
     Raises:
         UserError: the numbers make no sense, or a folder cannot be written.
@@ -47,7 +50,7 @@ def trace(
     from syncscope.tracers.recording import Recording
 
     schedule = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
-    return Recording(_write, _report, logdir=logdir, record_shapes=record_shapes, **schedule)
+    return Recording(_write, _report, logdir=logdir, record_shapes=record_shapes, operators=operators, **schedule)
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:

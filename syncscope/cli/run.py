@@ -40,6 +40,9 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
 @click.option("--active", type=int, metavar="N", help="Steps to record; without it, all.")
 @click.option("--repeat", default=1, metavar="N", help="How often; 0 is to the end.")
 @click.option("--shapes", is_flag=True, help="Note what each operator was given, for `syncscope roofline`.")
+@click.option(
+    "--operators", is_flag=True, help="On CUDA, record operators of the CPU, too: dearer, and no price needs them."
+)
 @click.option("--quiet", is_flag=True, help="No live line and no table.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGUMENTS...]")
 def command(
@@ -51,6 +54,7 @@ def command(
     active: int | None,
     repeat: int,
     shapes: bool,
+    operators: bool,
     quiet: bool,
     arguments: tuple[str, ...],
 ) -> int:
@@ -76,11 +80,18 @@ def command(
     if INSIDE in os.environ:
         folder = Path(os.environ.pop(INSIDE))
         return _record(
-            target, rest, bool(module), folder, Path(output), device, schedule | {"record_shapes": shapes}, quiet
+            target,
+            rest,
+            bool(module),
+            folder,
+            Path(output),
+            device,
+            schedule | {"record_shapes": shapes, "operators": operators},
+            quiet,
         )
     folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
     options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
-    options += ["--shapes"] * shapes
+    options += ["--shapes"] * shapes + ["--operators"] * operators
     options += [f"--output={output}", *(["--quiet"] if quiet else []), *(["-m", target] if module else ["--", target])]
     whole = True
     try:

@@ -41,12 +41,13 @@ def known_sources() -> dict[str, type[Source]]:
 class ProcessRecording:
     """Everything that is recorded, from the first window's start to the last one's end."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, operators: bool = False) -> None:
         self.users = 0
         self._kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
         self._dry = False
         self._sources: list[Source] = []
         self.events = PythonEvents(folder)
+        self.events.operators_wanted += operators
         try:
             self._running = self._begun()
         except BaseException:
@@ -100,11 +101,13 @@ class ProcessRecording:
 class Window:
     """The part of the recording between two moments, with steps of its own."""
 
-    def __init__(self, first_step: int = 0, folder: Path | None = None, record_shapes: bool = False) -> None:
+    def __init__(
+        self, first_step: int = 0, folder: Path | None = None, record_shapes: bool = False, operators: bool = False
+    ) -> None:
         global _current
         with _lock:
             if _current is None:
-                _current = ProcessRecording(folder)
+                _current = ProcessRecording(folder, operators)
             self.recording = _current
             self.recording.users += 1
             self._want_shapes(+record_shapes)

@@ -66,6 +66,7 @@ class Session:
         active: int | None = None,
         repeat: int = 1,
         record_shapes: bool = False,
+        operators: bool = False,
         folder: Path | None = None,
         on_trace: Callable[[Trace], object] | None = None,
         on_failure: Callable[[Exception], None] | None = None,
@@ -80,6 +81,7 @@ class Session:
         self.count = 0  # steps so far
         self.cycle = 0
         self._record_shapes = record_shapes
+        self._operators = operators
         self._folder = folder
         self._on_trace = on_trace
         self._on_failure = on_failure
@@ -200,7 +202,7 @@ class Session:
             self._begin()
 
     def _begin(self) -> None:
-        self._take = Window(self.count, self._folder, self._record_shapes)
+        self._take = Window(self.count, self._folder, self._record_shapes, self._operators)
         self.cycle = self.count // (self.wait + self.warmup + (self.active or 1)) + 1
 
     def _finish(self) -> None:

@@ -5,6 +5,7 @@ host      [aten::to ...]  ^mark       becomes   [to ........... ]
 host      [loss.backward() ......] ^  no operator of its own: those of other threads since the last one are meant
 autograd     [Index .. [aten::index_put_]]         [index_put_]
 ```
+Where no operators were recorded, the driver's calls that wait stand for them, each with the copy before it.
 """
 
 from __future__ import annotations
@@ -48,11 +49,19 @@ def placed(trace: Trace) -> Trace:
         if not meant:
             found.append(event)
         done.update(meant)
+        if not operators.recorded and not engine:
+            meant = [row for row in meant if not operators.known(row)]
+            if meant:
+                start = int(operators.start[meant[0]])
+                found.append(
+                    replace(event, start=start, duration=max(event.end, int(operators.end[meant[-1]])) - start)
+                )
+            continue
         for row in meant:
             if operators.known(row):
                 continue
             start, end = int(operators.start[row]), int(operators.end[row])
-            name = trace.names[trace.name[row]].removeprefix("aten::")
+            name = trace.names[trace.name[row]].removeprefix("aten::") if operators.recorded else str(MARK)
             lane_of = trace.lanes[trace.lane[row]]
             stop = max(end, event.start) if [row] == own[-1:] else end
             found.append(replace(event, name=name, lane=lane_of, start=start, duration=stop - start))
@@ -68,7 +77,7 @@ class _Operators:
     """The outermost operators of each host thread, which of them wait, and which lie in a read that is known."""
 
     def __init__(self, trace: Trace, marks: NDArray[np.intp]) -> None:
-        self._lane, self.start, self.end = trace.lane, trace.start, trace.end
+        self._lane, self.start, self.end = trace.lane, trace.start.copy(), trace.end
         host = np.array([lane.device < 0 for lane in trace.lanes], bool)[trace.lane]
         kinds = {Kind.OP: OPERATOR, Kind.CALL: WAITS, Kind.READ: re.compile("")}
         chosen = {
@@ -77,8 +86,18 @@ class _Operators:
         chosen[Kind.READ] = np.setdiff1d(chosen[Kind.READ], marks)
         lanes = np.unique(trace.lane[host])
         self._of = {int(lane): {k: rows[trace.lane[rows] == lane] for k, rows in chosen.items()} for lane in lanes}
-        for rows in self._of.values():
-            rows[Kind.OP] = _outermost(trace, rows[Kind.OP])
+        # of OTHER: whatever a thread did
+        self.recorded = len(chosen[Kind.OP]) > 0
+        calls = np.flatnonzero((trace.kind == Kind.CALL) & host)
+        for lane, rows in self._of.items():
+            if self.recorded:
+                rows[Kind.OP] = rows[Kind.OTHER] = _outermost(trace, rows[Kind.OP])
+                continue
+            rows[Kind.OP], rows[Kind.OTHER] = rows[Kind.CALL], calls[trace.lane[calls] == lane]
+            before = np.searchsorted(rows[Kind.OTHER], rows[Kind.CALL]) - 1
+            for row, copy in zip(rows[Kind.CALL].tolist(), rows[Kind.OTHER][before].tolist(), strict=True):
+                if copy < row and "Memcpy" in trace.names[trace.name[copy]]:
+                    self.start[row] = trace.start[copy]
 
     def groups(self, marks: NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
         """The marks of one call (their thread began no operator in between): the last, how many, when the call before ended."""
@@ -98,7 +117,7 @@ class _Operators:
 
     def elsewhere(self, lane: int, now: int) -> list[int]:
         """The waiting operators of other threads since this one's last operator."""
-        rows = self._of[lane][Kind.OP]
+        rows = self._of[lane][Kind.OTHER]
         since = int(self.end[rows][self.end[rows] <= now].max(initial=0))
         found: list[int] = []
         for other, kinds in self._of.items():
@@ -109,6 +128,8 @@ class _Operators:
 
     def waits(self, row: int) -> bool:
         """Whether there is a call of the driver in this operator that may wait."""
+        if not self.recorded:
+            return True
         calls = self.start[self._of[int(self._lane[row])][Kind.CALL]]
         first, last = np.searchsorted(calls, (self.start[row], self.end[row]))
         return bool(last > first)

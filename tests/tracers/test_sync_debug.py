@@ -222,3 +222,26 @@ def test_a_mark_in_a_known_read_is_dropped_and_one_without_operators_stays() -> 
     driver = events("  c", MAIN, {"c": (Kind.CALL, "cudaStreamSynchronize")})
     assert reads_of(events("r------r", MAIN, kinds), events(" a--a   m", MAIN, kinds), driver) == []
     assert reads_of(events("      m", MAIN, kinds)) == [(MARK, MAIN, 6, 6)]
+
+
+def test_without_operators_the_drivers_calls_stand_for_them() -> None:
+    """
+    reads       r--r
+    driver       cw   cw cw   cw        a copy goes with the wait after it; what a read explains is left out
+    marks                   mm    m     two waits of one call are one read
+    """
+    kinds = {"r": (Kind.READ, "item"), "c": (Kind.CALL, "cudaMemcpyAsync"), "w": (Kind.CALL, "cudaStreamSynchronize")}
+    marks = {"m": (Kind.READ, MARK), "n": (Kind.READ, MARK)}
+    found = reads_of(
+        events("r--r", MAIN, kinds), events(" cw   cw cw   cw", MAIN, kinds), events("            mn    m", MAIN, marks)
+    )
+    assert found == [(str(MARK), MAIN, 6, 13), (str(MARK), MAIN, 14, 18)]
+
+
+def test_without_operators_marks_of_a_backward_pass_go_to_its_threads() -> None:
+    kinds = {"m": (Kind.READ, MARK)}
+    wait = (Kind.CALL, "cudaStreamSynchronize")
+    launch = (Kind.CALL, "cudaLaunchKernel")
+    mark = [replace(e, detail='{"library": "torch/autograd/graph.py:800"}') for e in events("        m", MAIN, kinds)]
+    found = reads_of(mark, events("l", MAIN, {"l": launch}), events("  l w", AUTOGRAD, {"l": launch, "w": wait}))
+    assert found == [(str(MARK), AUTOGRAD, 4, 5)]

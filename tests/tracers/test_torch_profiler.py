@@ -2,6 +2,7 @@
 
 import functools
 import json
+import threading
 import time
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def test_traces_of_gpus_join_our_lines_by_thread_and_time(shared: Path, name: st
     regions = [Event(Kind.ANNOTATION, torch_profiler.ANCHOR, lane, at, 1000) for at in (first, last)]
     with_anchor = Trace.of([*regions, *theirs], **theirs.meta)
     origin = 5_000_000_000
-    anchors = [(origin + at - first - 100, origin + at - first + 1100) for at in (first, last)]
+    anchors = [torch_profiler.Anchor(origin + at - first - 100, origin + at - first + 1100) for at in (first, last)]
     stops = [e for e in theirs if e.kind == Kind.CALL and e.lane == lane and e.name.endswith("StreamSynchronize")]
     place = Place("train.py", 7)
     builder = Builder()
@@ -155,7 +156,7 @@ def test_the_profilers_clock_is_found_between_two_readings_of_ours(drift: int) -
     middle = 777_777_777
     events.append(Event(Kind.OP, "aten::item", lane, theirs(middle), 10))
     builder = Builder()
-    anchors = [(at, at + width) for at, width in zip(moments, widths, strict=True)]
+    anchors = [torch_profiler.Anchor(at, at + width) for at, width in zip(moments, widths, strict=True)]
     meta = torch_profiler.add_trace(builder, Trace.of(events), 0, anchors)
     (found,) = builder.trace()
     assert abs(found.start - middle) <= 2000
@@ -166,7 +167,7 @@ def test_the_profilers_clock_is_found_between_two_readings_of_ours(drift: int) -
 def test_which_rank_of_a_job_it_is_is_kept() -> None:
     region = Event(Kind.ANNOTATION, torch_profiler.ANCHOR, Lane(1, 1), 0, 10)
     told = {"backend": "nccl", "rank": 0, "world_size": 2, "host": "another"}
-    meta = torch_profiler.add_trace(Builder(), Trace.of([region], **told), 0, [(0, 20)])
+    meta = torch_profiler.add_trace(Builder(), Trace.of([region], **told), 0, [torch_profiler.Anchor(0, 20)])
     assert {key: meta.get(key) for key in told} == told | {"host": None}
 
 
@@ -174,3 +175,41 @@ def test_no_events_no_trouble() -> None:
     builder = Builder()
     assert torch_profiler.add_trace(builder, Trace.of(()), 0, ()) == {}
     assert json.loads(json.dumps(builder.trace().meta)) == {}
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_without_operators_clocks_and_threads_meet_at_a_call_of_the_driver(others: int) -> None:
+    """Kineto then calls threads by half of their POSIX number; the program may make the same call itself."""
+    origin, ago = time.monotonic_ns(), 7_654_321
+    wall = time.time_ns() - time.monotonic_ns()
+    ours, theirs, second = Lane(1, 100), Lane(1, 1234567), Lane(1, 7654321)
+    moments = [*range(1000, 9000, 2000), *range(10_000_000, 200_000_000, 10_000_000)]
+    call = "cudaDeviceGetStreamPriorityRange"
+    events = [Event(Kind.CALL, call, theirs, at + ago + 300, 500) for at in moments]
+    events += [Event(Kind.CALL, call, theirs, 35_000_000 + ago + at, 500) for at in range(others)]
+    events += [Event(Kind.CALL, "cudaStreamSynchronize", lane, 55_000_000 + ago, 10) for lane in (theirs, second)]
+    anchors = [torch_profiler.Anchor(origin + at, origin + at + 1000, 100) for at in moments]
+    builder = Builder()
+    builder.add_events([Event(Kind.READ, "item", ours, 54_000_000, 2_000_000)])
+    trace = Trace.of(events, origin_ns=origin + wall - ago + 2500)  # to some us
+    meta = torch_profiler.add_trace(builder, trace, origin, anchors, {7654321: 200})
+    found = builder.trace()
+    waits = {e.lane.thread: e.start for e in found if e.name == "cudaStreamSynchronize"}
+    assert set(waits) == {100, 200}
+    assert all(abs(at - 55_000_000) <= 1000 for at in waits.values())
+    assert sum(e.name == call for e in found) == others
+    assert meta["clocks"]["torch.profiler"]["uncertainty_ns"] <= 1500
+
+
+def test_without_an_anchor_the_systems_clock_is_taken() -> None:
+    origin = time.monotonic_ns()
+    wall = time.time_ns() - time.monotonic_ns()
+    builder = Builder()
+    trace = Trace.of([Event(Kind.CALL, "cudaLaunchKernel", Lane(1, 1), 5_000, 10)], origin_ns=origin + wall + 1_000_000)
+    meta = torch_profiler.add_trace(builder, trace, origin, [])
+    assert meta["clocks"]["torch.profiler"]["source"] == "system"
+    assert abs(builder.trace()[0].start - 1_005_000) < 20_000
+
+
+def test_threads_have_their_numbers() -> None:
+    assert threading.get_native_id() in torch_profiler.thread_aliases().values()

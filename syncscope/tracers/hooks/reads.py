@@ -22,12 +22,14 @@ from syncscope.tracers.modules import path_from
 from syncscope.tracers.opencl import compiled
 from syncscope.tracers.places import BETWEEN, Seen, Spot, kind_of, seen_from
 
+threads: dict[int, int] = {}  # the system's number of each thread that has read, by its POSIX number
+
 
 class _Local(threading.local):
     inside = False  # a read is on its way on this thread: what it reads in turn is its own
 
     def __init__(self) -> None:
-        self.thread = threading.get_native_id()
+        self.thread = threads[threading.get_ident()] = threading.get_native_id()
         library = compiled.library()
         # blocking calls of the driver on this thread, and how many of them a read explains
         self.waits = library.waits_of_this_thread().contents if library is not None else (ctypes.c_uint64 * 2)()

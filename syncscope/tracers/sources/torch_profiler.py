@@ -1,34 +1,51 @@
 """CUDA and ROCm: device and driver times from torch.profiler, without stacks; the lines come from our own recorder.
 
+Operators of the CPU are left out unless they are asked for: they are most of what torch.profiler costs, and reads, lines and
+the replay need the driver's calls and the device's work only. Threads of the driver's calls then have the numbers of POSIX
+threads (`thread_aliases`), and clocks meet at a call of the driver instead of a region of the host.
+
 torch.profiler keeps its events in memory until the end: long runs want `active=`. A program that starts a profiler of its own
 gets it, and ours ends there: there is one Kineto in a process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
+import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from time import monotonic_ns
-from typing import Any
+from time import monotonic_ns, time_ns
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope import kineto
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind, Lane, Trace
 from syncscope.tracers import clocks, redirect
 from syncscope.tracers.columns import COLUMNS, TABLES, Builder
+from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.sources import GOOD, WARN, Item, Source
 
-ANCHOR = "syncscope clock"  # a region of the host whose time we know on our clock and find on the profiler's
+# What the host did at a time that we know on our clock and find on the profiler's: a call of the driver that asks the device
+# for nothing and that nobody makes in a step, or a region where there is no driver.
+ANCHOR = "syncscope clock"
+ANCHORS = re.compile(rf"^{ANCHOR}$"), re.compile("^(?:cuda|hip)DeviceGetStreamPriorityRange$")
 WARM = 8  # of them at the start: the first take long
 KEPT = ("devices", "backend", "rank", "world_size")  # of what torch.profiler says of the whole recording
+WITHOUT = (
+    "operators of the CPU were not recorded: waits inside of them have their line and no operator's name, and TensorBoard's "
+    "table of operators is empty (operators=True, or syncscope run --operators, records them and costs more)"
+)
+SYSTEM = 20_000  # ns by which Kineto's idea of the system's clock may be wrong
 OFFSET = 1 << 40  # added to correlations, so that they do not meet the hook's
 
 
@@ -47,6 +64,21 @@ def _available() -> bool:
     return bool(torch.cuda.is_available())
 
 
+class Anchor(NamedTuple):
+    """A thread did what `ANCHORS` finds between two readings of our clock, ns."""
+
+    before: int
+    after: int
+    thread: int = -1  # the system's number
+
+
+def _region() -> None:
+    from torch.autograd.profiler import record_function
+
+    with record_function(ANCHOR):
+        pass
+
+
 class TorchProfiler(Source):
     """A recording by torch.profiler, from the moment that there is a device for it; `add` puts it onto our clock.
 
@@ -59,11 +91,14 @@ class TorchProfiler(Source):
         self._begun = False
         self._profiler: Any = None
         self._trace: Trace | None = None
-        self._anchors: list[tuple[int, int]] = []
+        self._events: PythonEvents | None = None
+        self._anchors: list[Anchor] = []
+        self._ask: Callable[[], object] = _region
         self._lock = threading.RLock()
 
     def start(self, events: PythonEvents) -> None:
         """Begins where there is a device already."""
+        self._events = events
         self.boundary()
 
     def boundary(self) -> None:
@@ -89,7 +124,14 @@ class TorchProfiler(Source):
             self.notes.append("a profiler of the program was running already: no device times from torch.profiler")
             return
         which = torch.profiler.ProfilerActivity
-        activities = [which.CPU] if self._host_only else [which.CPU, which.CUDA]
+        if self._host_only:
+            activities = [which.CPU]
+        else:
+            operators = self._events is not None and self._events.operators_wanted
+            activities = [which.CPU, which.CUDA] if operators else [which.CUDA]
+            self.notes += [] if operators else [WITHOUT]
+            torch.cuda.current_stream()  # torch asks for the range itself when it makes its first streams
+            self._ask = torch.cuda.Stream.priority_range
         self._profiler = torch.profiler.profile(
             activities=activities,
             acc_events=True,  # without it, torch warns of cycles
@@ -97,6 +139,7 @@ class TorchProfiler(Source):
         )
         _running.append(self)
         self._profiler.start()
+        self._profiler.profiler.acc_events = False  # which would have it parse everything again when it ends: seconds
         for _ in range(WARM):
             self.anchor()
 
@@ -104,12 +147,9 @@ class TorchProfiler(Source):
         """Notes a moment on both clocks."""
         if self._profiler is None:
             return
-        from torch.autograd.profiler import record_function
-
         before = monotonic_ns()
-        with record_function(ANCHOR):
-            pass
-        self._anchors.append((before, monotonic_ns()))
+        self._ask()
+        self._anchors.append(Anchor(before, monotonic_ns(), threading.get_native_id()))
 
     def stop(self) -> None:
         """Ends and reads what was recorded."""
@@ -138,7 +178,7 @@ class TorchProfiler(Source):
         """Adds the events, on our clock; what belongs into the trace's meta."""
         if self._trace is None:
             return {"notes": self.notes}
-        return add_trace(builder, self._trace, origin, self._anchors) | {"notes": self.notes}
+        return add_trace(builder, self._trace, origin, self._anchors, thread_aliases()) | {"notes": self.notes}
 
     @classmethod
     def describe(cls) -> Iterator[Item]:
@@ -158,25 +198,39 @@ class TorchProfiler(Source):
         yield Item(kind, GOOD, f"{names}: traced through torch.profiler, lines by our own recorder", traceable=True)
 
 
-def add_trace(builder: Builder, trace: Trace, origin: int, anchors: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Adds a trace of torch.profiler in which the regions ANCHOR lie, in order, between two readings of our clock each.
+def thread_aliases() -> dict[int, int]:
+    """The system's numbers of this process's threads by what Kineto calls one that it has not been told of: the lower half of
+    its POSIX number, without sign."""
+    known = {t.ident: t.native_id for t in threading.enumerate() if t.ident and t.native_id} | reads.threads
+    return {abs(ctypes.c_int32(posix).value): native for posix, native in known.items()}
+
+
+def add_trace(
+    builder: Builder, trace: Trace, origin: int, anchors: Sequence[Anchor], aliases: Mapping[int, int] | None = None
+) -> dict[str, Any]:
+    """Adds a trace of torch.profiler in which what `ANCHORS` finds was done, in order, between two readings of our clock each.
 
     Steps and the anchors themselves are left out: the recorder has its own steps. A thread that the recorder knows keeps
-    its lane, so that its operators lie around and inside the lines that read.
+    its lane, so that its operators and calls lie around and inside the lines that read; `aliases` are other numbers of threads.
     """
-    named = np.array([name == ANCHOR for name in trace.names], bool)
-    rows = np.flatnonzero(named[trace.name]) if len(trace) else np.zeros(0, np.int64)
-    clock = clocks.Clock(trace.start[:1], trace.start[:1], 0.0, "none")  # without an anchor it begins where we do
-    if len(rows) and len(rows) == len(anchors):
-        rows = rows[np.argsort(trace.start[rows])]
-        before, after = (np.array(times) - origin for times in zip(*anchors, strict=True))
-        clock = clocks.from_regions(trace.start[rows], trace.end[rows], before, after)
-    part = trace.take(~named[trace.name] & (trace.kind != Kind.STEP)) if len(trace) else trace
+    rows = np.zeros(0, np.intp)
+    for pattern in ANCHORS:
+        if not len(rows) and len(trace):
+            rows = np.flatnonzero(np.array([bool(pattern.search(name)) for name in trace.names], bool)[trace.name])
+    rows = rows[np.argsort(trace.start[rows])]
+    clock, met = _clock(trace, rows, anchors, origin)
+    aliases = dict(aliases or {})
+    for row, anchor in met:
+        if anchor.thread >= 0 and isinstance(number := trace.lanes[trace.lane[row]].thread, int):
+            aliases[number] = anchor.thread
+    kept = trace.kind != Kind.STEP
+    kept[[row for row, _ in met]] = False
+    part = trace.take(kept)
     block = {column: getattr(part, column) for column in COLUMNS}
     block["start"] = clock.to_host(part.start)
     block["correlation"] = np.where(part.correlation >= 0, part.correlation + OFFSET, -1)
     known = {(lane.process, lane.thread): lane for lane in builder.tables["lanes"] if lane.device < 0}
-    lanes = [known.get((lane.process, lane.thread), lane) if lane.device < 0 else lane for lane in part.lanes]
+    lanes = [_ours(lane, known, aliases) if lane.device < 0 else lane for lane in part.lanes]
     for column, values in {**{c: getattr(part, table) for c, table in TABLES.items()}, "lane": lanes}.items():
         numbers = np.append(builder.numbers(column, values), -1)
         block[column] = numbers[block[column]]
@@ -185,6 +239,38 @@ def add_trace(builder: Builder, trace: Trace, origin: int, anchors: Sequence[tup
     if clock.source != "none":
         meta["clocks"] = {"torch.profiler": clock.facts()}
     return meta
+
+
+def _ours(lane: Lane, known: Mapping[Any, Lane], aliases: Mapping[int, int]) -> Lane:
+    if isinstance(lane.thread, int) and lane.thread in aliases:
+        lane = replace(lane, thread=aliases[lane.thread], label="")
+    return known.get((lane.process, lane.thread), lane)
+
+
+def _clock(
+    trace: Trace, rows: NDArray[np.intp], anchors: Sequence[Anchor], origin: int
+) -> tuple[clocks.Clock, list[tuple[int, Anchor]]]:
+    """Kineto's clock, and which row is which anchor.
+
+    It is the system's clock, to some us: where the program did the same as our anchors, ours are the nearest by it.
+    """
+    roughly = trace.meta.get("origin_ns", 0) - (time_ns() - monotonic_ns())  # what to add for ours
+    met = list(zip(rows.tolist(), anchors, strict=False))
+    if len(rows) > len(anchors) or not met:
+        at = trace.start[rows] + roughly
+        for _ in range(2):  # those of the steps are far apart, and tell which of the first ones is which
+            near = [int(np.argmin(np.abs(at - anchor.before))) for anchor in anchors if len(rows)]
+            at -= int(np.median([at[i] - anchor.before for i, anchor in zip(near, anchors, strict=False)] or [0]))
+        met = [(int(rows[i]), anchor) for i, anchor in zip(near, anchors, strict=False)]
+    elif len(rows) < len(anchors):
+        met = []
+    if not met:
+        if not len(trace) or not trace.meta.get("origin_ns"):
+            return clocks.Clock(trace.start[:1], trace.start[:1], 0.0, "none"), []  # it begins where we do
+        return clocks.Clock(trace.start[:1], np.array([origin - roughly]), float(SYSTEM), "system"), []
+    found = np.array([row for row, _ in met])
+    before, after = (np.array([anchor[i] for _, anchor in met]) - origin for i in (0, 1))
+    return clocks.from_regions(trace.start[found], trace.end[found], before, after), met
 
 
 _running: list[TorchProfiler] = []
