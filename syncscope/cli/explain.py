@@ -102,10 +102,10 @@ def reference(rules: dict[str, Rule]) -> str:
 
 def by_family(rules: dict[str, Rule]) -> dict[str, list[str]]:
     """The rules' names by family, families in their own order."""
-    from syncscope.rules import Family
+    from syncscope.rules import Family, family
 
-    found = {family.value: sorted(n for n, rule in rules.items() if rule.FAMILY is family) for family in Family}
-    return {family: members for family, members in found.items() if members}
+    found = {each.value: sorted(n for n, rule in rules.items() if family(rule) is each) for each in Family}
+    return {each: members for each, members in found.items() if members}
 
 
 def summary(rule: Rule) -> str:

@@ -17,7 +17,7 @@ from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import LEAST, Config
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.notebooks import Notebook, source_of
-from syncscope.linter.rulesets import claimants, family, ruleset
+from syncscope.linter.rulesets import claimants, family_slug, ruleset
 from syncscope.linter.source import SourceFile, deep_recursion, disjoint, with_newlines
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
@@ -119,7 +119,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     comments = suppressions.comments(source)
     stand, silent, unused = suppressions.apply(said, comments)
     here = {id(finding): site for finding, site in zip(said, at, strict=True)}
-    on = [f for f in stand if config.wants(f.rule, lambda name: family(name, config.rules))]
+    on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
     result = shown(path, on, config, relied)
     findings = []
     for finding in result.findings:
@@ -145,7 +145,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
         if (name, site.span) in seen or name in off:
             continue
         rule = rules[name]
-        if rule.FAMILY is Family.FALLBACK and config.backend != "ocl":
+        if site.op.family is Family.FALLBACK and config.backend != "ocl":
             continue
         message = rule.message(site, view)
         if message is None:
@@ -216,4 +216,4 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
 
 def judged(comment: suppressions.Comment, config: Config) -> bool:
     """Whether every rule that the comment names was asked, so that it can be called unused."""
-    return all(config.wants(rule, lambda name: family(name, config.rules)) for rule in comment.rules)
+    return all(config.wants(rule, lambda name: family_slug(name, config.rules)) for rule in comment.rules)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from syncscope.rules import Rule, builtin, claims, from_folder, installed
+from syncscope.rules import Rule, builtin, claims, family, from_folder, installed
 
 
 @cache
@@ -23,7 +23,7 @@ def claimants(folders: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return claims(ruleset(folders))
 
 
-def family(name: str, folders: tuple[str, ...]) -> str:
+def family_slug(name: str, folders: tuple[str, ...]) -> str:
     """The slug of a rule's family, as `select` takes it."""
     rule = ruleset(folders).get(name)
-    return rule.FAMILY.value.replace(" ", "-") if rule else ""
+    return family(rule).value.replace(" ", "-") if rule else ""

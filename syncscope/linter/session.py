@@ -238,7 +238,7 @@ def check_names(configs: Iterable[Config]) -> None:
         said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
         if said:
             rules = rulesets.ruleset(config.rules)
-            families = {rulesets.family(name, config.rules) for name in rules}
+            families = {rulesets.family_slug(name, config.rules) for name in rules}
             choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
             for name in said:
                 if name not in choices and not config.refused:  # it may be one of a rule that was not loaded

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span
 
 
@@ -175,12 +176,11 @@ UNKNOWN = Fact()
 class Site:
     """An expression that makes the host wait if its operand lives on a device.
 
-    `op` names the way of waiting, in the words of `model.ops`. `node` is the
-    expression in the `ast` of the file, `operand` the part of it that is read, `function` the innermost enclosing
+    `node` is the expression in the `ast` of the file, `operand` the part of it that is read, `function` the innermost enclosing
     function. `fact_of` answers for any other expression of that function, as seen where it stands.
     """
 
-    op: str
+    op: Op
     place: Place
     span: Span
     node: ast.AST

@@ -13,6 +13,7 @@ from syncscope.codemod.proofs import ELEMENTWISE, is_mask
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 
 POINTWISE = ELEMENTWISE | {"pow", "clamp", "log", "log1p", "sqrt", "clone"}
 LOSSES = {
@@ -151,7 +152,7 @@ def kept(site: Site, function: Function) -> KeptRows | None:
     op = function.op(site.node)
     if op is None or not isinstance(site.node, ast.Call):
         return None
-    row = positions(function, site.node, site.op == "where" or is_true(op.keywords.get("as_tuple")))
+    row = positions(function, site.node, site.op is Op.WHERE or is_true(op.keywords.get("as_tuple")))
     match function.parent(row) if row is not None else None:
         case ast.Assign(targets=[ast.Name() as name, *_], value=value) as assign if value is row:
             return KeptRows(name, op.base, assign) if function.seen_by(assign) else None

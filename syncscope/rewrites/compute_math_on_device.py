@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 
 ON_DEVICE = {"exp", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil"}
 EXAMPLES = (
@@ -37,7 +38,7 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     call = site.node
-    if site.op != "math" or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+    if site.op is not Op.MATH or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
         return None
     name = (function.dotted(call.func) or "").removeprefix("math.")
     if name not in ON_DEVICE or name in ("floor", "ceil") or site.fact.dtype is not Dtype.FLOAT:

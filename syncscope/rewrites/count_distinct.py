@@ -10,6 +10,7 @@ from syncscope.codemod.patterns.lengths import length, number_of_elements
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 
 EXAMPLES = (
     Example(
@@ -83,7 +84,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     if definition is not None:
         draft.remove(definition)
-    values = "{x}.flatten().sort().values" if site.op == "unique" else "{x}.flatten()"
+    values = "{x}.flatten().sort().values" if site.op is Op.UNIQUE else "{x}.flatten()"
     if fact.dtype in (Dtype.INT, Dtype.BOOL):
         draft.replace(count, f"{values}.diff().count_nonzero() + 1", x=op.base)
     elif function.runs_first(statement, count) and function.pure(op.base):

@@ -13,6 +13,7 @@ from syncscope.codemod.proofs import same_rank
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 
 CROSS_ENTROPY = {
     "torch.nn.functional.cross_entropy", "torch.nn.functional.nll_loss", "torch.nn.CrossEntropyLoss", "torch.nn.NLLLoss",
@@ -185,7 +186,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    return cross_entropy(site, function) if site.op == "mask_read" else of_rows(site, function)
+    return cross_entropy(site, function) if site.op is Op.MASK_READ else of_rows(site, function)
 
 
 def of_rows(site: Site, function: Function) -> Fix | None:

@@ -10,6 +10,7 @@ from syncscope.codemod.proofs import is_mask, same_shape
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 from syncscope.rewrites import (
     choose_with_where,
     compute_all_columns,
@@ -69,11 +70,11 @@ EXAMPLES = (
 
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
-    "mask_read": (
+    Op.MASK_READ: (
         ignore_in_cross_entropy, sum_losses_by_mask, reduce_with_mask, choose_with_where, fill_own_column, compute_all_columns,
         sum_first_of_sorted,
     ),
-    "mask_write": (choose_with_where, fill_own_column, compute_all_columns),
+    Op.MASK_WRITE: (choose_with_where, fill_own_column, compute_all_columns),
 }  # fmt: skip
 
 
@@ -85,7 +86,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     uses = [
         s.node
         for s in function.sites
-        if s.op in ("mask_read", "mask_write")
+        if s.op in BETTER
         and isinstance(s.node, ast.Subscript)
         and id(s.node) not in better
         and function.same(s.node.slice, mask)

@@ -9,6 +9,7 @@ from syncscope.codemod.patterns.conditions import test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 from syncscope.rewrites import reduce_if_mask_fits, sum_losses_by_mask
 from syncscope.rewrites.reduce_with_mask import reduced
 
@@ -119,7 +120,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(choice, (ast.If, ast.IfExp)) or choice.test is not test:
         return None
     inside = {id(n) for n in ast.walk(choice)}
-    taken = [s for s in function.sites if s.op == "mask_read" and id(s.node) in inside]
+    taken = [s for s in function.sites if s.op is Op.MASK_READ and id(s.node) in inside]
     for one in taken:
         if not isinstance(one.node, ast.Subscript):
             continue

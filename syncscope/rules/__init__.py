@@ -31,11 +31,12 @@ from syncscope import discover, rewrites
 from syncscope.codemod.function import Function
 from syncscope.codemod.text import CannotRewrite
 from syncscope.codemod.view import View
+from syncscope.discover import did_you_mean
 from syncscope.errors import UserError
 from syncscope.model.example import MARK, Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Hazard
-from syncscope.model.ops import Family
+from syncscope.model.ops import Family, Op
 
 if TYPE_CHECKING:
     from syncscope.codemod.draft import Draft
@@ -45,12 +46,14 @@ __all__ = [
     "Example",
     "Family",
     "Function",
+    "Op",
     "Rule",
     "Severity",
     "View",
     "builtin",
     "claims",
     "examples",
+    "family",
     "from_folder",
     "hazard",
     "installed",
@@ -76,9 +79,8 @@ class Rule(Protocol):
 
     __name__: str
     __doc__: str | None
-    FAMILY: Family
     SEVERITY: Severity
-    OPS: tuple[str, ...]  # the `Site.op`s it claims; others may claim them too
+    OPS: tuple[str, ...]  # the waits of `model.ops.Op` that it claims, or their names; others may claim them too
     SEEN_AS: tuple[str, ...]  # the names under which a trace shows it
     EXAMPLES: tuple[Example, ...]  # those of its rewrites come on top, see `examples`
 
@@ -155,14 +157,27 @@ def checked(name: str, module: ModuleType) -> Rule:
     Raises:
         UserError: something of the contract is missing; the message names the file.
     """
+    file = getattr(module, "__file__", name)
     wanted = [*inspect.get_annotations(Rule), "message"]
     missing = [word for word in wanted if getattr(module, word, None) is None]
     if missing:
         raise UserError(
-            f"{getattr(module, '__file__', name)}: the rule {name!r} has no {', '.join(missing)}",
+            f"{file}: the rule {name!r} has no {', '.join(missing)}",
             "syncscope/rules/__init__.py says what a rule holds",
         )
-    return cast(Rule, module)
+    rule = cast(Rule, module)
+    if not rule.OPS or not isinstance(rule.OPS, (tuple, list)):
+        raise UserError(f"{file}: OPS of the rule {name!r} names no wait", 'it is a tuple, of one: OPS = ("item",)')
+    for op in rule.OPS:
+        if op not in list(Op):
+            listed = "syncscope/model/ops.py has all of them"
+            raise UserError(f"{file}: OPS has {op!r}, which is no wait", did_you_mean(str(op), [*map(str, Op)], listed))
+    return rule
+
+
+def family(rule: Rule) -> Family:
+    """What the host waits for where this rule speaks: the family of its ops, which are of one."""
+    return next(op.family for op in Op if op == rule.OPS[0])
 
 
 def claims(rules: Mapping[str, Rule]) -> dict[str, tuple[str, ...]]:

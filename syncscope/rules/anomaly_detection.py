@@ -13,11 +13,10 @@ Unsafe without it, because a gradient that is NaN no longer raises an error that
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.WARNING
-OPS = ("anomaly",)
+OPS = (Op.ANOMALY,)
 SEEN_AS = ("aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = ("switch_off_anomaly_detection",)
 EXAMPLES = ()

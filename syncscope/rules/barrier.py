@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.EXPLICIT
 SEVERITY = Severity.WARNING
-OPS = ("barrier",)
+OPS = (Op.BARRIER,)
 SEEN_AS = (
     "c10d::barrier",
     "nccl:barrier",

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("bincount",)
+OPS = (Op.BINCOUNT,)
 SEEN_AS = ("aten::bincount",)
 REWRITES = ("count_in_given_bins",)
 EXAMPLES = (

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.NOTE
-OPS = ("to_device",)
+OPS = (Op.TO_DEVICE,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
 REWRITES = ("copy_without_waiting",)
 EXAMPLES = (

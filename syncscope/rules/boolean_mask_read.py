@@ -29,11 +29,10 @@ from __future__ import annotations
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("mask_read",)
+OPS = (Op.MASK_READ,)
 SEEN_AS = ("aten::index", "aten::nonzero")
 REWRITES = (
     "ignore_in_cross_entropy",

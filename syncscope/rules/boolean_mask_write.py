@@ -20,11 +20,10 @@ from __future__ import annotations
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("mask_write",)
+OPS = (Op.MASK_WRITE,)
 SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::nonzero")
 REWRITES = (
     "choose_with_where",

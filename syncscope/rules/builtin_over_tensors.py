@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("builtin",)
+OPS = (Op.BUILTIN,)
 SEEN_AS = ("aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = ("compare_on_device",)
 EXAMPLES = (

@@ -12,11 +12,10 @@ Unsafe without the check, because a norm that is not finite then makes all gradi
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.WARNING
-OPS = ("clip_grad_norm",)
+OPS = (Op.CLIP_GRAD_NORM,)
 SEEN_AS = ("aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = ("drop_norm_check",)
 EXAMPLES = ()

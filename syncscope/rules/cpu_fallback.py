@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.FALLBACK
 SEVERITY = Severity.NOTE
-OPS = ("ocl_fallback",)
+OPS = (Op.OCL_FALLBACK,)
 SEEN_AS = ("fallback",)
 EXAMPLES = (
     Example(

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
-OPS = ("created_on_host",)
+OPS = (Op.CREATED_ON_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
 REWRITES = ("create_on_device",)
 EXAMPLES = (

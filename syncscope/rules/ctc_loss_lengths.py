@@ -16,11 +16,10 @@ from __future__ import annotations
 from syncscope.codemod.patterns.loaders import as_loaded
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
-OPS = ("ctc_loss",)
+OPS = (Op.CTC_LOSS,)
 SEEN_AS = (
     "aten::_ctc_loss",
     "aten::item",

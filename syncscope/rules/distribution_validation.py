@@ -13,11 +13,10 @@ Unsafe, because parameters that are not valid no longer raise an error.
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.WARNING
-OPS = ("distribution_validate",)
+OPS = (Op.DISTRIBUTION_VALIDATE,)
 SEEN_AS = ("aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = ("drop_validation",)
 EXAMPLES = ()

@@ -13,11 +13,10 @@ Unsafe without it, because memory that PyTorch holds is then not free for other 
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.EXPLICIT
 SEVERITY = Severity.WARNING
-OPS = ("empty_cache",)
+OPS = (Op.EMPTY_CACHE,)
 SEEN_AS = ("cudaFree", "hipFree", "clReleaseMemObject")
 REWRITES = ("take_out_empty_cache",)
 EXAMPLES = ()

@@ -14,11 +14,10 @@ no fix.
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.EXPLICIT
 SEVERITY = Severity.WARNING
-OPS = ("synchronize",)
+OPS = (Op.SYNCHRONIZE,)
 SEEN_AS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "hipDeviceSynchronize", "clFinish")
 REWRITES = ("take_out_synchronize",)
 EXAMPLES = ()

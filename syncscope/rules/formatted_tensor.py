@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("format",)
+OPS = (Op.FORMAT,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense", "aten::_to_copy", "aten::copy_")
 REWRITES = (
     "read_where_used",

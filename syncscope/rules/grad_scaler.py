@@ -17,11 +17,10 @@ import ast
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
-OPS = ("grad_scaler",)
+OPS = (Op.GRAD_SCALER,)
 SEEN_AS = (
     "aten::_amp_foreach_non_finite_check_and_unscale_",
     "aten::item",

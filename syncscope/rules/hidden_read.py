@@ -22,11 +22,10 @@ import ast
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
-OPS = ("library_read",)
+OPS = (Op.LIBRARY_READ,)
 SEEN_AS = (
     "aten::histc",
     "aten::cov",

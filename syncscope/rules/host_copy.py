@@ -22,11 +22,10 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("cpu",)
+OPS = (Op.CPU,)
 SEEN_AS = ("to", "aten::_to_copy", "aten::copy_", "read_buffer", "read_image", "map", "svm_memcpy")
 REWRITES = ("copy_once_after_loop",)
 EXAMPLES = ()

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
-OPS = ("where_host",)
+OPS = (Op.WHERE_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "aten::where")
 REWRITES = ("give_number_to_where",)
 EXAMPLES = (

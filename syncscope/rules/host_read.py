@@ -32,11 +32,10 @@ from syncscope.codemod.patterns.reads import known
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("item", "tolist", "float", "int", "bool", "complex", "index")
+OPS = (Op.ITEM, Op.TOLIST, Op.FLOAT, Op.INT, Op.BOOL, Op.COMPLEX, Op.INDEX)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
 REWRITES = (
     "sum_first_of_sorted",

@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
-OPS = ("index_host",)
+OPS = (Op.INDEX_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "aten::index", "aten::index_put_")
 REWRITES = ("copy_index_without_waiting",)
 EXAMPLES = (

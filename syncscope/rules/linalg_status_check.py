@@ -28,11 +28,10 @@ from syncscope.codemod.patterns.linalg import WITHOUT_CHECK, called
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.WARNING
-OPS = ("linalg_check",)
+OPS = (Op.LINALG_CHECK,)
 SEEN_AS = ("aten::_linalg_check_errors", "aten::linalg_inv", "aten::linalg_solve", "aten::linalg_cholesky")
 REWRITES = (
     "ask_for_batch",

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.NOTE
-OPS = ("index_list",)
+OPS = (Op.INDEX_LIST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::index", "aten::to")
 REWRITES = ("stack_rows",)
 EXAMPLES = (

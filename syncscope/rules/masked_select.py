@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("masked_select", "combinations")
+OPS = (Op.MASKED_SELECT, Op.COMBINATIONS)
 SEEN_AS = ("aten::masked_select", "aten::combinations")
 REWRITES = ("reduce_with_mask",)
 EXAMPLES = (

@@ -15,11 +15,10 @@ suggested, not applied, because other numbers are drawn for the same seed.
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
-OPS = ("multinomial",)
+OPS = (Op.MULTINOMIAL,)
 SEEN_AS = ("aten::multinomial", "aten::is_nonzero", "aten::item")
 REWRITES = ("draw_by_argmax",)
 EXAMPLES = ()

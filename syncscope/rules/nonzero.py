@@ -29,11 +29,10 @@ from __future__ import annotations
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("nonzero", "argwhere", "where")
+OPS = (Op.NONZERO, Op.ARGWHERE, Op.WHERE)
 SEEN_AS = ("aten::nonzero", "aten::argwhere", "aten::nonzero_numpy")
 REWRITES = (
     "sum_first_of_sorted",

@@ -24,11 +24,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
-OPS = ("number_write",)
+OPS = (Op.NUMBER_WRITE,)
 SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::copy_", "aten::_to_copy", "aten::to")
 REWRITES = ("make_number_on_device",)
 EXAMPLES = (

@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
-OPS = ("distribution_number",)
+OPS = (Op.DISTRIBUTION_NUMBER,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
 REWRITES = ("make_parameter_on_device",)
 EXAMPLES = (

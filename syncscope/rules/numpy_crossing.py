@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("numpy", "asarray", "math")
+OPS = (Op.NUMPY, Op.ASARRAY, Op.MATH)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::item", "aten::_local_scalar_dense")
 REWRITES = ("compute_math_on_device",)
 EXAMPLES = (

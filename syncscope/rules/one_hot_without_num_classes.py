@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("one_hot",)
+OPS = (Op.ONE_HOT,)
 SEEN_AS = ("aten::one_hot",)
 REWRITES = ("say_num_classes",)
 EXAMPLES = (

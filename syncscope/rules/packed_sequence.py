@@ -22,11 +22,10 @@ from __future__ import annotations
 from syncscope.codemod.patterns.loaders import as_loaded
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
-OPS = ("pack_padded_sequence",)
+OPS = (Op.PACK_PADDED_SEQUENCE,)
 SEEN_AS = (
     "aten::_pack_padded_sequence",
     "aten::_to_copy",

@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("repeat_interleave",)
+OPS = (Op.REPEAT_INTERLEAVE,)
 SEEN_AS = ("aten::repeat_interleave",)
 REWRITES = ("say_output_size",)
 EXAMPLES = (

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("sparse",)
+OPS = (Op.SPARSE,)
 SEEN_AS = (
     "aten::_to_sparse",
     "aten::to_sparse",

@@ -23,11 +23,10 @@ import ast
 from syncscope.codemod.proofs import is_mask
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("scalar_index",)
+OPS = (Op.SCALAR_INDEX,)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
 REWRITES = ("gather_row",)
 EXAMPLES = (

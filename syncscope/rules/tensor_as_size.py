@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("size",)
+OPS = (Op.SIZE,)
 SEEN_AS = (
     "aten::item",
     "aten::_local_scalar_dense",

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("equal", "allclose", "is_nonzero", "tensor_check")
+OPS = (Op.EQUAL, Op.ALLCLOSE, Op.IS_NONZERO, Op.TENSOR_CHECK)
 SEEN_AS = ("aten::equal", "aten::allclose", "aten::is_nonzero")
 REWRITES = ("check_comparison_on_device",)
 EXAMPLES = (

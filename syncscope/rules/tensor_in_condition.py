@@ -27,11 +27,10 @@ from __future__ import annotations
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.READ
 SEVERITY = Severity.WARNING
-OPS = ("condition",)
+OPS = (Op.CONDITION,)
 SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = (
     "reduce_without_asking",

@@ -14,11 +14,10 @@ its own dtype. A list that stays the same from step to step can be made once, be
 from __future__ import annotations
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.COPY
 SEVERITY = Severity.WARNING
-OPS = ("tensor_literal",)
+OPS = (Op.TENSOR_LITERAL,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
 REWRITES = ("fill_tensor_on_device",)
 EXAMPLES = ()

@@ -16,11 +16,10 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.LIBRARY
 SEVERITY = Severity.NOTE
-OPS = ("transformer_mask",)
+OPS = (Op.TRANSFORMER_MASK,)
 SEEN_AS = (
     "aten::_nested_tensor_from_mask_left_aligned",
     "aten::item",

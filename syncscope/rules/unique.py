@@ -24,11 +24,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Function, Severity, View
+from syncscope.rules import Function, Op, Severity, View
 
-FAMILY = Family.SHAPE
 SEVERITY = Severity.WARNING
-OPS = ("unique", "unique_consecutive")
+OPS = (Op.UNIQUE, Op.UNIQUE_CONSECUTIVE)
 SEEN_AS = (
     "aten::_unique",
     "aten::_unique2",

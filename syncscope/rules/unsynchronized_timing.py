@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.rules import Family, Severity, View
+from syncscope.rules import Op, Severity, View
 
-FAMILY = Family.TIMING
 SEVERITY = Severity.WARNING
-OPS = ("timing",)
+OPS = (Op.TIMING,)
 SEEN_AS = ()
 REWRITES = ("wait_before_clock",)
 EXAMPLES = (

@@ -170,11 +170,11 @@ None.
 import itertools
 
 from syncscope.model.finding import Edit, Fix, Safety
-from syncscope.rules import Example, Family, Severity
+from syncscope.rules import Example, Severity
 
 NUMBERS = itertools.count()
 
-FAMILY, SEVERITY, OPS, SEEN_AS, EXAMPLES = Family.READ, Severity.WARNING, ("{op}",), (), ()
+SEVERITY, OPS, SEEN_AS, EXAMPLES = Severity.WARNING, ("{op}",), (), ()
 
 
 def message(site, view):

@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function, TorchCall
 from syncscope.codemod.pattern import around
 from syncscope.codemod.proofs import is_mask
 from syncscope.model.fact import Site
+from syncscope.model.ops import Op
 
 OF_TUPLE = "{it}[0]"
 OF_TENSOR = (
@@ -30,7 +31,7 @@ def lookup(site: Site, function: Function) -> Lookup | None:
     op = function.op(site.node)
     if site.confidence < 2 or op is None or not isinstance(site.node, ast.Call):
         return None
-    return Lookup(site.node, op, site.op == "where" or is_true(op.keywords.get("as_tuple")))
+    return Lookup(site.node, op, site.op is Op.WHERE or is_true(op.keywords.get("as_tuple")))
 
 
 def is_true(flag: ast.expr | None) -> bool:
