@@ -6,10 +6,13 @@ import json
 import time
 
 import pytest
+from click.testing import CliRunner
 
 import syncscope
 from syncscope import kineto
+from syncscope.cli import commands
 from syncscope.errors import UserError
+from syncscope.kineto.scan import MOST
 
 HEAD = b'{"traceEvents":['
 KERNEL = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 10, "dur": 5, "args": {"correlation": 1}}
@@ -62,6 +65,23 @@ def test_broken_text_is_read_in_a_time_that_grows_as_it_does(unit):
     seconds(1 << 14)
     small, large = min(seconds(1 << 17) for _ in range(2)), seconds(1 << 20)
     assert large < 24 * small + 0.3, "eight times the text; the square would be sixty-four times the time"
+
+
+@pytest.mark.parametrize("command", ["report", "ranks", "diff", "roofline"])
+def test_every_command_that_reads_a_recording_takes_the_limit(command, tmp_path, monkeypatch):
+    path = tmp_path / "run.pt.trace.json.gz"
+    path.write_bytes(gzip.compress(HEAD + b",".join(json.dumps(CALL).encode() for _ in range(9)) + b"]}"))
+    limits = []
+
+    def read(source, most=MOST):
+        limits.append(most)
+        raise UserError("enough")
+
+    monkeypatch.setattr(kineto, "read", read)
+    arguments = [command, *[str(path)] * (2 if command == "diff" else 1)]
+    for given, limit in (([], MOST), (["--max-size", "0.5"], 1 << 29)):
+        CliRunner().invoke(commands, [*arguments, *given])
+        assert limits[-1] == limit
 
 
 def test_a_bomb_is_read_up_to_the_limit_and_that_is_said():

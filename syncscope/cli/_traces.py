@@ -1,4 +1,4 @@
-"""Which recordings a command line means, and whether they are one job."""
+"""Which recordings a command line means, how much of each is read, and whether they are one job."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import click
+
+GIB = 1 << 30
+max_size = click.option(
+    "--max-size",
+    "most",
+    type=click.FloatRange(min=0),
+    default=4,  # as `kineto.scan.MOST`, which --help need not import
+    show_default=True,
+    metavar="GIB",
+    callback=lambda _context, _option, gib: int(gib * GIB),
+    help="Read at most so much of a recording, unpacked.",
+)
 ENDINGS = (".json", ".json.gz")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import echo
+from syncscope.cli._traces import max_size
 
 if TYPE_CHECKING:
     from syncscope.analysis.compare import Comparison
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 @click.command(short_help="What became of a loop between two recordings.")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
+@max_size
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-def command(before: str, after: str, format_: str) -> int:
+def command(before: str, after: str, most: int, format_: str) -> int:
     """What became of a loop between two recordings, line by line, and whether the prediction held.
 
     \b
@@ -33,7 +35,7 @@ def command(before: str, after: str, format_: str) -> int:
     from syncscope import kineto
     from syncscope.analysis.compare import compare
 
-    found = compare(kineto.read(before), kineto.read(after))
+    found = compare(kineto.read(before, most), kineto.read(after, most))
     if format_ == "json":
         echo(json.dumps(as_object(found), indent=2))
     else:

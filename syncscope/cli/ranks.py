@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import click
 
 from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
+from syncscope.cli._traces import max_size, traces
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ SHOWN = 12  # ranks and collectives in a table
 @click.option(
     "--tables", type=click.Path(path_type=Path), metavar="DIR", help="Keep Parquet tables of every rank there."
 )
+@max_size
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-def command(files: tuple[str, ...], tables: Path | None, format_: str) -> int:
+def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str) -> int:
     """Who waits for whom in a job, and what a line costs all of it.
 
     FOLDER holds one trace for each rank, or the tables that --tables made; the traces may be named one by one. A rank that
@@ -38,8 +41,6 @@ def command(files: tuple[str, ...], tables: Path | None, format_: str) -> int:
     syncscope ranks traces/                       a table for people
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
     """
-    from syncscope.cli._traces import traces
-
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
         from syncscope.analysis import fleet
         from syncscope.analysis.job import job
@@ -51,11 +52,11 @@ def command(files: tuple[str, ...], tables: Path | None, format_: str) -> int:
     paths = traces(files)
     if empty := next((path for path in paths if os.path.isdir(path)), None):
         raise UserError(f"{empty} holds no trace", "traces end in .json or .json.gz, one for each rank")
-    return show_job(paths, tables, format_)
+    return show_job(paths, most, tables, format_)
 
 
-def show_job(paths: Sequence[str], tables: Path | None = None, format_: str = "terminal") -> int:
-    """Print what these traces say as one job; the exit code."""
+def show_job(paths: Sequence[str], most: int, tables: Path | None = None, format_: str = "terminal") -> int:
+    """Print what these traces say as one job, of each at most so many bytes, unpacked; the exit code."""
     from syncscope import kineto
     from syncscope.analysis import fleet
     from syncscope.analysis.job import job
@@ -66,7 +67,9 @@ def show_job(paths: Sequence[str], tables: Path | None = None, format_: str = "t
             tables.mkdir(parents=True, exist_ok=True)
         parts = []
         with Progress("ranks") as tick:
-            for part in fleet.mapped(kineto.read, paths, folder=None if tables is None else str(tables)):
+            for part in fleet.mapped(
+                partial(kineto.read, most=most), paths, folder=None if tables is None else str(tables)
+            ):
                 parts.append(part)
                 tick(len(parts), len(paths))
     except OSError as error:

@@ -12,6 +12,7 @@ import click
 
 from syncscope import files
 from syncscope.cli._console import echo
+from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
 from syncscope.model.words import visible
 
@@ -65,12 +66,7 @@ class Share(click.ParamType[Any]):
     help="Where the source lies here, for traces of another machine.",
 )
 @click.option("--steps", type=StepRange(), help="Only these steps: 3:6 is steps 3, 4 and 5.")
-@click.option(
-    "--max-size",
-    type=click.FloatRange(min=0),
-    metavar="GIB",
-    help="Read at most so much of a recording, unpacked. Default: 4.",
-)
+@max_size
 @click.option(
     "--pinned",
     type=click.FloatRange(min=0, min_open=True),
@@ -91,7 +87,7 @@ def command(
     output: str | None,
     source: Path | None,
     steps: tuple[int | None, int | None] | None,
-    max_size: float | None,
+    most: int,
     pinned: float | None,
     no_price: bool,
     max_reads_per_step: float | None,
@@ -124,7 +120,7 @@ def command(
             from syncscope.cli.ranks import show_job
 
             echo(f"{job} ranks of one job; of one alone: syncscope report {visible(paths[0])}\n")
-            return show_job(paths)
+            return show_job(paths, most)
         folders = {os.path.dirname(path) or "." for path in paths}
         where = folders.pop() if len(folders) == 1 else "with all of them"
         echo(f"{job} ranks of one job, each alone; what a line costs the job: syncscope ranks {where}\n")
@@ -137,7 +133,7 @@ def command(
     written: set[Path] = set()
     for path in paths:
         try:
-            report = read(path, source, steps, not no_price, max_size, pinned)
+            report = read(path, source, steps, not no_price, most, pinned)
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:
@@ -178,17 +174,16 @@ def read(
     source: Path | None,
     steps: tuple[int | None, int | None] | None,
     prices: bool,
-    gib: float | None = None,
+    most: int,
     pinned: float | None = None,
 ) -> Report:
-    """The report of one file, of at most so many GiB; the reading of a large one shows how far it is."""
+    """The report of one file, of at most so many bytes, unpacked; the reading of a large one shows how far it is."""
     from syncscope import api
 
     if os.path.isdir(path):
         tables = os.path.isdir(os.path.join(path, "graph"))
         hint = f"its tables are for `syncscope ranks {path}`" if tables else "traces end in .json or .json.gz"
         raise UserError(f"{path} holds no trace", hint)
-    most = None if gib is None else int(gib * (1 << 30))
     if path == "-":
         return api.report(
             sys.stdin.buffer,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import echo
+from syncscope.cli._traces import max_size
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ STEPS = 8
 @click.argument("file", metavar="FILE")
 @click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), metavar="GB/S", help="The device's memory.")
 @click.option("--flops", type=click.FloatRange(min=0, min_open=True), metavar="TFLOPS", help="The device's arithmetic.")
+@max_size
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-def command(file: str, bandwidth: float | None, flops: float | None, format_: str) -> int:
+def command(file: str, bandwidth: float | None, flops: float | None, most: int, format_: str) -> int:
     """How much of the device's bandwidth and arithmetic each operator reaches, and which of the two bounds it.
 
     FILE is a recording with shapes: syncscope.trace's or torch.profiler's with record_shapes=True. The ceilings are those
@@ -45,7 +47,7 @@ def command(file: str, bandwidth: float | None, flops: float | None, format_: st
     from syncscope import kineto
     from syncscope.analysis.roofline import roofline
 
-    trace = kineto.read(file)
+    trace = kineto.read(file, most)
     ceilings, source = limits(trace.meta.get("devices") or [], bandwidth, flops)
     found = roofline(trace, ceilings)
     if format_ == "json":

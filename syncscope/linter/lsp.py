@@ -7,6 +7,7 @@ are whatever unit the editor asked for: pygls' codec knows.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 
@@ -264,7 +265,7 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
 def told(finding: Finding, ls: Server) -> str:
     """What hovering over a finding tells: why the host waits, how it is known, what the fix would be."""
     rules = rulesets.ruleset(ls.configs.of(finding.place.path).rules)
-    pieces = [f"**{finding.rule}**: {finding.message}"]
+    pieces = [f"**{finding.rule}**", as_code(finding.message)]
     if finding.rule in rules:
         page = sections(finding.rule, rules[finding.rule])
         pieces += [
@@ -272,5 +273,11 @@ def told(finding: Finding, ls: Server) -> str:
             *(f"### {head}\n{page[head]}" for head in ("Why it waits", "Fix safety") if page.get(head)),
         ]
     if finding.why:
-        pieces.append("Known because " + ", and ".join(finding.why))
+        pieces += ["Known because", as_code(",\nand ".join(finding.why))]
     return "\n\n".join(pieces)
+
+
+def as_code(text: str) -> str:
+    """Words that hold the file's own, in a fence that nothing in them closes: no link, no image."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return f"{fence}text\n{text}\n{fence}"

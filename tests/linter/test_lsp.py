@@ -1,6 +1,7 @@
 """`syncscope lsp`, talked to over pipes as an editor does."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -89,6 +90,24 @@ def talk(scene) -> None:
         await editor.stop()
 
     asyncio.run(asyncio.wait_for(play(), 60))
+
+
+def test_words_of_the_file_are_code_in_a_hover_and_no_link(door):
+    code = MASKS.replace("target == 9, as", "target == names['```![x](http://x)'], as")
+    assert code != MASKS
+    path = door.write("loss.py", code)
+
+    async def scene(editor: Editor) -> None:
+        uri = editor.open(path, code)
+        (found,) = (await editor.published.get()).diagnostics
+        place = lsp.TextDocumentIdentifier(uri)
+        told = (await editor.text_document_hover_async(lsp.HoverParams(place, found.range.start))).contents.value
+        outside = re.sub(r"(?ms)^(`{3,})text\n.*?^\1$", "", told)
+        assert "http://x" in told
+        assert "http://x" not in outside
+        assert "Why it waits" in outside
+
+    talk(scene)
 
 
 def test_diagnostics_hover_and_code_actions(door):
