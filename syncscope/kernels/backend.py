@@ -12,8 +12,10 @@ import torch
 
 from syncscope.errors import UserError
 from syncscope.kernels import memory, queue, storage
+from syncscope.kernels.capture import Graph, capture
 from syncscope.kernels.device import info
 
+__all__ = ["Graph", "capture"]  # beside everything that is defined here
 # Random numbers are drawn on the host by a generator of our own: seeded alike, the device repeats the CPU's numbers.
 generator = torch.Generator()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import threading
 from collections import defaultdict
+from collections.abc import Iterator
 
 import pyopencl as cl
 import torch
@@ -16,8 +18,10 @@ from syncscope.kernels.device import context, device
 _RESERVED = (1 << 40, 1 << 30)  # bytes of address space, not of memory; the second where a process may not have so much
 _MAP_NORESERVE = 0x4000
 
+Pool = defaultdict[int, list["Block"]]  # size of the class -> free blocks; list operations are atomic
 ROOM = int(device.global_mem_size)  # bytes
-_free: defaultdict[int, list[Block]] = defaultdict(list)  # size of the class -> blocks; list operations are atomic
+_free: Pool = defaultdict(list)  # where memory is taken from
+_common = _free
 _lock = threading.Lock()
 _next = 0
 _end = 0
@@ -43,10 +47,11 @@ class Lease:
     Safe while kernels that use it are in flight: the queue is in order, so whoever gets it next comes after them.
     """
 
-    __slots__ = ("block", "buffer", "size")
+    __slots__ = ("block", "buffer", "home", "size")
 
-    def __init__(self, block: Block, size: int) -> None:
+    def __init__(self, block: Block, size: int, home: Pool) -> None:
         self.block = block
+        self.home = home
         self.buffer = block.buffer
         self.size = size
 
@@ -54,7 +59,7 @@ class Lease:
         # May run on any thread at any time: no lock, no OpenCL.
         global in_use
         in_use -= self.size
-        _free[self.block.size].append(self.block)
+        self.home[self.block.size].append(self.block)
 
 
 def lease(size: int) -> Lease:
@@ -75,7 +80,29 @@ def lease(size: int) -> Lease:
         block = _new(rounded)
     in_use += size
     peak = max(peak, in_use)
-    return Lease(block, size)
+    return Lease(block, size, _free)
+
+
+def new_pool() -> Pool:
+    """A pool that lends to nobody who did not ask for it; its memory goes to the common one when it dies."""
+    return _OwnPool(list)
+
+
+class _OwnPool(defaultdict[int, list[Block]]):
+    def __del__(self) -> None:
+        for size, blocks in self.items():
+            _common[size].extend(blocks)
+
+
+@contextlib.contextmanager
+def taken_from(pool: Pool) -> Iterator[None]:
+    """A region in which new storages have memory of this pool."""
+    global _free
+    before, _free = _free, pool
+    try:
+        yield
+    finally:
+        _free = before
 
 
 def empty_cache() -> None:

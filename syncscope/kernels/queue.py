@@ -17,6 +17,7 @@ import numpy as np
 import pyopencl as cl
 import torch
 
+from syncscope.errors import UserError
 from syncscope.kernels.device import context
 
 Observer = Callable[[str, int, bool, tuple[Any, ...], dict[str, Any], Any], None]
@@ -29,6 +30,8 @@ observers: list[Observer] = []
 # After every wait of the host for bytes: the operator that read, the bytes, host start and end.
 readers: list[Reader] = []
 
+# While a step is captured: is told of everything that is enqueued, as a function of this module and its arguments.
+recorder: Callable[..., None] | None = None
 launches = 0  # kernels enqueued in this process
 _queue = cl.CommandQueue(context)
 _timed = False  # whether the queue keeps the device's times
@@ -61,6 +64,8 @@ def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *ar
                 f"ocl: no memory for what {kernel.function_name} works on ({error}); "
                 f"the device has {context.devices[0].global_mem_size / 2**20:.0f} MiB, which others may use too"
             ) from error
+        if recorder is not None:
+            recorder(launch, kernel, size, group, *args)
         launches += 1
         if not launches % KEPT:
             _queue.flush()
@@ -89,12 +94,16 @@ def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, s
     """Enqueues a copy of `size` bytes within the device; returns at once."""
     with _lock:
         cl.enqueue_copy(_ready(), target, source, src_offset=source_at, dst_offset=target_at, byte_count=size)
+        if recorder is not None:
+            recorder(copy, source, source_at, target, target_at, size)
 
 
 def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
     """Enqueues filling `size` bytes from byte `at` with one value; returns at once."""
     with _lock:
         cl.enqueue_fill_buffer(_ready(), target, pattern, at, size)
+        if recorder is not None:
+            recorder(fill, target, pattern, at, size)
 
 
 def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
@@ -102,6 +111,8 @@ def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
     with _lock:
         event = cl.enqueue_copy(_ready(), target, source, dst_offset=at, is_blocking=False)
         _writes.append((event, source))
+        if recorder is not None:
+            recorder(write, source, target, at)
         _reap()
 
 
@@ -112,6 +123,11 @@ def _reap() -> None:
 
 def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str) -> None:
     """Waits until the device has run everything queued before, and copies from byte `at` into host memory."""
+    if recorder is not None:
+        raise UserError(
+            f"the step cannot be captured: the host waits for the device in {operator}",
+            "read the loss after replay(), not in the step",
+        )
     with _lock:
         queue = _ready()
     start = monotonic_ns()
