@@ -62,7 +62,7 @@ def operators(iteration: Callable[[], Any], synchronize: Callable[[], None]) -> 
 
 def ceilings(device: str, synchronize: Callable[[], None]) -> tuple[float, float]:
     """Operations and bytes per second that a product of float32 matrices and a copy reach on this device."""
-    side, size = (1024, 1 << 25) if device == "cpu" else (4096, 1 << 28)
+    side, size = (1024, 1 << 25) if device == "cpu" else (4096, 1 << 30)
     if device == "ocl":
         from syncscope.kernels.device import info
 

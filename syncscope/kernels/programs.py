@@ -39,8 +39,8 @@ _NUMPY = {
 _PRELUDE = f"#define ON_GPU {int(is_gpu)}\n" + (CL / "prelude.cl").read_text()
 
 
-# The shape of `cl/rows.cl`: items of a work-group, and neighbours that an item takes at a time.
-GROUP, WIDTH = (256, 1) if is_gpu else (1, 8)
+# The shape of `cl/rows.cl`: items of a work-group, and elements that an item takes at a time.
+GROUP, WIDTH = (256, 4) if is_gpu else (1, 8)
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
 

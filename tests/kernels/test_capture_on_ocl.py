@@ -66,7 +66,7 @@ def test_what_is_not_the_same_each_time_is_refused(make, dropout, reason):
 
 def test_a_step_that_waits_is_refused():
     x = torch.ones(3, device="ocl")
-    with pytest.raises(UserError, match="the host waits .*_local_scalar_dense"):
+    with pytest.raises(UserError, match=r"the host waits .*_local_scalar_dense"):
         torch.ocl.capture(lambda: x.sum().item())
     assert x.sum().item() == 3
 

@@ -8,7 +8,7 @@ import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.kernels import fold, programs
 
 
-@pytest.fixture(params=[(1, 8), (64, 1)], ids=["for CPUs", "for GPUs"])
+@pytest.fixture(params=[(1, 8), (64, 4)], ids=["for CPUs", "for GPUs"])
 def shape(request, monkeypatch):
     group, width = request.param
     monkeypatch.setattr(programs, "GROUP", group)

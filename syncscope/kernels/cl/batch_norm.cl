@@ -23,8 +23,8 @@ static inline T group_sum(T x, __local T *all) {
 }
 
 // Of each share: how many elements, their mean, and the squares of what is left of them without it.
-__kernel void batch_norm_statistics(__global const T *in, long at, __global T *parts, uint columns, uint chunks, uint units,
-                                    uint length) {
+__kernel void batch_norm_statistics(__global const T *restrict in, long at, __global T *parts, uint columns, uint chunks,
+                                    uint units, uint length) {
     __local T all[GROUP];
     SHARE
     in += at;
@@ -34,7 +34,8 @@ __kernel void batch_norm_statistics(__global const T *in, long at, __global T *p
     const T sum = group_sum(total(sums), all), square = group_sum(total(squares), all);
     if (get_local_id(0)) return;
     uint count = 0;
-    for (uint u = share * length; u < min(share * length + length, units); u++) count += min((uint)CHUNK, columns - u % chunks * CHUNK);
+    for (uint u = share * length; u < min(share * length + length, units); u++)
+        count += min((uint)CHUNK, columns - u % chunks * CHUNK);
     const T rest = square - sum * sum / count;
     parts += (c * shares + share) * 3;
     parts[0] = count;
@@ -43,11 +44,12 @@ __kernel void batch_norm_statistics(__global const T *in, long at, __global T *p
 }
 
 // With TRAINING the mean and 1 / deviation come from the shares, are saved, and move the running ones; else the running ones serve.
-__kernel void batch_norm_forward(__global const T *in, long at, __global const T *parts, __global const T *weight, long weight_at,
-                                 int has_weight, __global const T *bias, long bias_at, int has_bias, __global T *running_mean,
+__kernel void batch_norm_forward(__global const T *restrict in, long at, __global const T *parts,
+                                 __global const T *restrict weight, long weight_at, int has_weight,
+                                 __global const T *restrict bias, long bias_at, int has_bias, __global T *running_mean,
                                  long running_mean_at, __global T *running_var, long running_var_at, int has_running,
-                                 __global T *means, __global T *scales, __global T *out, T momentum, T eps, uint columns,
-                                 uint chunks, uint units, uint length) {
+                                 __global T *means, __global T *scales, __global T *restrict out, T momentum, T eps,
+                                 uint columns, uint chunks, uint units, uint length) {
     SHARE
     running_mean += running_mean_at;
     running_var += running_var_at;
@@ -82,8 +84,9 @@ __kernel void batch_norm_forward(__global const T *in, long at, __global const T
 }
 
 // Of each share: the sum of the gradient, and of the gradient times what the input is without its mean.
-__kernel void batch_norm_slopes(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
-                                long means_at, __global T *parts, uint columns, uint chunks, uint units, uint length) {
+__kernel void batch_norm_slopes(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+                                __global const T *means, long means_at, __global T *parts, uint columns, uint chunks,
+                                uint units, uint length) {
     __local T all[GROUP];
     SHARE
     grad += grad_at;
@@ -97,10 +100,11 @@ __kernel void batch_norm_slopes(__global const T *grad, long grad_at, __global c
     parts[(c * shares + share) * 2 + 1] = b;
 }
 
-__kernel void batch_norm_backward(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
-                                  long means_at, __global const T *scales, long scales_at, __global const T *parts,
-                                  __global const T *weight, long weight_at, int has_weight, __global T *to_input, int has_input,
-                                  __global T *to_weight, __global T *to_bias, uint columns, uint chunks, uint units, uint length, T count) {
+__kernel void batch_norm_backward(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+                                  __global const T *means, long means_at, __global const T *scales, long scales_at,
+                                  __global const T *parts, __global const T *restrict weight, long weight_at, int has_weight,
+                                  __global T *restrict to_input, int has_input, __global T *to_weight, __global T *to_bias,
+                                  uint columns, uint chunks, uint units, uint length, T count) {
     SHARE
     T plain = 0, projected = 0;
     parts += c * shares * 2;

@@ -8,9 +8,10 @@
 #define PLACE (i - base)
 #endif
 
-__kernel void row_norm_forward(__global const T *in, long at, __global const T *weight, long weight_at, int has_weight,
-                               __global const T *bias, long bias_at, int has_bias, __global T *out, __global T *means,
-                               __global T *scales, uint rows, uint columns, uint groups, uint pixels, T eps) {
+__kernel void row_norm_forward(__global const T *restrict in, long at, __global const T *restrict weight, long weight_at,
+                               int has_weight, __global const T *restrict bias, long bias_at, int has_bias,
+                               __global T *restrict out, __global T *means, __global T *scales, uint rows, uint columns,
+                               uint groups, uint pixels, T eps) {
     __local T all[GROUP];
     const uint row = get_group_id(0) * TEAMS + TEAM;
     const long base = (long)row * columns, end = row < rows ? base + columns : base;
@@ -32,9 +33,10 @@ __kernel void row_norm_forward(__global const T *in, long at, __global const T *
 }
 
 // A team takes every so many-th row, and sums what falls to weight and bias in its own line of `parts`, [2][columns].
-__kernel void layer_norm_backward(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
-                                  long means_at, __global const T *scales, long scales_at, __global const T *weight, long weight_at,
-                                  int has_weight, __global T *to_input, int has_input, __global T *parts, int has_parts, uint rows,
+__kernel void layer_norm_backward(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+                                  __global const T *means, long means_at, __global const T *scales, long scales_at,
+                                  __global const T *restrict weight, long weight_at, int has_weight,
+                                  __global T *restrict to_input, int has_input, __global T *parts, int has_parts, uint rows,
                                   uint columns) {
     __local T all[GROUP];
     const uint team = get_group_id(0) * TEAMS + TEAM, teams = get_num_groups(0) * TEAMS;
@@ -62,9 +64,9 @@ __kernel void layer_norm_backward(__global const T *grad, long grad_at, __global
 }
 
 // For each channel of each image: the sum of the gradient, and of the gradient times the normalized input.
-__kernel void group_norm_slopes(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
-                                long means_at, __global const T *scales, long scales_at, __global T *parts, uint rows, uint columns,
-                                uint channels) {
+__kernel void group_norm_slopes(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+                                __global const T *means, long means_at, __global const T *scales, long scales_at,
+                                __global T *parts, uint rows, uint columns, uint channels) {
     __local T all[GROUP];
     const uint row = get_group_id(0) * TEAMS + TEAM;
     const long base = (long)row * columns, end = row < rows ? base + columns : base;
@@ -80,10 +82,11 @@ __kernel void group_norm_slopes(__global const T *grad, long grad_at, __global c
 }
 
 // A team takes one group of `channels` channels of one image; those of the first image also sum what falls to weight and bias.
-__kernel void group_norm_backward(__global const T *grad, long grad_at, __global const T *in, long at, __global const T *means,
-                                  long means_at, __global const T *scales, long scales_at, __global const T *parts,
-                                  __global const T *weight, long weight_at, int has_weight, __global T *to_input, int has_input,
-                                  __global T *to_weight, __global T *to_bias, uint rows, uint groups, uint channels, uint pixels) {
+__kernel void group_norm_backward(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+                                  __global const T *means, long means_at, __global const T *scales, long scales_at,
+                                  __global const T *parts, __global const T *restrict weight, long weight_at, int has_weight,
+                                  __global T *restrict to_input, int has_input, __global T *to_weight, __global T *to_bias,
+                                  uint rows, uint groups, uint channels, uint pixels) {
     const uint row = get_group_id(0) * TEAMS + TEAM;
     if (row >= rows) return;
     const uint first = row % groups * channels, columns = channels * pixels;

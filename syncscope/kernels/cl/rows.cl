@@ -1,6 +1,6 @@
 // Work-groups of GROUP items over rows of neighbouring elements: LANES items, a team, walk a row side by side, and a work-group
-// has TEAMS of them. An item takes V neighbours at a time: one on a GPU, where neighbours are read by neighbours, eight on a
-// CPU, whose compiler makes vectors of them.
+// has TEAMS of them. An item takes V elements at a time, LANES apart: on a GPU neighbours are read by neighbours, and several loads
+// are under way; on a CPU a team is one item, and the compiler makes vectors of its eight neighbours.
 #define TEAMS (GROUP / LANES)
 #define LANE (get_local_id(0) % LANES)
 #define TEAM (get_local_id(0) / LANES)
@@ -8,9 +8,9 @@
 // For every element `i` in [from, to) that falls to this item; `j` < V says into which of its sums.
 #define EACH(from, to, ...)                                                                        \
     {                                                                                              \
-        const long from_ = (from), to_ = (to), full_ = from_ + (to_ - from_) / V * V;              \
-        for (long k_ = from_ + LANE * V; k_ < full_; k_ += LANES * V) {                            \
-            _Pragma("unroll") for (int j = 0; j < V; j++) { const long i = k_ + j; __VA_ARGS__ }   \
+        const long from_ = (from), to_ = (to), full_ = from_ + (to_ - from_) / (LANES * V) * (LANES * V); \
+        for (long k_ = from_ + LANE; k_ < full_; k_ += LANES * V) {                                \
+            _Pragma("unroll") for (int j = 0; j < V; j++) { const long i = k_ + j * LANES; __VA_ARGS__ } \
         }                                                                                          \
         for (long i = full_ + LANE; i < to_; i += LANES) { const int j = 0; __VA_ARGS__ }          \
     }

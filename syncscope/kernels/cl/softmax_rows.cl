@@ -20,11 +20,13 @@
     const T sum = team_sum(total(sums), all), shift = log(sum);                                                  \
     EACH(base, end, out[i] = VALUE;)
 
-__kernel void softmax_forward(__global const T *in, long at, __global T *out, uint lines, uint length, uint inner) {
+__kernel void softmax_forward(__global const T *restrict in, long at, __global T *restrict out, uint lines, uint length,
+                              uint inner) {
     FORWARD(exp(in[i] - top) / sum)
 }
 
-__kernel void log_softmax_forward(__global const T *in, long at, __global T *out, uint lines, uint length, uint inner) {
+__kernel void log_softmax_forward(__global const T *restrict in, long at, __global T *restrict out, uint lines, uint length,
+                                  uint inner) {
     FORWARD(in[i] - top - shift)
 }
 
@@ -37,12 +39,12 @@ __kernel void log_softmax_forward(__global const T *in, long at, __global T *out
     const T sum = team_sum(total(sums), all);                                                                    \
     EACH(base, end, out[i] = VALUE;)
 
-__kernel void softmax_backward(__global const T *grad, long grad_at, __global const T *result, long at, __global T *out, uint lines,
-                               uint length, uint inner) {
+__kernel void softmax_backward(__global const T *restrict grad, long grad_at, __global const T *restrict result, long at,
+                               __global T *restrict out, uint lines, uint length, uint inner) {
     BACKWARD(grad[i] * result[i], (grad[i] - sum) * result[i])
 }
 
-__kernel void log_softmax_backward(__global const T *grad, long grad_at, __global const T *result, long at, __global T *out,
-                                   uint lines, uint length, uint inner) {
+__kernel void log_softmax_backward(__global const T *restrict grad, long grad_at, __global const T *restrict result, long at,
+                                   __global T *restrict out, uint lines, uint length, uint inner) {
     BACKWARD(grad[i], grad[i] - exp(result[i]) * sum)
 }
