@@ -16,6 +16,7 @@ from syncscope.analysis.rank import Rank
 from syncscope.analysis.summary import Key, key_of
 from syncscope.analysis.verdict import WORTH
 from syncscope.errors import UserError
+from syncscope.model.durations import in_ms
 from syncscope.model.report import Price
 from syncscope.model.source import Place
 
@@ -186,7 +187,7 @@ def _verdict(
     if slow.imposed > 0:
         told = (
             f" Rank {slow.number} comes last to {slow.late} of {len(meets)} collectives and makes the others wait "
-            f"{_ms(slow.imposed)} in sum, mostly by {slow.cause}."
+            f"{in_ms(slow.imposed)} in sum, mostly by {slow.cause}."
         )
     if saving is None and doubtful:
         worst = max(doubtful, key=lambda rank: rank.error or 0.0)
@@ -195,13 +196,9 @@ def _verdict(
     if saving is None:
         return f"No prices: the joint replay ends {error:.1%} away from the recording.{told}"
     blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)
-    because = f" Of {_ms(blocked)} blocked on all ranks, {_ms(symptom)} are waits for other ranks."
+    because = f" Of {in_ms(blocked)} blocked on all ranks, {in_ms(symptom)} are waits for other ranks."
     if saving <= WORTH * step:
-        gain = f"without any, the job's {_ms(step)} would be {_ms(max(0.0, saving))} shorter"
+        gain = f"without any, the job's {in_ms(step)} would be {in_ms(max(0.0, saving))} shorter"
         return f"No read is worth fixing: {gain}.{because}{told}"
-    gain = f"takes {_ms(step - saving)} instead of {_ms(step)} ({saving / step:.1%} less)"
+    gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%} less)"
     return f"Without its reads the job {gain}.{because}{told}"
-
-
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.2f} ms"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
+from syncscope.model.durations import about_ms
 from syncscope.model.report import Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
@@ -31,7 +32,7 @@ def verdict(report: Report) -> str:
     if not report.lines:
         return "Nothing here is worth fixing: the host never waits for the device."
     if report.fidelity is None:
-        return f"No prices: {_idle(report)}. The host was blocked for {_ms(blocked)} of a {per}."
+        return f"No prices: {_idle(report)}. The host was blocked for {about_ms(blocked)} of a {per}."
     if report.fidelity > GATE:
         return (
             f"No prices: a replay that changes nothing is {report.fidelity:.1%} off{_most(report)}, "
@@ -50,19 +51,19 @@ def verdict(report: Report) -> str:
             f"recording, or not be known to wait. {_next(report)}"
         )
     if report.saving is None or report.step is None:
-        return f"The host was blocked for {_ms(blocked)} of a {per}; prices were not asked for."
+        return f"The host was blocked for {about_ms(blocked)} of a {per}; prices were not asked for."
     share = report.saving / report.step if report.step else 0.0
     low, high = report.saving_range or (report.saving, report.saving)
     if not report.plan:
         shorter = (
-            f"without any wait a {per} of {_ms(report.step)} would be {_ms(max(0.0, report.saving))} "
+            f"without any wait a {per} of {about_ms(report.step)} would be {about_ms(max(0.0, report.saving))} "
             f"({max(0.0, share):.1%}) shorter"
         )
         if share < WORTH:
-            return f"Nothing here is worth fixing: {shorter}, although the host is blocked for {_ms(blocked)}."
+            return f"Nothing here is worth fixing: {shorter}, although the host is blocked for {about_ms(blocked)}."
         return (
-            f"Nothing here is surely worth fixing: {shorter}, or anything between {_ms(max(0.0, low))} and {_ms(high)}, as far "
-            f"as this recording knows. {_more(report)}"
+            f"Nothing here is surely worth fixing: {shorter}, or anything between {about_ms(max(0.0, low))} and "
+            f"{about_ms(high)}, as far as this recording knows. {_more(report)}"
         )
     chosen = [report.lines[i] for i in report.plan]
     places = len({line.place or id(line) for line in chosen})
@@ -71,8 +72,8 @@ def verdict(report: Report) -> str:
     first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
     saved, cost = claim(gain, report.plan_range), claim(report.saving, report.saving_range)
     return (
-        f"Fixing {what} saves {saved} of {_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
-        f"All waits together cost {cost} ({share:.1%}); the host is blocked for {_ms(blocked)}."
+        f"Fixing {what} saves {saved} of {about_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
+        f"All waits together cost {cost} ({share:.1%}); the host is blocked for {about_ms(blocked)}."
     )
 
 
@@ -81,12 +82,12 @@ def claim(saving: float, between: tuple[float, float] | None) -> str:
     low, high = between or (saving, saving)
     slight = CLOSE * max(saving, 0.0)
     if high - low <= 2 * slight:
-        return _ms(saving)
+        return about_ms(saving)
     if saving - low <= slight:
-        return f"at least {_ms(saving)} (up to {_ms(high)})"
+        return f"at least {about_ms(saving)} (up to {about_ms(high)})"
     if high - saving <= slight:
-        return f"up to {_ms(saving)} (at least {_ms(max(0.0, low))})"
-    return f"{_ms(saving)} ({_ms(max(0.0, low))} to {_ms(high)})"
+        return f"up to {about_ms(saving)} (at least {about_ms(max(0.0, low))})"
+    return f"{about_ms(saving)} ({about_ms(max(0.0, low))} to {about_ms(high)})"
 
 
 def _next(report: Report) -> str:
@@ -138,7 +139,7 @@ def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
         )
     busy = max((time for time in graph.free if time > NEVER), default=0.0)
     if busy > WORTH * graph.end:
-        said.append(f"for the first {_ms(busy)} a queue was busy with what was enqueued before the recording")
+        said.append(f"for the first {about_ms(busy)} a queue was busy with what was enqueued before the recording")
     if graph.guessed:
         said.append(f"what {_count(graph.guessed, 'call')} waited for is inferred from times")
     if graph.overlap > OVERLAP:
@@ -165,7 +166,3 @@ def name(line: Line) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.1f} ms" if ns >= 1e6 or ns == 0 else f"{ns / 1e6:.2f} ms"

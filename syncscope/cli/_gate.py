@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator
 
 from syncscope.errors import UserError
+from syncscope.model.durations import in_ms
 from syncscope.model.report import Line, Report
 
 
@@ -30,7 +31,7 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
     if most_price is not None:
         if report.saving is None:
             refused = report.verdict.partition("No prices: ")[2]
-            idle = ", ".join(f"{where(line)} {line.idle_after / 1e6:.2f} ms" for line in own[:3] if line.idle_after)
+            idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
             why = "prices were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(
                 f"no price is known, so that --max-price cannot be judged: {refused or '; '.join(report.notes) or why}",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncscope.errors import UserError
+from syncscope.model.durations import in_ms
 
 if TYPE_CHECKING:
     from syncscope.linter.session import Linted
@@ -66,7 +67,7 @@ def key(finding: Finding) -> Key:
 
 def worth(cost: float, report: Report) -> str:
     """What it costs, in words."""
-    share = f"{cost / 1e6:.2f} ms, {100 * cost / (report.step or cost or 1.0):.1f} % of a step"
+    share = f"{in_ms(cost)}, {100 * cost / (report.step or cost or 1.0):.1f} % of a step"
     return (
         f"its line costs {share}" if report.saving is not None else f"the device had nothing to do after it for {share}"
     )

@@ -10,6 +10,7 @@ import click
 
 from syncscope.cli._console import echo
 from syncscope.cli._traces import max_size
+from syncscope.model.durations import in_ms, ms
 
 if TYPE_CHECKING:
     from syncscope.analysis.compare import Comparison
@@ -48,13 +49,13 @@ def as_object(found: Comparison) -> dict[str, Any]:
     return {
         "before": _totals(found.before),
         "after": _totals(found.after),
-        "predicted_ms": _ms(found.predicted),
+        "predicted_ms": ms(found.predicted),
         "prediction_error": found.error,
-        "spread_ms": [_ms(t) for t in found.spread] if found.spread else None,
+        "spread_ms": [ms(t) for t in found.spread] if found.spread else None,
         "within_noise": found.within_noise,
         "prediction_came_true": found.came_true,
-        "predicted_range_ms": [_ms(t) for t in found.predicted_range] if found.predicted_range else None,
-        "device_work_ms": [_ms(t) for t in found.work] if found.work else None,
+        "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
+        "device_work_ms": [ms(t) for t in found.work] if found.work else None,
         "device_work_pieces": list(found.pieces) if found.pieces else None,
         "launches": list(found.calls) if found.calls else None,
         "gone": [_as_object(line) for line in found.gone],
@@ -67,11 +68,11 @@ def as_object(found: Comparison) -> dict[str, Any]:
 def _totals(report: Report) -> dict[str, Any]:
     return {
         "steps": len(report.steps),
-        "step_ms": _ms(report.step),
+        "step_ms": ms(report.step),
         "device_busy": report.device_busy,
         "reads_per_step": sum(line.count for line in report.lines),
-        "blocked_ms": _ms(sum(line.blocked for line in report.lines)),
-        "total_saving_ms": _ms(report.saving),
+        "blocked_ms": ms(sum(line.blocked for line in report.lines)),
+        "total_saving_ms": ms(report.saving),
         "fidelity": report.fidelity,
     }
 
@@ -84,12 +85,8 @@ def _as_object(line: Line | None) -> dict[str, Any] | None:
         "line": line.place.line if line.place else None,
         "op": line.op,
         "count": line.count,
-        "blocked_ms": _ms(line.blocked),
+        "blocked_ms": ms(line.blocked),
     }
-
-
-def _ms(ns: float | None) -> float | None:
-    return None if ns is None else ns / 1e6
 
 
 def show(found: Comparison, before: str, after: str) -> None:
@@ -152,11 +149,11 @@ def sentence(found: Comparison) -> str:
         why = "the first recording cannot be replayed" if fewer else "no read went"
         return f"Nothing is predicted: {why}."
     low, high = found.predicted_range or (found.predicted, found.predicted)
-    give = f" give or take {found.spread[1] / 1e6:.2f}" if found.spread else ""
+    give = f" give or take {in_ms(found.spread[1], '')}" if found.spread else ""
     verdict = "that came true" if found.came_true else "that did not come true"
     told = (
-        f"Without the reads that went, a replay of the first recording gives a step of {found.predicted / 1e6:.2f} ms "
-        f"({low / 1e6:.2f} to {high / 1e6:.2f}); measured is {(found.after.step or 0) / 1e6:.2f} ms{give}: {verdict}, "
+        f"Without the reads that went, a replay of the first recording gives a step of {in_ms(found.predicted)} "
+        f"({in_ms(low, '')} to {in_ms(high, '')}); measured is {in_ms(found.after.step or 0)}{give}: {verdict}, "
         f"the prediction is off by {found.error:+.1%}."
     )
     if found.within_noise:

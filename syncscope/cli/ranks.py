@@ -17,6 +17,7 @@ from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
 from syncscope.cli._traces import max_size, traces
 from syncscope.errors import UserError
+from syncscope.model.durations import in_ms
 
 if TYPE_CHECKING:
     from syncscope.analysis.job import JobReport
@@ -103,7 +104,7 @@ def show(found: JobReport) -> None:
         f"{len(told)} {word if len(told) == 1 else word + 's'}"
         for told, word in ((found.ranks, "rank"), (found.meets, "collective"))
     )
-    console.print(f"{counted}, a step of {found.step / 1e6:.2f} ms")
+    console.print(f"{counted}, a step of {in_ms(found.step)}")
     console.print(f"the joint replay ends within {max(found.fidelity, 1e-4):.2%} of what was measured\n")
     slow = sorted(found.ranks, key=lambda rank: -rank.imposed)[:SHOWN]
     columns = (
@@ -118,26 +119,28 @@ def show(found: JobReport) -> None:
     rows = [
         (
             str(r.number),
-            _ms(r.blocked),
-            _ms(r.symptom),
+            in_ms(r.blocked, ""),
+            in_ms(r.symptom, ""),
             f"{r.late} {'time' if r.late == 1 else 'times'}" if r.late else "",
-            _ms(r.imposed) if r.late else "",
+            in_ms(r.imposed, "") if r.late else "",
             r.cause,
-            "" if r.saved_alone is None else _ms(r.saved_alone),
+            "" if r.saved_alone is None else in_ms(r.saved_alone, ""),
         )
         for r in slow
     ]
     console.print(_table(columns, rows))
     _rest(console, len(found.ranks), "ranks")
     worst = sorted(found.meets, key=lambda meet: -meet.skew)[:SHOWN]
-    meets = [(*_named(m.key), _ms(m.skew), str(m.late), m.cause, _ms(m.transfer)) for m in worst]
+    meets = [(*_named(m.key), in_ms(m.skew, ""), str(m.late), m.cause, in_ms(m.transfer, "")) for m in worst]
     console.print(_table(("step", "collective", "last after first", "last is", "by", "transfer"), meets))
     _rest(console, len(found.meets), "collectives")
     lines = []
     for line in found.lines:
         place = str(line.place) if line.place else line.module or "no line known"
-        prices = [_ms(p) for p in (line.price.alone, line.price.last, line.price.share)] if line.price else [""] * 3
-        lines.append((place, line.op, f"{line.count:.3g}", _ms(line.blocked), *prices))
+        prices = (
+            [in_ms(p, "") for p in (line.price.alone, line.price.last, line.price.share)] if line.price else [""] * 3
+        )
+        lines.append((place, line.op, f"{line.count:.3g}", in_ms(line.blocked, ""), *prices))
     names = ("line", "op", "reads", "blocked", "alone", "last", "share")
     console.print(_table(names, lines))
     console.print(f"\n{found.verdict}")
@@ -168,7 +171,3 @@ def _table(columns: tuple[str, ...], rows: list[Any]) -> Any:
 
 def _rest(console: Any, count: int, what: str) -> None:
     console.print(f"and {count - SHOWN:,} more {what}\n" if count > SHOWN else "", style="dim")
-
-
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.2f}"

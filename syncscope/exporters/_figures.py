@@ -1,4 +1,4 @@
-"""Figures as the reports show them: nanoseconds in, milliseconds and per cent out."""
+"""Figures as the reports show them: durations in the unit that suits them, shares in per cent."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from syncscope.model.trace import Trace
 
 SURE = 2  # the least `Finding.confidence` that the linter shows unasked
 UNITS = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))
-
-
-def ms(ns: float | None) -> float | None:
-    """Milliseconds, exact to the nanosecond; None stays None."""
-    return None if ns is None else round(ns / 1e6, 6)
 
 
 def durations(report: Report) -> list[int]:

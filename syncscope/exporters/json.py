@@ -8,6 +8,7 @@ from typing import Any
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._diff import of_fix
+from syncscope.model.durations import ms
 from syncscope.model.finding import CONFIDENCE, Finding
 from syncscope.model.report import Line, Price, Report
 
@@ -36,20 +37,20 @@ def as_object(report: Report) -> dict[str, Any]:
         "unexplained": report.unexplained,
         "silent": report.silent,
         "late": dict(report.late),
-        "step_ms": figures.ms(figures.step(report)),
+        "step_ms": ms(figures.step(report)),
         "steps": [
             {
                 "index": step.index,
-                "start_ms": figures.ms(step.start),
-                "ms": figures.ms(step.end - step.start),
-                "busy_ms": figures.ms(step.busy),
+                "start_ms": ms(step.start),
+                "ms": ms(step.end - step.start),
+                "busy_ms": ms(step.busy),
             }
             for step in report.steps
         ],
         "device_busy": report.device_busy,
         "verdict": report.verdict,
-        "total_saving_ms": figures.ms(report.saving),
-        "total_saving_range_ms": [figures.ms(t) for t in report.saving_range] if report.saving_range else None,
+        "total_saving_ms": ms(report.saving),
+        "total_saving_range_ms": [ms(t) for t in report.saving_range] if report.saving_range else None,
         "plan": [
             {
                 "path": line.place.path if line.place else None,
@@ -58,10 +59,10 @@ def as_object(report: Report) -> dict[str, Any]:
             }
             for line in (report.lines[index] for index in report.plan)
         ],
-        "plan_saving_ms": figures.ms(report.plan_saving),
-        "plan_saving_range_ms": [figures.ms(t) for t in report.plan_range] if report.plan_range else None,
-        "lean_step_ms": figures.ms(report.lean_step),
-        "lean_saving_ms": figures.ms(report.lean_saving),
+        "plan_saving_ms": ms(report.plan_saving),
+        "plan_saving_range_ms": [ms(t) for t in report.plan_range] if report.plan_range else None,
+        "lean_step_ms": ms(report.lean_step),
+        "lean_saving_ms": ms(report.lean_saving),
         "reads": [entry([line], report) for line in report.lines],
         "lines": [entry(lines, report) for lines in by_place(report.lines)],
         "groups": [
@@ -69,10 +70,10 @@ def as_object(report: Report) -> dict[str, Any]:
                 "kind": group.kind,
                 "name": group.name,
                 "count": round(group.count, 6),
-                "blocked_ms": figures.ms(group.blocked),
-                "saved_alone_ms": figures.ms(group.price.alone),
-                "saved_last_ms": figures.ms(group.price.last),
-                "share_ms": figures.ms(group.price.share),
+                "blocked_ms": ms(group.blocked),
+                "saved_alone_ms": ms(group.price.alone),
+                "saved_last_ms": ms(group.price.last),
+                "share_ms": ms(group.price.share),
             }
             for group in report.groups
         ],
@@ -88,7 +89,7 @@ def recording(report: Report) -> dict[str, Any] | None:
         return None
     return {
         "events": len(trace),
-        "span_ms": figures.ms(int(trace.end.max() - trace.start.min())) if len(trace) else 0.0,
+        "span_ms": ms(int(trace.end.max() - trace.start.min())) if len(trace) else 0.0,
         "devices": figures.devices(trace),
         "rank": trace.meta.get("rank"),
         "world_size": trace.meta.get("world_size"),
@@ -107,7 +108,7 @@ def shares(prices: list[Price | None]) -> list[float | None] | None:
     """What the shares together lie between; None without prices."""
     low = [price.low for price in prices if price is not None and price.low is not None]
     high = [price.high for price in prices if price is not None and price.high is not None]
-    return [figures.ms(sum(low)), figures.ms(sum(high))] if low and high else None
+    return [ms(sum(low)), ms(sum(high))] if low and high else None
 
 
 def entry(lines: list[Line], report: Report) -> dict[str, Any]:
@@ -124,16 +125,16 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "module": first.module,
         "function": first.function,
         "count": round(sum(line.count for line in lines), 6),
-        "blocked_ms": figures.ms(sum(line.blocked for line in lines)),
-        "idle_after_ms": figures.ms(sum(line.idle_after for line in lines)),
-        "saved_alone_ms": figures.ms(single.alone) if single else None,
-        "saved_last_ms": figures.ms(single.last) if single else None,
-        "share_ms": figures.ms(sum(known)) if known else None,
-        "share_error_ms": figures.ms(single.share_error) if single else None,
+        "blocked_ms": ms(sum(line.blocked for line in lines)),
+        "idle_after_ms": ms(sum(line.idle_after for line in lines)),
+        "saved_alone_ms": ms(single.alone) if single else None,
+        "saved_last_ms": ms(single.last) if single else None,
+        "share_ms": ms(sum(known)) if known else None,
+        "share_error_ms": ms(single.share_error) if single else None,
         "share_range_ms": shares(prices),
-        "deferred_ms": figures.ms(single.deferred) if single else None,
-        "merged_ms": figures.ms(single.merged) if single else None,
-        "asynchronous_ms": figures.ms(single.asynchronous) if single else None,
+        "deferred_ms": ms(single.deferred) if single else None,
+        "merged_ms": ms(single.merged) if single else None,
+        "asynchronous_ms": ms(single.asynchronous) if single else None,
         "fallback": any(line.fallback for line in lines),
         "rule": next((line.rule for line in lines if line.rule), None),
         "fix": fix(found, report) if found else None,
