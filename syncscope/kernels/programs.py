@@ -33,6 +33,7 @@ _NUMPY = {
     "char": np.int8,
     "uchar": np.uint8,
     "uint": np.uint32,
+    "Numbers": np.void,  # a struct, given as its bytes
 }
 # Only the hot loops of PoCL's wheel suffer from vload8 and fma(): it leaves them as calls. A GPU has no such qualms, and
 # may insist on alignment.
@@ -52,7 +53,7 @@ def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
         # Drivers keep what they compiled; pyopencl's own cache would ask PoCL for a binary, which compiles everything twice.
         program = cl.Program(context, _PRELUDE + source).build(["-w"], cache_dir=False)
     kernel = cl.Kernel(program, name)
-    signature = re.search(rf"__kernel\s+void\s+{name}\s*\(([^)]*)\)", source)
+    signature = re.search(rf"__kernel\s[^;{{}}]*\bvoid\s+{name}\s*\(([^)]*)\)", source)
     assert signature, name
     known = dict(types)
     arguments = []

@@ -13,7 +13,9 @@
 #if ON_GPU
 #define LD8(p) vload8(0, p)
 #define ST8(v, p) vstore8(v, 0, p)
+#define FMA(x, y, z) fma(x, y, z)
 #else
+#define FMA(x, y, z) ((x) * (y) + (z))
 typedef float float8u __attribute__((ext_vector_type(8), aligned(4)));
 typedef int int8u __attribute__((ext_vector_type(8), aligned(4)));
 typedef long long8u __attribute__((ext_vector_type(8), aligned(8)));

@@ -1,19 +1,20 @@
-"""Matrix products: one register-blocked kernel, with strides for transposes and a batch."""
+"""Matrix products, with or without a batch, of any strides: contractions with one loop on an axis."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from syncscope.kernels import queue, storage
+from syncscope.kernels import storage
+from syncscope.kernels.generate import run
+from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.operators import NotNative, op
-from syncscope.kernels.programs import C_TYPE, kernel, supported
+from syncscope.kernels.programs import supported
 
-Steps = tuple[int, int, int]
-_TILE = (4, 2, 1)  # blocks of 8 x 8 in a work-group
-_PACK = 24  # rows of the left matrix from which packing the right one pays
+Steps = tuple[int, int, int]  # from a matrix of the batch, a row and a column to the next
 _DIRECT = (torch.float32, torch.float64, torch.int32, torch.int64)
 
 
@@ -25,64 +26,39 @@ def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, o
         return _widened(a, b, bias, alpha, beta, out)
     if not out.numel():
         return out
-    made = out if out.is_contiguous() else storage.empty(out.shape, out.dtype)
     if beta == 0:
         bias = None  # then not even a NaN of it counts
-    bias_steps = (0, 0, 0) if bias is None else _steps(bias.expand(out.shape))
-    batches = out.shape[0] if out.dim() == 3 else 1
-    packed = out.shape[-2] >= _PACK or (b.stride(-1) != 1 and b.shape[-1] != 1)
-    panels, where = _pack(b, batches) if packed else (b, (b.storage_offset(), *_steps(b)[:2], 8))
-    gemm(
-        a, _steps(a), panels, where, packed, bias, bias_steps, made,
-        (*out.shape[-2:], a.shape[-1], batches), alpha, beta,
+    size = (out.shape[0] if out.dim() == 3 else 1, *out.shape[-2:], a.shape[-1])
+    bias_steps = None if bias is None else _steps(bias.expand(out.shape))
+    plan = _plan(
+        size, _steps(a), _steps(b), _steps(out), bias_steps, out.dtype, run.aligned(a, b, out), run.SHAPE
     )  # fmt: skip
-    return out if made is out else out.copy_(made)
+    plan(a, b, bias, out, alpha, beta)
+    return out
 
 
-def gemm(
-    a: Tensor,
-    a_steps: Steps,
-    c: Tensor,
-    c_where: tuple[int, int, int, int],
-    packed: bool,
-    bias: Tensor | None,
-    bias_steps: Steps,
-    out: Tensor,
+@functools.lru_cache(4096)
+def _plan(
     size: tuple[int, int, int, int],
-    alpha: Any = 1,
-    beta: Any = 1,
-) -> None:
-    """Enqueues the product into a row-major `out`.
-
-    Steps, in elements, are of a batch, a row and a column; of `c` its offset and its steps of a batch, a row and a panel of
-    eight columns; the size is rows, columns, inner length and batches.
-    """
-    m, n, k, batches = size
-    number = float if out.dtype.is_floating_point else int
-    added = a if bias is None else bias
-    queue.launch(
-        kernel("gemm", "gemm", T=C_TYPE[out.dtype], HAS_BIAS=int(bias is not None), PACKED=int(packed)),
-        (_round(-(-n // 8), _TILE[0]), _round(-(-m // 8), _TILE[1]), batches), _TILE,
-        storage.buffer(a), a.storage_offset(), *a_steps, storage.buffer(c), *c_where,
-        storage.buffer(added), added.storage_offset(), *bias_steps,
-        storage.buffer(out), out.storage_offset(), m, n, k, number(alpha), number(beta),
+    a: Steps,
+    b: Steps,
+    out: Steps,
+    bias: Steps | None,
+    dtype: torch.dtype,
+    aligned: tuple[bool, ...],
+    shape: str,
+) -> run.Plan:
+    z, m, n, k = ((x,) for x in size)
+    contraction = Contraction(
+        "gemm", z, m, n, k,
+        Access(Index(0, z=a[:1], m=a[1:2], k=a[2:])), Access(Index(0, z=b[:1], k=b[1:2], n=b[2:])),
+        _result(out), None if bias is None else _result(bias),
     )  # fmt: skip
+    return run.plan(contraction, dtype, aligned)
 
 
-def _pack(b: Tensor, batches: int) -> tuple[Tensor, tuple[int, int, int, int]]:
-    """The right matrix in panels of eight columns; with its offset, and its steps of a batch, a row and a panel."""
-    k, n = b.shape[-2:]
-    steps = _steps(b)
-    copies = batches if steps[0] else 1
-    count = -(-n // 8)
-    panels = storage.empty([copies, count, k, 8], b.dtype)
-    total = copies * count * k
-    if total:
-        queue.launch(
-            kernel("gemm", "gemm_pack", T=C_TYPE[b.dtype], HAS_BIAS=0, PACKED=1), (_round(total, 64),), (64,),
-            storage.buffer(b), b.storage_offset(), *steps, storage.buffer(panels), n, k, total,
-        )  # fmt: skip
-    return panels, (0, count * k * 8 if copies > 1 else 0, 8, k * 8)
+def _result(steps: Steps) -> Index:
+    return Index(0, z=steps[:1], m=steps[1:2], n=steps[2:])
 
 
 def _widened(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, out: Tensor) -> Tensor:
@@ -101,10 +77,6 @@ def _widened(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, o
 def _steps(x: Tensor) -> Steps:
     batch, row, column = x.stride() if x.dim() == 3 else (0, *x.stride())
     return batch, row, column
-
-
-def _round(n: int, step: int) -> int:
-    return -(-n // step) * step
 
 
 @op("mm.out")

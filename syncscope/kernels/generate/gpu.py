@@ -1,0 +1,373 @@
+"""A contraction in the shape of a GPU: tiles in local memory, blocks of 4 x 4 in registers.
+
+A work-group makes a tile of bm x bn. Of each operand it holds the next bk steps of k in local memory, k outermost, twice: while
+the items multiply from one half they fetch into registers what then goes to the other half, and one barrier a step is enough.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from syncscope.kernels.generate.ir import Access, Contraction, Index, deepened
+from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
+
+BAND = 8  # tiles of columns that are made side by side, row of tiles by row, so that they share what the cache holds
+_PAD = 4  # columns of local memory after each row: items that write a column then meet different banks
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How the work is cut: tile, depth, block of an item, how many neighbours an item fetches, and parts of k."""
+
+    bm: int
+    bn: int
+    bk: int
+    tm: int
+    tn: int
+    lanes: int = 1
+    split: int = 1
+
+    @property
+    def items(self) -> int:
+        """Work-items of a group."""
+        return self.bm // self.tm * (self.bn // self.tn)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """How a group brings bk x width elements of an operand: neighbours of an item lie along an axis."""
+
+    along: str  # "k", or the operand's own axis
+    wide: bool  # whether four neighbours are one load
+    lanes: int  # neighbours that an item takes in one go
+    across: int  # items side by side
+    rounds: int
+
+    @staticmethod
+    def of(along: str, wide: bool, s: Schedule, width: int) -> Fetch | None:
+        """None where the tile cannot be dealt out evenly."""
+        run, other = (s.bk, width) if along == "k" else (width, s.bk)
+        for lanes in (4,) if wide else sorted((1, 2, 4), key=lambda x: (x != s.lanes, x)):
+            across = run // lanes
+            if across and run % lanes == 0 and s.items % across == 0 and other % (s.items // across) == 0:
+                return Fetch(along, wide, lanes, across, other // (s.items // across))
+        return None
+
+
+def contiguous(c: Contraction, access: Access, axis: str) -> str:
+    """The axis on which neighbours of an operand lie close together for longest."""
+
+    def run(x: str) -> float:
+        sizes, steps = getattr(c, x), getattr(access.at, x)
+        return sizes[-1] / abs(steps[-1]) if sizes and steps[-1] else 0.0
+
+    return "k" if run("k") > run(axis) else axis
+
+
+def wide(c: Contraction, access: Access, along: str, aligned: bool) -> bool:
+    """Whether any four neighbours that begin at a multiple of four are one aligned load."""
+    sizes, steps = getattr(c, along), getattr(access.at, along)
+    if access.inside or not aligned or not sizes or steps[-1] != 1 or sizes[-1] % 4 or access.at.start % 4:
+        return False
+    others = [s for x in "zmnk" for s in getattr(access.at, x)[: -1 if x == along else None]]
+    return all(step % 4 == 0 for step in others)
+
+
+def steady(c: Contraction, s: Schedule) -> bool:
+    """Whether the bk steps that are fetched together never leave the innermost loop of k."""
+    return len(c.k) > 1 and c.k[-1] % s.bk == 0
+
+
+def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[Fetch, Fetch] | None:
+    """How both operands are brought; None where a schedule cannot. `aligned` says of the operands and the result whether they
+    begin at a multiple of four elements."""
+    along = contiguous(c, c.a, "m"), contiguous(c, c.b, "n")
+    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm)
+    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn)
+    return None if a is None or b is None else (a, b)
+
+
+def packed(c: Contraction) -> Contraction | None:
+    """The contraction with its left operand copied first, [z][k][m], so that k may be walked in the order that suits the right
+    one: what is seen through windows then lies inside or outside for many steps. None where this would not help."""
+    if not c.b.inside or c.a.inside or len(c.m) > 1 or contiguous(c, c.b, "n") != "n":
+        return None
+    d = deepened(c)
+    if len(d.k) < 2 or d.k[-1] % 8:
+        return None
+    width = -(-d.size("m") // 4) * 4
+    shared = not any(d.a.at.z)
+    z = [0 if shared else math.prod(d.z[i + 1 :]) * d.size("k") * width for i in range(len(d.z))]
+    k = [math.prod(d.k[i + 1 :]) * width for i in range(len(d.k))]
+    return replace(d, a=Access(Index(0, tuple(z), (1,) * len(d.m), (0,) * len(d.n), tuple(k))))
+
+
+def packing(c: Contraction) -> tuple[str, bytes, int]:
+    """The kernel `<name>_pack_a` that makes the copy for `packed`, and how many elements it has."""
+    d, fields = deepened(c), Fields()
+    width, depth, copies = -(-d.size("m") // 4) * 4, d.size("k"), d.size("z") if any(d.a.at.z) else 1
+    fields.divisor("width", width)
+    fields.divisor("depth", depth)
+    total = fields("total", copies * depth * width)
+    z_lines, z_names = loops(fields, "z", d.z, "z")
+    m_lines, m_names = loops(fields, "m", d.m, "m")
+    k_lines, k_names = loops(fields, "k", d.k, "k")
+    at = " + ".join(
+        (
+            start(fields, "x", d.a.at, z_names),
+            place(fields, "x", "m", d.a.at, m_names),
+            place(fields, "x", "k", d.a.at, k_names),
+        )
+    )
+    text = f"""
+{DIVIDE}@fields@
+__kernel void {c.name}_pack_a(__global const T *x, long x_at, __global T *to, Numbers p) {{
+    const int i = get_global_id(0);
+    if (i >= {total}) return;
+    const int row = DIVIDE(i, width), m = min(i - row * p.width, {fields("M", d.size("m"))} - 1);
+    const int z = DIVIDE(row, depth), k = row - z * p.depth;
+    {z_lines} {m_lines} {k_lines}
+    to[i] = x[x_at + {at}];
+}}
+"""
+    return text.replace("@fields@", fields.declaration()), fields.packed(), copies * depth * width
+
+
+def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[str, bytes]:
+    """The kernel `c.name` and the numbers it takes. With `split` its result is the workspace, row-major (part, z, m, n).
+
+    Raises:
+        ValueError: this tile cannot be dealt out to these items.
+    """
+    fields = Fields()
+    m, n, k = (fields(x.upper(), c.size(x)) for x in "mnk")
+    z_lines, z_names = loops(fields, "z", c.z, "z")
+    how_a, how_b = fetches(c, s, aligned) or (None, None)
+    if how_a is None or how_b is None:
+        raise ValueError(f"{s} cannot fetch its operands")
+    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
+    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names)
+    blocks_m, blocks_n = s.tm // 4, s.tn // 4
+    rows, columns = s.bm // s.tm, s.bn // s.tn
+    z_and_part = (
+        f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
+        if s.split > 1
+        else "const int z = get_group_id(1), part = 0;"
+    )
+    chunk = fields("chunk", -(-c.size("k") // (s.split * s.bk)) * s.bk)
+    # In a warp of 32 items 4 x 8 read fewer different words of local memory than 2 x 16.
+    in_warps = columns % 8 == 0 and rows % 4 == 0
+    tx, ty = (
+        (f"(lane % 8 + warp % {columns // 8} * 8)", f"(lane / 8 + warp / {columns // 8} * 4)")
+        if in_warps
+        else (f"(item % {columns})", f"(item / {columns})")
+    )
+    multiply = "\n".join(
+        f"            sums[{r}][{x}] = FMA((T4)(a{r // 4}.s{r % 4}), b{x}, sums[{r}][{x}]);"
+        for r in range(s.tm)
+        for x in range(blocks_n)
+    )
+    text = f"""
+{DIVIDE}#define T4 JOIN(T, 4)
+@fields@
+__kernel __attribute__((reqd_work_group_size({s.items}, 1, 1)))
+void {c.name}(__global const T *a, long a_at, __global const T *b, long b_at, {arguments(c)}) {{
+    __local T4 a_tiles[2][{s.bk}][{(s.bm + _PAD) // 4}], b_tiles[2][{s.bk}][{(s.bn + _PAD) // 4}];
+    const int item = get_local_id(0), lane = item % 32, warp = item / 32;
+    const int down = ({m} + {s.bm - 1}) / {s.bm}, over = ({n} + {s.bn - 1}) / {s.bn};
+    const int band = get_group_id(0) / (down * {BAND}), spot = get_group_id(0) % (down * {BAND});
+    const int wide = min({BAND}, over - band * {BAND});
+    const int m0 = spot / wide * {s.bm}, n0 = (band * {BAND} + spot % wide) * {s.bn};
+    {z_and_part}
+    {z_lines}
+    const int tx = {tx} * 4, ty = {ty} * 4;
+    int k0 = part * {chunk};
+    const int k_end = min({k}, k0 + {chunk});
+{a.begin}{b.begin}
+    T4 sums[{s.tm}][{blocks_n}];
+#pragma unroll
+    for (int r = 0; r < {s.tm}; r++)
+#pragma unroll
+        for (int q = 0; q < {blocks_n}; q++) sums[r][q] = (T4)(0);
+    int now = 0;
+{a.fetch}{b.fetch}{a.keep("0")}{b.keep("0")}    barrier(CLK_LOCAL_MEM_FENCE);
+    for (;;) {{
+        k0 += {s.bk};
+        const int more = k0 < k_end;
+        if (more) {{
+{a.fetch}{b.fetch}        }}
+#pragma unroll
+        for (int step = 0; step < {s.bk}; step++) {{
+            const T4 {", ".join(f"a{r} = a_tiles[now][step][ty / 4 + {r * rows}]" for r in range(blocks_m))};
+            const T4 {", ".join(f"b{x} = b_tiles[now][step][tx / 4 + {x * columns}]" for x in range(blocks_n))};
+{multiply}
+        }}
+        if (!more) break;
+        now ^= 1;
+{a.keep("now")}{b.keep("now")}        barrier(CLK_LOCAL_MEM_FENCE);
+    }}
+{_store(c, s, fields, z_names, aligned[2])}}}
+"""
+    return text.replace("@fields@", fields.declaration()), fields.packed()
+
+
+class _Side:
+    """The text that brings one operand: `begin` before the loop, `fetch` to registers, `keep` to local memory."""
+
+    def __init__(
+        self, c: Contraction, s: Schedule, fields: Fields, label: str, access: Access, axis: str, how: Fetch,
+        z_names: list[str],
+    ) -> None:  # fmt: skip
+        x, own = label, how.along != "k"
+        self.how = how
+        size = f"p.{axis.upper()}"
+        down = s.items // how.across
+        free_count = (1 if how.wide else how.lanes) if own else how.rounds
+        # Items beyond the matrix fetch its last elements again, and keep nothing of what they make.
+        last = f"{size} - {4 if how.wide and own else 1}"
+        spot = f"{axis}0 + {x}_spot" + (" + j" if own else f" + j * {down}")
+        free_lines, free = loops(fields, axis, getattr(c, axis), f"{x}_free")
+        bounds = [index for index, _ in access.inside]
+        free_bounds = "".join(
+            f" {x}_bound{i}[j] = {start(fields, f'{x}_b{i}', index, z_names)} + "
+            f"{place(fields, f'{x}_b{i}', axis, index, free)};"
+            for i, index in enumerate(bounds)
+        )
+        declared = "".join(f", {x}_bound{i}[{free_count}]" for i in range(len(bounds)))
+        here, there = f"item % {how.across} * {how.lanes}", f"item / {how.across}"
+        spots = (
+            f"const int {x}_spot = {here}, {x}_step = {there}"
+            if own
+            else f"const int {x}_spot = {there}, {x}_step = {here}"
+        )
+        self.begin = f"""
+    {x} += {x}_at + {start(fields, x, access.at, z_names)};
+    {spots};
+    int {x}_place[{free_count}]{declared};
+#pragma unroll
+    for (int j = 0; j < {free_count}; j++) {{
+        const int {x}_free = min({spot}, {last});
+        {free_lines}
+        {x}_place[j] = {place(fields, x, axis, access.at, free)};{free_bounds}
+    }}
+    {"T4" if how.wide else "T"} {x}_next[{how.rounds}]{"" if how.wide else f"[{how.lanes}]"};
+"""
+        step = f"{x}_step" + (f" + i * {down}" if own else "" if how.wide else " + j")
+        if steady(
+            c, s
+        ):  # a step of k stays within the innermost loop: where the others stand is worked out once for all
+            k_lines, k = loops(fields, "k", c.k, "k0")
+            k[-1] = f"({k[-1]} + {x}_k)"
+        else:
+            k_lines, k = loops(fields, "k", c.k, f"{x}_k")
+            step = f"k0 + {step}"
+        j = ("0" if how.wide else "j") if own else "i"
+        given = [f"{x}_bound{i}[{j}] + {place(fields, f'{x}_b{i}', 'k', index, k)}" for i, index in enumerate(bounds)]
+        # What is read before the end of k is finite or not, as it comes; beyond the end both operands are zero.
+        end = "" if steady(c, s) or (c.size("k") and c.size("k") % (s.bk * s.split) == 0) else f"{x}_k < k_end"
+        valid = " && ".join(filter(None, (end, inside(fields, x, access, given))))
+        at = f"{x}_place[{j}] + {place(fields, x, 'k', access.at, k)}"
+        if how.wide:
+            load = f"{x}_next[i] = " + (f"{valid} ? " if valid else "") + f"*(__global const T4 *)({x} + {at})"
+            load += " : (T4)(0);" if valid else ";"
+        else:
+            load = f"{x}_next[i][j] = " + (f"{valid} ? {x}[{at}] : (T)0;" if valid else f"{x}[{at}];")
+        self.fetch = self._each(f"const int {x}_k = {step}; {k_lines} {load}")
+        if how.wide and own:
+            self._kept = f"{x}_tiles[@][{x}_step + i * {down}][{x}_spot / 4] = {x}_next[i];"
+        else:
+            row, column = (
+                (f"{x}_step + i * {down}", f"{x}_spot + j") if own else (f"{x}_step + j", f"{x}_spot + i * {down}")
+            )
+            self._kept = f"((__local T *){x}_tiles[@][{row}])[{column}] = {x}_next[i][j];"
+            if how.wide:
+                self._kept = " ".join(
+                    f"((__local T *){x}_tiles[@][{x}_step + {lane}])[{column}] = {x}_next[i].s{lane};"
+                    for lane in range(4)
+                )
+
+    def keep(self, half: str) -> str:
+        return self._each(self._kept.replace("@", half))
+
+    def _each(self, body: str) -> str:
+        inner = "" if self.how.wide else f"#pragma unroll\n            for (int j = 0; j < {self.how.lanes}; j++) "
+        head = f"#pragma unroll\n        for (int i = 0; i < {self.how.rounds}; i++)"
+        return f"{head}\n{inner}{{ {body} }}\n" if inner else f"{head} {{ {body} }}\n"
+
+
+def _store(c: Contraction, s: Schedule, fields: Fields, z_names: list[str], aligned: bool) -> str:
+    """The end of the kernel: each item's sums go to the result, or to its part of the workspace."""
+    rows, columns = s.bm // s.tm, s.bn // s.tn
+    m_lines, m_names = loops(fields, "m", c.m, "m")
+    n_lines, n_names = loops(fields, "n", c.n, "n")
+    m_head = f"const int m = m0 + {rows * 4} * (r / 4) + ty + r % 4;"
+    n_head = f"const int n = n0 + {columns * 4} * q + tx"
+    if s.split > 1:
+        base = f"out += out_at + ((long)part * (get_num_groups(1) / {'p.parts'}) + z) * p.M * p.N;"
+        at_m, at_n, m_lines, n_lines = "m * p.N", "n", "", ""
+        whole = c.size("n") % 4 == 0
+    else:
+        base = f"out += out_at + {start(fields, 'out', c.out, z_names)};"
+        at_m, at_n = place(fields, "out", "m", c.out, m_names), place(fields, "out", "n", c.out, n_names)
+        whole = aligned and c.bias is None and c.then == "x" and wide(c, Access(c.out), "n", True)
+    bias = ""
+    bias_line = ""
+    if c.bias is not None and s.split == 1:
+        bias_line = f"bias += bias_at + {start(fields, 'bias', c.bias, z_names)};"
+        bias = f"{place(fields, 'bias', 'm', c.bias, m_names)} + {place(fields, 'bias', 'n', c.bias, n_names)}"
+    factor = "" if s.split > 1 else "alpha * "
+    if whole:
+        body = f"if (m < p.M && n < p.N) *(__global T4 *)(out + {at_m} + {at_n}) = {factor}sums[r][q];"
+        lanes = [f"{n_head}; {n_lines}"]
+        bodies = [body]
+    else:
+        lanes = [f"{n_head} + {lane}; {n_lines}" for lane in range(4)]
+        bodies = []
+        for lane in range(4):
+            x, target = f"sums[r][q].s{lane}", f"out[{at_m} + {at_n}]"
+            end = f"{target} = {x};" if s.split > 1 else result(c, x, target, bias)
+            bodies.append(f"if (m < p.M && n < p.N) {end}")
+    rows_loop = f"#pragma unroll\n            for (int r = 0; r < {s.tm}; r++)"
+    inner = "\n".join(
+        f"            {{ {lane}\n{rows_loop} {{ {m_head} {m_lines} {body} }} }}"
+        for lane, body in zip(lanes, bodies, strict=True)
+    )
+    return f"""    {base}
+    {bias_line}
+#pragma unroll
+    for (int q = 0; q < {s.tn // 4}; q++) {{
+{inner}
+    }}
+"""
+
+
+def summing(c: Contraction) -> tuple[str, bytes]:
+    """The kernel `<name>_sum`: adds up the parts of the workspace, always in the same order, and finishes each element."""
+    fields = Fields()
+    fields.divisor("N", c.size("n"))
+    fields.divisor("M", c.size("m"))
+    fields("Z", c.size("z"))
+    z_lines, z_names = loops(fields, "z", c.z, "z")
+    m_lines, m_names = loops(fields, "m", c.m, "m")
+    n_lines, n_names = loops(fields, "n", c.n, "n")
+
+    def whole(label: str, index: Index) -> str:
+        m, n = place(fields, label, "m", index, m_names), place(fields, label, "n", index, n_names)
+        return f"{label}_at + {start(fields, label, index, z_names)} + {m} + {n}"
+
+    target = f"out[{whole('out', c.out)}]"
+    bias = "0" if c.bias is None else whole("bias", c.bias)
+    text = f"""
+{DIVIDE}@fields@
+__kernel void {c.name}_sum(__global const T *parts, int count, {arguments(c)}) {{
+    const int i = get_global_id(0), total = p.Z * p.M * p.N;
+    if (i >= total) return;
+    const int row = DIVIDE(i, N), n = i - row * p.N, z = DIVIDE(row, M), m = row - z * p.M;
+    {z_lines} {m_lines} {n_lines}
+    T sum = 0;
+    for (int part = 0; part < count; part++) sum += parts[(long)part * total + i];
+    {result(c, "sum", target, bias)}
+}}
+"""
+    return text.replace("@fields@", fields.declaration()), fields.packed()

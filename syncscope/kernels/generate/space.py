@@ -1,0 +1,118 @@
+"""Which schedules there are for a contraction on a GPU, and which to take where nobody has tuned."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from syncscope.kernels.generate import cpu
+from syncscope.kernels.generate.gpu import Schedule, contiguous, fetches, wide
+from syncscope.kernels.generate.ir import Contraction
+
+_LOCAL = 48 << 10  # bytes of local memory that every GPU of the last ten years gives a group
+_SPLITS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+# Tiles, depth and blocks that a default is chosen among; the search may leave them. The largest tile takes so many registers
+# that it is fastest with the least depth, which needs fewer to fetch ahead.
+_TILES = tuple(
+    Schedule(bm, bn, bk, tm, tn)
+    for bm, bn, bk, tm, tn in (
+        (128, 128, 8, 8, 8), (128, 64, 16, 8, 8), (64, 128, 16, 8, 8), (64, 64, 16, 8, 8), (64, 64, 16, 8, 4),
+        (32, 128, 8, 8, 8), (128, 32, 16, 8, 4), (32, 64, 16, 4, 4), (64, 32, 16, 4, 4), (32, 32, 16, 4, 4),
+        (16, 128, 16, 4, 4), (128, 16, 16, 4, 4), (16, 64, 16, 4, 4), (16, 32, 16, 4, 4), (32, 16, 16, 4, 4),
+    )
+)  # fmt: skip
+# In products that one unit makes in the time of: an element of the workspace written and read again; one more launch; the
+# start and end of a group.
+_ELEMENT = 100
+_LAUNCH = 1 << 20
+_GROUP = 1 << 15
+
+
+def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], width: int) -> bool:
+    """Whether a schedule can make a contraction of elements of `width` bytes."""
+    local = 2 * s.bk * (s.bm + s.bn + 8) * width
+    return (
+        16 <= s.items <= 256
+        and local <= _LOCAL
+        and s.bm % s.tm == s.bn % s.tn == 0
+        and (s.split == 1 or (s.split - 1) * -(-c.size("k") // (s.split * s.bk)) * s.bk < c.size("k"))
+        and fetches(c, s, aligned) is not None
+    )
+
+
+def every(c: Contraction, aligned: tuple[bool, ...], width: int) -> Iterator[Schedule]:
+    """All legal schedules."""
+    for bm in (16, 32, 64, 128):
+        for bn in (16, 32, 64, 128):
+            for tm, tn in ((4, 4), (4, 8), (8, 4), (8, 8)):
+                for bk in (8, 16, 32):
+                    for lanes in (1, 4):
+                        for split in _SPLITS:
+                            s = Schedule(bm, bn, bk, tm, tn, lanes, split)
+                            if legal(c, s, aligned, width):
+                                yield s
+
+
+@functools.lru_cache(1024)
+def default(c: Contraction, units: int, aligned: tuple[bool, ...], width: int) -> Schedule:
+    """By a model of `units` that each work through their share of the groups, one after the other."""
+    along = contiguous(c, c.b, "n")
+    if along == "k" and not wide(c, c.b, along, aligned[1]):  # items that take several steps of k work out less
+        choices = (replace(s, bk=16, lanes=4, split=split) for s in _TILES for split in _SPLITS)
+    else:
+        choices = (replace(s, split=split) for s in _TILES for split in _SPLITS)
+    return min((s for s in choices if legal(c, s, aligned, width)), key=lambda s: cost(c, s, units))
+
+
+def cost(c: Contraction, s: Schedule, units: int) -> float:
+    """Of a schedule, in products that a unit at its peak makes in that time."""
+    m, n, k, z = (c.size(x) for x in "mnkz")
+    groups = -(-m // s.bm) * -(-n // s.bn) * z * s.split
+    depth = -(-k // (s.split * s.bk)) * s.bk
+    # What is read from local memory for each product grows as blocks shrink, and what is read from afar as tiles do.
+    slower = 0.4 + 2 * (1 / s.tm + 1 / s.tn) + 6.4 * (1 / s.bm + 1 / s.bn)
+    total = -(-groups // units) * (s.bm * s.bn * depth * slower + _GROUP)
+    if s.split > 1:
+        total += _LAUNCH + m * n * z * s.split * _ELEMENT / units
+    return total
+
+
+def problem(c: Contraction, aligned: tuple[bool, ...], width: int) -> str:
+    """The class that a contraction is tuned in: bytes of an element, how each operand is fetched, sizes as powers of two."""
+    sides = []
+    for label, access, axis, even in (("a", c.a, "m", aligned[0]), ("b", c.b, "n", aligned[1])):
+        along = contiguous(c, access, axis)
+        wideness = "4" if wide(c, access, along, even) else ""
+        sides.append(f"{label}{wideness}{along}{'?' * len(access.inside)}")
+    sizes = (f"{x}{round(math.log2(max(1, c.size(x))))}" for x in "zmnk")
+    return f"{width} {' '.join(sides)} {' '.join(sizes)}"
+
+
+_ROWS = 24  # from which packing the right operand pays
+
+
+def turns(c: Contraction) -> bool:
+    """Whether a CPU should make columns of the rows.
+
+    What is seen through windows is cheap to read element by element, for one row each, and dear to pack, where it would lie as
+    often as it is seen; but then the other operand is packed, and stores are scattered. Nor can vectors be filled from fewer
+    than eight columns.
+    """
+    m, n, k = (c.size(x) for x in "mnk")
+    windows = len(c.n) > 1 or len(c.k) > 1
+    return not c.b.inside and m >= 8 and (n < 8 or (windows and 2 * m * (k + n) < 3 * n * k))
+
+
+def default_cpu(c: Contraction) -> cpu.Schedule:
+    """What a CPU takes where nobody has tuned."""
+    m, n = c.size("m"), c.size("n")
+    windows = len(c.m) > 1 or len(c.k) > 1
+    row = c.n[-1] if c.n else 1
+    tn = 16 if n > 8 and not 16 < n <= 24 else 8
+    direct = row == n and row % tn == 0 and bool(c.n) and c.b.at.n[-1] == 1 and not c.b.inside
+    pack_b = not direct or m >= _ROWS
+    pack_a = bool(c.a.inside) or (n >= 4 * tn and not windows)
+    return cpu.Schedule(min(8, m), tn, pack_a, pack_b)
