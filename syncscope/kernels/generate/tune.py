@@ -1,0 +1,228 @@
+"""A search for better schedules: the most plausible of some at random, then neighbours of the best, until the time is up.
+
+What is timed is the contraction itself on this device. A winner is only believed after its result was compared, at places
+drawn at random, with the sum of products in double precision.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+import pyopencl as cl
+import torch
+
+from syncscope.errors import UserError
+from syncscope.kernels import queue, storage
+from syncscope.kernels.device import device
+from syncscope.kernels.generate import gpu, run, space
+from syncscope.kernels.generate.gpu import Schedule
+from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reach, simplified
+from syncscope.kernels.generate.problems import problems
+
+ALIGNED = (True, True, True)
+_COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # drivers compile without Python's lock
+_RANGES = {
+    "bm": (16, 256),
+    "bn": (16, 256),
+    "bk": (8, 32),
+    "tm": (4, 8),
+    "tn": (4, 8),
+    "lanes": (1, 4),
+    "split": (1, 256),
+}
+_PLACES = 256  # of a result that are compared with double precision
+_TOLERANCE = 1e-5  # of the sum of absolute products; honest float32 stays two orders below
+_LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search came to: seconds of the best schedule and of the default one, and how many were tried."""
+
+    said: str  # the problem for people
+    problem: str  # its class
+    schedule: Schedule
+    seconds: float
+    default: float
+    tried: int
+    interrupted: bool  # by Ctrl-C
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the default."""
+        return self.default / self.seconds
+
+    @property
+    def row(self) -> tuple[str, Schedule, dict[str, float]]:
+        """For the store."""
+        return (
+            self.problem,
+            self.schedule,
+            {"us": round(self.seconds * 1e6, 1), "default_us": round(self.default * 1e6, 1)},
+        )
+
+
+class Bench:
+    """A contraction with operands on the device, ready to be timed."""
+
+    def __init__(self, c: Contraction, dtype: torch.dtype = torch.float32) -> None:
+        self.c, self.dtype = simplified(c), dtype
+        sizes = [1 + max(reach(self.c, index)[1], 0) for index in (self.c.a.at, self.c.b.at, self.c.out)]
+        generator = np.random.default_rng(0)
+        self.host = [np.resize(generator.standard_normal(min(size, 1 << 20), np.float32), size) for size in sizes[:2]]
+        self.a, self.b = (torch.from_numpy(x).to(dtype).to(storage.device()) for x in self.host)
+        self.out = storage.empty([sizes[2]], dtype)
+
+    def compiles(self, schedule: Schedule) -> None:
+        """Builds its kernels ahead; what does not build is found out by `seconds`."""
+        with contextlib.suppress(cl.Error, ValueError):
+            run.plan(self.c, self.dtype, ALIGNED, schedule)
+
+    def seconds(self, schedule: Schedule, enough: float = float("inf")) -> float | None:
+        """The best of three measurements, the first alone where it is much slower than `enough`; None if it does not run."""
+        try:
+            plan = run.plan(self.c, self.dtype, ALIGNED, schedule)
+            times = 1
+            plan(self.a, self.b, None, self.out)
+            queue.finish()
+            best = self._once(plan, 1)
+            if best > 3 * enough:
+                return best
+            times = max(1, min(200, int(_LEAST / best)))
+            return min(self._once(plan, times) for _ in range(3))
+        except (cl.Error, ValueError):
+            return None
+
+    def _once(self, plan: run.Plan, times: int) -> float:
+        begin = perf_counter()
+        for _ in range(times):
+            plan(self.a, self.b, None, self.out)
+        queue.finish()
+        return (perf_counter() - begin) / times
+
+    def error(self, schedule: Schedule) -> float:
+        """The largest deviation from double precision, as a share of the sum of absolute products."""
+        run.plan(self.c, self.dtype, ALIGNED, schedule)(self.a, self.b, None, self.out)
+        got = self.out.cpu().numpy()
+        generator = np.random.default_rng(1)
+        at = {axis: [generator.integers(0, size, _PLACES) for size in getattr(self.c, axis)] for axis in "zmn"}
+        k = np.stack([x.ravel() for x in np.indices(self.c.k)], 0) if self.c.k else np.zeros((0, 1), int)
+        a, b = (
+            _elements(x, values.astype(np.float64), at, k)
+            for x, values in zip((self.c.a, self.c.b), self.host, strict=True)
+        )
+        expected, scale = (a * b).sum(1), np.abs(a * b).sum(1)
+        return float((np.abs(got[_places(self.c.out, at, None)[:, 0]] - expected) / (scale + 1e-30)).max())
+
+
+def _places(index: Index, at: dict[str, list[np.ndarray]], k: np.ndarray | None) -> np.ndarray:
+    """An index at each drawn place (rows) and each k (columns)."""
+    rows = np.full(_PLACES, index.start)
+    for axis, loops in at.items():
+        for step, values in zip(getattr(index, axis), loops, strict=True):
+            rows = rows + step * values
+    columns = np.zeros(1, int) if k is None else np.asarray(index.k) @ k if len(index.k) else np.zeros(k.shape[1], int)
+    return np.asarray(rows[:, None] + columns[None, :])
+
+
+def _elements(access: Access, values: np.ndarray, at: dict[str, list[np.ndarray]], k: np.ndarray) -> np.ndarray:
+    places = _places(access.at, at, k)
+    valid = np.ones(places.shape, bool)
+    for index, size in access.inside:
+        bound = _places(index, at, k)
+        valid &= (bound >= 0) & (bound < size)
+    return np.where(valid, values[np.where(valid, places, 0)], 0.0)
+
+
+def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, said: str = "") -> Found | None:
+    """The best schedule that `seconds` of trying found and double precision confirmed; None where not even one ran right.
+
+    Ctrl-C ends the search with what it has.
+    """
+    bench = Bench(c, dtype)
+    c = gpu.packed(bench.c) or bench.c
+    first = space.default(c, int(device.max_compute_units), ALIGNED, dtype.itemsize)
+    end = perf_counter() + seconds
+    times: dict[Schedule, float] = {}
+    interrupted = False
+    try:
+        with ThreadPoolExecutor(_COMPILERS) as compilers:
+            for batch in _candidates(c, first, dtype.itemsize, times):
+                list(compilers.map(bench.compiles, batch))
+                for schedule in batch:
+                    if not times or perf_counter() < end:
+                        taken = bench.seconds(schedule, min(times.values(), default=float("inf")))
+                        times[schedule] = float("inf") if taken is None else taken
+                if perf_counter() > end:
+                    break
+    except KeyboardInterrupt:
+        interrupted = True
+    for schedule in sorted(times, key=lambda s: times[s]):
+        if times[schedule] < float("inf") and bench.error(schedule) < _TOLERANCE:
+            name = space.problem(c, ALIGNED, dtype.itemsize)
+            return Found(said, name, schedule, times[schedule], times[first], len(times), interrupted)
+    return None
+
+
+def _candidates(c: Contraction, first: Schedule, width: int, times: dict[Schedule, float]) -> Iterator[list[Schedule]]:
+    """The default and the most plausible of two hundred at random, then neighbours of the six best; in batches, none twice."""
+    everything = list(space.every(c, ALIGNED, width))
+    chance = random.Random(0)
+    chance.shuffle(everything)
+    plausible = sorted(everything[:200], key=lambda s: space.cost(c, s, int(device.max_compute_units)))
+    start = [first, *(s for s in plausible[:24] if s != first)]
+    yield from (start[i : i + _COMPILERS] for i in range(0, len(start), _COMPILERS))
+    while True:
+        best = sorted(times, key=lambda s: times[s])[:6]
+        near = {s for b in best for s in _neighbours(b) if s not in times and space.legal(c, s, ALIGNED, width)}
+        if not near:
+            return
+        yield chance.sample(sorted(near, key=repr), min(_COMPILERS, len(near)))
+
+
+def _neighbours(s: Schedule) -> Iterator[Schedule]:
+    """Schedules that differ in one number, by one step."""
+    for name, (least, most) in _RANGES.items():
+        for value in (getattr(s, name) * 2, getattr(s, name) // 2):
+            if least <= value <= most:
+                yield replace(s, **{name: value})
+
+
+def tune(seconds: float, each: float, only: str, seen: Callable[[float, str], None]) -> Iterator[Found]:
+    """Searches class after class, those with the most arithmetic first, until the time is up or Ctrl-C is pressed.
+
+    `seen` is told the seconds spent, and what is being looked at.
+    """
+    begin = perf_counter()
+    classes: dict[str, tuple[str, Contraction]] = {}
+    work: dict[str, float] = {}
+    for said, c in problems():
+        if only in said:
+            c = simplified(c)
+            name = space.problem(gpu.packed(c) or c, ALIGNED, torch.float32.itemsize)
+            classes.setdefault(name, (said, c))
+            work[name] = work.get(name, 0.0) + math.prod(float(c.size(axis)) for axis in AXES)
+    if not classes:
+        raise UserError(f"no problem's description contains {only!r}", "try `product`, `convolution` or `to weight`")
+    try:
+        for name in sorted(classes, key=lambda x: -work[x]):
+            said, c = classes[name]
+            spent = perf_counter() - begin
+            if spent >= seconds:
+                return
+            seen(spent, said)
+            best = search(c, min(each, seconds - spent), said=said)
+            if best is not None:
+                yield best
+                if best.interrupted:
+                    return
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,170 @@
+"""Contractions: every shape of kernel, schedule and geometry gives the sum of products, as double precision has it."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from syncscope.cli.tune import command
+from syncscope.kernels.generate import convolutions, cpu, gpu, run, space, store, tune
+from syncscope.kernels.generate.convolutions import Geometry
+from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
+from syncscope.kernels.generate.problems import problems, product
+
+FEW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+sizes = st.integers(1, 40)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def gpu_shape():
+    """The kernels of GPUs, which any device can run, if slowly."""
+    before, run.SHAPE = run.SHAPE, "gpu"
+    yield
+    run.SHAPE = before
+
+
+@st.composite
+def geometries(draw):
+    """A small convolution of one or two dimensions."""
+    rank, groups = draw(st.integers(1, 2)), draw(st.sampled_from([1, 1, 2]))
+    n, read, made = draw(st.integers(1, 2)), groups * draw(st.sampled_from([1, 3, 8])), groups * draw(st.integers(1, 9))
+
+    def each(least, most):
+        return tuple(draw(st.integers(least, most)) for _ in range(rank))
+
+    taps, stride, padding, dilation = each(1, 3), each(1, 3), each(0, 2), each(1, 2)
+    side = tuple(e * (k - 1) + 1 + draw(st.integers(0, 7)) for k, e in zip(taps, dilation, strict=True))
+    out = tuple(
+        (x + 2 * p - e * (k - 1) - 1) // s + 1
+        for x, p, e, k, s in zip(side, padding, dilation, taps, stride, strict=True)
+    )
+    shapes = (n, read, *side), (made, read // groups, *taps), (n, made, *out)
+    return Geometry(*shapes, stride, padding, dilation, groups)
+
+
+def passes(g):
+    return [
+        convolutions.forward(g, "forward", False),
+        convolutions.backward_weight(g, "backward_weight"),
+        *(c for c in convolutions.backward_input(g, "backward_input", False) if c.size("k")),
+    ]
+
+
+@FEW
+@given(sizes, sizes, sizes, st.booleans(), st.booleans(), st.data())
+def test_any_legal_schedule_multiplies(m, n, k, left, right, data):
+    c = product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1))
+    schedules = [s for s in space.every(simplified(c), tune.ALIGNED, 4) if s.bm + s.bn <= 128]
+    assert tune.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
+
+
+@FEW
+@given(geometries(), st.data())
+def test_any_legal_schedule_convolves(g, data):
+    c = data.draw(st.sampled_from(passes(g)))
+    seen = gpu.packed(simplified(c)) or simplified(c)
+    schedules = [s for s in space.every(seen, tune.ALIGNED, 4) if s.bm + s.bn <= 96]
+    assert tune.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
+
+
+@FEW
+@given(geometries(), st.integers(1, 12), st.sampled_from([8, 16]), st.booleans(), st.data())
+def test_any_rows_and_columns_convolve_on_a_cpu(g, rows, columns, pack_a, data):
+    c = simplified(data.draw(st.sampled_from(passes(g))))
+    if data.draw(st.booleans()):
+        c = cpu.swapped(c)
+    assume(pack_a or not c.a.inside)
+    run.SHAPE = "cpu"
+    try:
+        assert tune.Bench(c).error(cpu.Schedule(rows, columns, pack_a, True)) < 1e-5
+    finally:
+        run.SHAPE = "gpu"
+
+
+@pytest.mark.parametrize("made", [8, 20])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_are_walked_channel_by_channel_where_that_is_cheaper(made, stride):
+    side = (16 + 2 - 3) // stride + 1
+    g = Geometry((2, 16, 16, 16), (made, 16, 3, 3), (2, made, side, side), (stride,) * 2, (1, 1), (1, 1), 1)
+    c = simplified(convolutions.forward(g, "forward", False))
+    copied = gpu.packed(c)
+    assert copied is not None
+    assert copied.k[-1] == 16
+    assert tune.Bench(c).error(space.default(copied, 132, tune.ALIGNED, 4)) < 1e-5
+
+
+def test_loops_are_joined_where_memory_allows_it():
+    # a pointwise convolution of two images of 3 x 5 pixels is a product for each image
+    g = Geometry((2, 4, 3, 5), (6, 4, 1, 1), (2, 6, 3, 5), (1, 1), (0, 0), (1, 1), 1)
+    c = simplified(convolutions.forward(g, "forward", False))
+    assert (c.z, c.m, c.n, c.k) == ((), (6,), (2, 15), (4,))
+    assert not c.b.inside
+
+
+def test_a_stride_gathers_each_pixel_from_the_taps_that_saw_it():
+    g = Geometry((1, 1, 4), (1, 1, 3), (1, 1, 2), (2,), (1,), (1,), 1)
+    even, odd = convolutions.backward_input(g, "backward_input", False)
+    assert (even.k, odd.k) == ((1, 1), (1, 2))  # even pixels were seen by the middle tap, odd ones by both others
+
+
+def test_a_depthless_sum_is_zero():
+    c = Contraction(
+        "nothing",
+        (),
+        (3,),
+        (5,),
+        (0,),
+        Access(Index(m=(1,), k=(1,))),
+        Access(Index(n=(1,), k=(1,))),
+        Index(m=(5,), n=(1,)),
+    )
+    out = torch.full((15,), 7.0, device="ocl")
+    run.plan(c, torch.float32, tune.ALIGNED)(out, out, None, out)
+    assert out.eq(0).all()
+
+
+def test_a_wrong_kernel_is_not_believed(monkeypatch):
+    bench = tune.Bench(product(8, 8, 8, (8, 1), (8, 1)))
+    schedule = space.default(bench.c, 2, tune.ALIGNED, 4)
+    assert bench.error(schedule) < 1e-5
+    bench.host[0] = np.roll(bench.host[0], 1)  # as if the device had read the wrong elements
+    assert bench.error(schedule) > 1e-3
+
+
+def test_tuning_is_kept_and_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(tune, "problems", lambda: [("product 24", product(24, 24, 24, (24, 1), (24, 1)))])
+    store.known.cache_clear()
+    try:
+        done = CliRunner().invoke(command, ["--seconds", "3", "--each", "1"], standalone_mode=False)
+        assert done.return_value == 0, done.output
+        (line,) = store.own().read_text().splitlines()
+        row = json.loads(line)
+        assert store.known()[row["problem"]] == gpu.Schedule(**row["schedule"])
+        assert "product 24" in done.output
+    finally:
+        store.known.cache_clear()
+
+
+def test_a_damaged_line_costs_one_class_its_schedule(monkeypatch, tmp_path):
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
+    store.known.cache_clear()
+    path = store.keep([("one", gpu.Schedule(32, 32, 16, 4, 4), {})])
+    path.write_text("{half a li\n" + path.read_text())
+    assert list(store.known()) == ["one"]
+    store.known.cache_clear()
+
+
+def test_what_ships_is_legal_somewhere():
+    keys = {}
+    for _, c in problems():
+        c = simplified(c)
+        c = gpu.packed(c) or c
+        keys.setdefault(space.problem(c, tune.ALIGNED, 4), []).append(c)
+    for path in store.SHIPPED.glob("*.jsonl"):
+        for problem, schedule in store.read(path):
+            assert any(space.legal(c, schedule, tune.ALIGNED, 4) for c in keys[problem]), problem
