@@ -42,12 +42,15 @@ _PRELUDE = f"#define ON_GPU {int(is_gpu)}\n" + (CL / "prelude.cl").read_text()
 
 # The shape of `cl/rows.cl`: items of a work-group, and elements that an item takes at a time.
 GROUP, WIDTH = (256, 4) if is_gpu else (1, 8)
+built = 0  # programs so far: a step in which this grows is no measure of others
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
 
 @functools.cache
 def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
     """The kernel `name` of a source, its arguments typed by its own signature; `types` are macros that stand for C types."""
+    global built
+    built += 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cl.CompilerWarning)
         # Drivers keep what they compiled; pyopencl's own cache would ask PoCL for a binary, which compiles everything twice.

@@ -79,6 +79,16 @@ class Event:
         return self.start + self.duration
 
 
+class StepLengths(TypedDict):
+    """How long steps that are alike took: their number, how many were left out because they warmed up, median and quartiles."""
+
+    steps: int
+    left_out: int
+    median_ns: int
+    low_ns: int
+    high_ns: int
+
+
 class Meta(TypedDict, total=False):
     """What is known of a recording as a whole; JSON values only."""
 
@@ -96,6 +106,8 @@ class Meta(TypedDict, total=False):
     with_stack: bool
     unknown: dict[str, int]  # events of categories that nobody here knows, where no device is known to have worked
     dry: bool  # the device was only pretended
+    untraced: StepLengths  # steps of the same run in which nothing was recorded, and no hook was in place
+    traced: StepLengths  # those of the recording, timed in the same way
 
 
 _DTYPES = {

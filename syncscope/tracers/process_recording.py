@@ -33,6 +33,11 @@ _numbers = itertools.count(1)
 _lock = threading.RLock()
 
 
+def running() -> bool:
+    """Whether anybody records in this process."""
+    return _current is not None
+
+
 def known_sources() -> dict[str, type[Source]]:
     """Every source by the name of its file."""
     return {name: module.SOURCE for name, module in discover.discover(sources).items()}

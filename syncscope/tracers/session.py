@@ -19,8 +19,11 @@ from syncscope.tracers import dry_run
 from syncscope.tracers.hooks import listening, look
 from syncscope.tracers.hooks.listeners import Listener
 from syncscope.tracers.opencl.dispatch import armed
-from syncscope.tracers.process_recording import Window
+from syncscope.tracers.process_recording import Window, running
+from syncscope.tracers.step_times import StepTimes
 
+ENOUGH = 3  # steps before a recording that are alike, to hold it against
+AFTER = 6  # steps that are timed after it where there were fewer: the first is seldom like the others
 T = TypeVar("T")
 A = ParamSpec("A")
 
@@ -54,6 +57,9 @@ class Session:
     trace was made of stays in the folder `folder`. Where a recording cannot be finished, `on_failure` is told instead of the
     program.
 
+    Steps before the recording run without a hook and are timed, so that a trace says what recording it cost. Where there were
+    few, so are some after it, and the trace is finished once they are done.
+
     Raises:
         UserError: a number of steps makes no sense, this session is recording already, or there is no room to record into.
     """
@@ -86,6 +92,9 @@ class Session:
         self._on_trace = on_trace
         self._on_failure = on_failure
         self._take: Window | None = None
+        self._ended: tuple[Window, Trace] | None = None  # waits for steps to be held against
+        self._untraced, self._traced = StepTimes(), StepTimes()
+        self._enough = 0  # untraced steps with which it is finished
         self._marked = False  # somebody marks the steps: finding them would count twice
         self._process = 0
         self._stack = contextlib.ExitStack()
@@ -100,6 +109,7 @@ class Session:
         Raises:
             UserError: there is none yet.
         """
+        self._deliver()
         if not self.traces:
             raise UserError(
                 "nothing has been recorded yet", "leave the `with` block first, and make as many steps as asked"
@@ -117,6 +127,7 @@ class Session:
             stack.enter_context(listening(Listener(step=self._found_step)))
             stack.callback(_restore_exit)
             os._exit = _exit_after_saving
+            self._untraced.boundary()
             self._turn()
             self._stack = stack.pop_all()
         return self
@@ -130,6 +141,7 @@ class Session:
             if self._held:
                 self._boundary(self._held)
             self._finish()
+            self._deliver()
         except UserError as failed:
             if error is None:
                 raise
@@ -183,7 +195,14 @@ class Session:
     def _boundary(self, at: int) -> None:
         self.count += 1
         if self._take is not None:
+            self._traced.boundary()
             self._take.boundary(at)
+        elif running():  # an outer one
+            self._untraced.pause()
+        else:
+            self._untraced.boundary()
+            if len(self._untraced) >= self._enough:
+                self._deliver()
         look()
         self._turn()
 
@@ -202,18 +221,40 @@ class Session:
             self._begin()
 
     def _begin(self) -> None:
+        self._deliver()
+        self._untraced.pause()
         self._take = Window(self.count, self._folder, self._record_shapes, self._operators)
         self.cycle = self.count // (self.wait + self.warmup + (self.active or 1)) + 1
+        self._traced = StepTimes()
+        self._traced.boundary()
 
     def _finish(self) -> None:
         take, self._take = self._take, None
-        if take is None:
+        if take is not None:
+            with self._told():
+                self._ended = take, take.end()
+            before = len(self._untraced.lengths())
+            self._enough = 0 if before >= ENOUGH else len(self._untraced) + AFTER
+            self._untraced.boundary()
+            if before >= ENOUGH:
+                self._deliver()
+
+    def _deliver(self) -> None:
+        """Gives away the trace of the recording that has ended, if one has."""
+        if self._ended is None:
             return
-        try:
-            trace = take.end()
+        (take, trace), self._ended = self._ended, None
+        with self._told():
+            said = {"untraced": self._untraced.facts(), "traced": self._traced.facts()}
+            trace.meta.update({key: value for key, value in said.items() if value})  # type: ignore[typeddict-item]
             self.traces = [trace]  # the earlier ones went to on_trace: memory stays flat
             if self._on_trace is None or self._on_trace(trace) is not False:
                 take.recording.remove()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
         except Exception as failed:
             if self._on_failure is None:
                 raise

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +263,8 @@ def test_a_child_of_a_fork_records_nothing(python: Any, fake_library: Any, tmp_p
 
 HOOKED_AT_EXIT = """
 import sys
+import time
+import types
 sys.path.insert(0, {tests!r})
 from conftest import name_cpu
 import pyopencl as cl, numpy as np
@@ -282,6 +286,8 @@ def test_a_recording_left_open_at_exit(python: Any, pocl: Any) -> None:
 
 INTERRUPTED = """
 import sys
+import time
+import types
 sys.path.insert(0, {tests!r})
 from conftest import name_cpu
 import pyopencl as cl, numpy as np, syncscope
@@ -326,6 +332,8 @@ def test_ctrl_c_while_the_driver_waits(pocl: Any, tmp_path: Path) -> None:
 
 LATE = """
 import sys
+import time
+import types
 sys.path.insert(0, {tests!r})
 from syncscope.tracers.session import Session
 assert "pyopencl" not in sys.modules
@@ -345,3 +353,54 @@ def test_a_driver_that_is_loaded_late_is_seen(python: Any, pocl: Any) -> None:
     assert done.returncode == 0, done.stderr
     assert "Memset (Device)" in done.stdout
     assert "read_buffer" in done.stdout
+
+
+def test_steps_before_a_recording_run_without_a_hook_and_are_timed() -> None:
+    torch = pytest.importorskip("torch")
+    plain = sys.modules["warnings"].filters, torch.autograd.profiler.profile._prepare_trace
+    with Session(wait=4, warmup=1, active=3) as session:
+        for number in range(8):
+            here = sys.modules["warnings"].filters, torch.autograd.profiler.profile._prepare_trace
+            assert (here == plain) == (number < 5)
+            time.sleep(0.2 if number == 0 else 0.02 if number < 5 else 0.03)
+            session.step()
+    meta = session.trace.meta
+    assert meta["untraced"]["steps"] == 4
+    assert meta["untraced"]["left_out"] == 1
+    assert 20e6 <= meta["untraced"]["low_ns"] <= meta["untraced"]["median_ns"] <= meta["untraced"]["high_ns"]
+    assert meta["traced"]["median_ns"] >= 30e6
+    assert kineto.read(kineto.write(session.trace)).meta["untraced"] == meta["untraced"]
+
+
+def test_where_the_schedule_has_no_steps_before_some_after_are_timed() -> None:
+    traces: list[Trace] = []
+    with Session(active=2, on_trace=traces.append) as session:
+        for number in range(20):
+            time.sleep(0.01)
+            session.step()
+            assert bool(traces) == (number >= 7)
+    assert traces[0].meta["untraced"]["steps"] >= 3
+    with Session(active=2) as session:
+        for _ in range(2):
+            session.step()
+        assert len(steps(session.trace)) == 2  # who wants it sooner has it sooner
+    with Session(active=2) as session:
+        session.step()
+    assert "untraced" not in session.trace.meta
+
+
+def test_a_step_in_an_outer_recording_is_not_untraced() -> None:
+    with Session(), Session(wait=5, active=1) as session:
+        for _ in range(6):
+            session.step()
+    assert "untraced" not in session.trace.meta
+
+
+def test_a_step_in_which_kernels_were_built_is_no_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = types.SimpleNamespace(built=0)
+    monkeypatch.setitem(sys.modules, "syncscope.kernels.programs", programs)
+    with Session(wait=6, active=1) as session:
+        for number in range(7):
+            programs.built += number in (0, 3)
+            session.step()
+    assert session.trace.meta["untraced"]["steps"] <= 4

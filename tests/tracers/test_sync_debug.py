@@ -3,6 +3,7 @@
 import functools
 import re
 import sys
+import threading
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -97,6 +98,22 @@ def test_the_wait_of_a_known_read_is_not_told_twice(modes: list[int], monkeypatc
         loss = torch.nn.Linear(2, 1)(torch.ones(1, 2)).sum()
         repr(loss)
     assert [(line.op, line.count) for line in watch.lines] == [("format", 1)]
+
+
+def test_torch_does_not_warn_of_a_known_read_unless_other_threads_wait_too(modes: list[int]) -> None:
+    loss = torch.nn.Linear(2, 1)(torch.ones(1, 2)).sum()
+    with syncscope.trace(), syncscope.watch(dry=True):
+        loss.item()
+        assert modes == [0, 1, 0, 1]
+        wait_inside_an_operator()
+        loss.item()
+        assert modes == [0, 1, 0, 1, 0, 1]
+        thread = threading.Thread(target=wait_inside_an_operator)
+        thread.start()
+        thread.join()
+        loss.item()
+        assert modes == [0, 1, 0, 1, 0, 1]
+    assert modes[-1] == 0
 
 
 def test_counting_alone_does_not_ask_torch_to_warn(modes: list[int]) -> None:

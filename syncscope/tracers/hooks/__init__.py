@@ -17,7 +17,7 @@ from time import monotonic_ns
 
 from syncscope.tracers.hooks import pyopencl, steps, sync_debug, torch
 from syncscope.tracers.hooks.listeners import Listener, listeners
-from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.hooks.patches import beats, patches
 from syncscope.tracers.opencl.dispatch import tables
 
 EVERY = 50_000_000  # ns between two looks at what was loaded without an import
@@ -29,15 +29,17 @@ for library, install in (*torch.INSTALL, *pyopencl.INSTALL):
 
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Inside, the hooks are in place and the listener is told."""
+    """Inside, the hooks are in place and the listener is told; for steps alone, one hook of torch's optimizers is."""
     with contextlib.ExitStack() as stack:
         if listener.region is not None:
             stack.callback(patches.when_imported("torch", torch.regions))
         if listener.sync_debug:
             stack.callback(patches.when_imported("torch", sync_debug.install))
         if listener.step is not None:
-            stack.callback(patches.when_imported("torch.optim.optimizer", steps.install))
-        stack.enter_context(patches.held())
+            stack.callback(beats.when_imported("torch.optim.optimizer", steps.install))
+            stack.enter_context(beats.held())
+        if listener.read or listener.guard or listener.region or listener.sync_debug:
+            stack.enter_context(patches.held())
         listeners.add(listener)
         stack.callback(listeners.remove, listener)
         yield
@@ -48,5 +50,6 @@ def look() -> None:
     global _looked
     if monotonic_ns() - _looked >= EVERY:
         _looked = monotonic_ns()
+        beats.rescan()
         patches.rescan()
         tables.rescan()

@@ -37,6 +37,10 @@ class _Local(threading.local):
 
 
 local = _Local()
+# Keeps torch from warning of the waits of a read that is known, which would cost more than the read: whether it did, and how to
+# have it warn again. Set while torch's warnings are heard (`sync_debug`).
+mute: Callable[[], bool] | None = None
+unmute: Callable[[], object] | None = None
 # The thread that called backward, so that reads of the autograd threads, which have no frame of the user, get its line.
 backward: list[Seen] = []
 
@@ -119,10 +123,13 @@ def begin(op: str, frame: Any, tensor: Any = None) -> Callable[[Any], None]:
     except BaseException:
         local.inside = False
         raise
+    muted = mute is not None and mute()
     start = monotonic_ns()
 
     def end(_: Any) -> None:
         now = monotonic_ns()
+        if muted and unmute is not None:
+            unmute()
         try:
             if listeners.reads:
                 tell(op, frame, seen, start, now, _bytes(tensor))

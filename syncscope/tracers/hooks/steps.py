@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from syncscope.tracers.hooks.listeners import listeners
-from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.hooks.patches import beats
 
 _first: weakref.ref[Any] | None = None
 
@@ -22,4 +22,4 @@ def _stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 def install(module: Any) -> None:
     """Has torch.optim tell of each step."""
-    patches.stack.callback(module.register_optimizer_step_post_hook(_stepped).remove)
+    beats.stack.callback(module.register_optimizer_step_post_hook(_stepped).remove)

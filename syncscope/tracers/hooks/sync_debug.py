@@ -3,8 +3,9 @@
 `torch.cuda.set_sync_debug_mode("warn")` has every operation of torch that waits send a Python warning, from the line whose
 call it was, after the call. We take those warnings out before anybody sees them. What one of our own readers is noting is
 known already; the rest (`torch.tensor(..., device=)`, an index on the host, `_grouped_mm`) is noted as MARK: a place and a
-moment, which `sync_attribution` gives its operator. The waits of a backward pass are told at its end, on the thread that
-called it.
+moment, which `sync_attribution` gives its operator. While a known read runs the mode is off, since a warning takes longer than
+noting the read; it stays on once another thread's waits have been told of, which would be missed meanwhile. The waits of a
+backward pass are told at its end, on the thread that called it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from time import monotonic_ns
@@ -24,6 +26,7 @@ from syncscope.tracers.sync_attribution import MARK
 
 SAYS = "called a synchronizing"  # CUDA operation, or HIP
 WARN = 1  # of torch's modes: 0 says nothing, 2 raises
+_told: set[int] = set()  # threads whose waits torch has told of
 
 
 def install(torch: Any) -> None:
@@ -40,6 +43,7 @@ def install(torch: Any) -> None:
         warnings.simplefilter("ignore")  # that the mode is a prototype
         torch._C._cuda_set_sync_debug_mode(WARN)
     patches.stack.callback(_off, torch)
+    reads.mute, reads.unmute = functools.partial(_mute, torch), functools.partial(_set, torch, WARN)
     patches.replace(warnings, "filters", _Filters(warnings.filters))
     patches.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
 
@@ -61,7 +65,20 @@ def quiet(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _mute(torch: Any) -> bool:
+    if torch.cuda.get_sync_debug_mode() != WARN or _told - {threading.get_ident()}:
+        return False
+    torch._C._cuda_set_sync_debug_mode(0)
+    return True
+
+
+def _set(torch: Any, mode: int) -> None:
+    torch._C._cuda_set_sync_debug_mode(mode)
+
+
 def _off(torch: Any) -> None:
+    reads.mute = reads.unmute = None
+    _told.clear()
     if torch.cuda.get_sync_debug_mode() == WARN:
         torch._C._cuda_set_sync_debug_mode(0)
 
@@ -100,6 +117,7 @@ def _showing(original: Callable[[Any], None]) -> Callable[[Any], None]:
 def _heard() -> None:
     if reads.local.inside:
         return
+    _told.add(threading.get_ident())
     frame = sys._getframe(2)
     seen = reads.here(frame)
     for guard in listeners.guards:
