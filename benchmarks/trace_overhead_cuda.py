@@ -1,69 +1,86 @@
-"""What tracing costs on a GPU, as ratios of one run: each mode beside the untraced step, in turn, several times.
+"""What a recording weighs on a GPU, on five loops as people write them, beside torch.profiler and beside nothing.
 
-    python benchmarks/trace_overhead_cuda.py
+    python benchmarks/trace_overhead_cuda.py [--turns N] [--steps N] [--device cpu] [--json FILE] [--save FOLDER]
 
-A recording on CUDA holds one of torch.profiler's: what it costs more than that is ours. A figure is the median over the
-turns, with the quartiles, of wall time, synchronised before each reading of the clock.
+Every column is measured in every turn, in an order that moves on by one each turn; a figure is the median over the turns of the
+time of a step (wall time, synchronised before both readings of the clock) by that of the same turn's untraced steps. The two
+columns of nothing show what one run differs from the next. Then: how long ending a recording of twenty steps takes, and the
+untraced step as the recorder measured it beside the truth of the same turns.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import sys
+import itertools
+import json
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from torch import nn
 
 import syncscope
+from syncscope import api
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "samples"))
-import segmentation as sample
-
-TURNS = 5
-Step = Callable[[], Any]
+STEPS = 20  # of a recording
+Step = Callable[[], object]
 
 
-def small_operators(device: torch.device) -> Step:
-    x = torch.randn(64, 64, device=device)
-
-    def step() -> Any:
-        y = x
-        for _ in range(100):
-            y = (y * 1.01).relu()
-        return y.sum().item()
-
-    return step
-
-
-def segmentation(device: torch.device) -> Step:
-    net = sample.network().to(device)
+def classifier(device: torch.device) -> Step:
+    """An image classifier that logs loss, accuracy and the norm of its gradients."""
+    layers: list[nn.Module] = []
+    for wide, size in ((3, 32), (32, 64), (64, 128), (128, 128)):
+        layers += [nn.Conv2d(wide, size, 3, 2, 1), nn.BatchNorm2d(size), nn.ReLU()]
+    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 100)).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
-    images, labels = next(iter(torch.utils.data.DataLoader(sample.crops(8, 256), batch_size=8)))
-    images, labels = images.to(device), labels.to(device)
+    images, labels = torch.randn(64, 3, 128, 128, device=device), torch.randint(0, 100, (64,), device=device)
 
-    def step() -> None:
+    def step() -> object:
         optimizer.zero_grad()
-        sample.loss_as_written(net(images), labels).backward()
+        out = net(images)
+        loss = nn.functional.cross_entropy(out, labels)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimizer.step()
+        return loss.item(), (out.argmax(1) == labels).float().mean().item(), norm.item()
 
     return step
 
 
-def transformer(device: torch.device) -> Step:
-    layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
-    net = torch.nn.TransformerEncoder(layer, 6).to(device)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
-    x = torch.randn(32, 256, 512, device=device)
+def gradients(device: torch.device) -> Step:
+    """Many small operators, and the norm of each of two dozen gradients."""
+    net = nn.Sequential(*(layer for _ in range(12) for layer in (nn.Linear(256, 256), nn.GELU()))).to(device)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-4)
+    x = torch.randn(256, 256, device=device)
 
-    def step() -> Any:
+    def step() -> object:
         optimizer.zero_grad()
-        loss = (net(x) ** 2).mean()
+        net(x).square().mean().backward()
+        norms = [p.grad.norm().item() for p in net.parameters() if p.grad is not None]
+        optimizer.step()
+        return norms
+
+    return step
+
+
+def language_model(device: torch.device) -> Step:
+    """A language model whose loss takes the masked tokens by a boolean index."""
+    body = nn.TransformerEncoder(nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True), 4).to(device)
+    words, head = nn.Embedding(8000, 512).to(device), nn.Linear(512, 8000).to(device)
+    parameters = [*body.parameters(), *words.parameters(), *head.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4)
+    tokens = torch.randint(0, 8000, (16, 256), device=device)
+
+    def step() -> object:
+        optimizer.zero_grad()
+        masked = torch.rand(tokens.shape, device=device) < 0.15
+        hidden = body(words(tokens.masked_fill(masked, 0)))
+        loss = nn.functional.cross_entropy(head(hidden[masked]), tokens[masked])
         loss.backward()
         optimizer.step()
         return loss.item()
@@ -71,58 +88,235 @@ def transformer(device: torch.device) -> Step:
     return step
 
 
+def gan(device: torch.device) -> Step:
+    """A generator and a discriminator, whose two losses are logged."""
+
+    def mlp(*sizes: int) -> nn.Module:
+        pairs = itertools.pairwise(sizes)
+        return nn.Sequential(*(layer for a, b in pairs for layer in (nn.Linear(a, b), nn.LeakyReLU(0.2)))).to(device)
+
+    maker, judge = mlp(128, 512, 1024, 784), mlp(784, 1024, 512, 1)
+    first, second = (torch.optim.Adam(net.parameters(), lr=1e-4) for net in (maker, judge))
+    real = torch.randn(256, 784, device=device)
+
+    def step() -> object:
+        fake = maker(torch.randn(256, 128, device=device))
+        second.zero_grad()
+        wrong = nn.functional.softplus(-judge(real)).mean() + nn.functional.softplus(judge(fake.detach())).mean()
+        wrong.backward()
+        second.step()
+        first.zero_grad()
+        found = nn.functional.softplus(-judge(fake)).mean()
+        found.backward()
+        first.step()
+        return wrong.item(), found.item()
+
+    return step
+
+
+def policy(device: torch.device) -> Step:
+    """A policy that copies its actions to the host sixteen times a step, and then learns."""
+    net = nn.Sequential(nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 8)).to(device)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-4)
+
+    def step() -> object:
+        state, chosen = torch.zeros(32, 64, device=device), []
+        for _ in range(16):
+            odds = torch.distributions.Categorical(logits=net(state), validate_args=False)
+            action = odds.sample()
+            chosen.append(odds.log_prob(action))
+            moves = action.cpu().float()
+            state = torch.nn.functional.pad(moves[:, None], (0, 63)).to(device)
+        optimizer.zero_grad()
+        loss = -torch.stack(chosen).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+LOOPS = {
+    "classifier, three numbers": classifier,
+    "24 gradient norms": gradients,
+    "language model, masked": language_model,
+    "GAN, two losses": gan,
+    "policy, 16 copies": policy,
+}
+Mode = Callable[[], contextlib.AbstractContextManager[Any]]
+
+
 @contextlib.contextmanager
-def profiler(stacks: bool) -> Iterator[None]:
+def profiler(operators: bool, sync: bool, device: torch.device) -> Iterator[None]:
+    """torch.profiler, and its trace written, as ours is."""
+    from torch._C._profiler import _ExperimentalConfig
+
     which = torch.profiler.ProfilerActivity
-    with torch.profiler.profile(activities=[which.CPU, which.CUDA], with_stack=stacks, acc_events=True):
+    found = [which.CPU] if operators or device.type == "cpu" else []
+    found += [which.CUDA] if device.type == "cuda" else []
+    config = _ExperimentalConfig(enable_cuda_sync_events=sync)
+    with torch.profiler.profile(activities=found, experimental_config=config):
         yield
 
 
-STEPS = {
-    "200 small operators": (small_operators, 40),
-    "segmentation": (segmentation, 20),
-    "transformer": (transformer, 10),
-}
-MODES: dict[str, Callable[[], Any]] = {
-    "untraced": contextlib.nullcontext,
-    "watch": syncscope.watch,
-    "trace": syncscope.trace,
-    "torch.profiler": lambda: profiler(False),
-    "with stacks": lambda: profiler(True),
-}
+def modes(device: torch.device) -> dict[str, Mode]:
+    """What is compared, by its column."""
+    return {
+        "nothing": contextlib.nullcontext,
+        "A/A": contextlib.nullcontext,
+        "watch": syncscope.watch,
+        "CUDA only": lambda: profiler(False, False, device),
+        "with sync": lambda: profiler(False, True, device),
+        "CPU + CUDA": lambda: profiler(True, True, device),
+        "trace()": syncscope.trace,
+        "operators": lambda: syncscope.trace(operators=True),
+    }
+
+
+def synchronize(device: torch.device) -> None:
+    """Waits for the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def timed(step: Step, mode: Mode, count: int, device: torch.device) -> tuple[float, float]:
+    """ns of a step under this mode, and of its ending."""
+    with contextlib.ExitStack() as stack:
+        recording = stack.enter_context(mode())
+        mark = getattr(recording, "step", lambda: None)
+        for _ in range(2):
+            step()
+            mark()
+        synchronize(device)
+        began = time.perf_counter_ns()
+        for _ in range(count):
+            step()
+            mark()
+        synchronize(device)
+        taken = (time.perf_counter_ns() - began) / count
+        ending = time.perf_counter_ns()
+    return taken, float(time.perf_counter_ns() - ending)
+
+
+def scheduled(step: Step, wait: int, count: int, file: Path | None) -> dict[str, Any]:
+    """What a recording with a schedule says of its own weight: the trace's meta, and the step that the report is about."""
+    with syncscope.trace(wait=wait, active=count) as recording:
+        for _ in range(wait + count + (0 if wait else 8)):
+            step()
+            recording.step()
+    if file is not None:
+        recording.save(file)
+    found = api.report(recording.trace)
+    meta = recording.trace.meta
+    return {
+        "untraced": meta["untraced"],
+        "traced": meta["traced"],
+        "reported": found.step,
+        "fidelity": found.fidelity,
+        "unexplained": found.unexplained,
+        "clock": meta.get("clocks", {}).get("torch.profiler"),
+        "reads": len(found.reads),
+        "without a line": sum(read.place is None for read in found.reads),
+    }
+
+
+def read_cost(device: torch.device) -> dict[str, float]:
+    """us of one `.item()` of a number that is there already, by mode."""
+    x, found = torch.ones((), device=device), {}
+    known = modes(device)
+    for name in ("nothing", "A/A", "watch", "CUDA only", "trace()"):
+        with known[name]():
+            times = []
+            for _ in range(5):
+                synchronize(device)
+                began = time.perf_counter_ns()
+                for _ in range(400):
+                    x.item()
+                times.append((time.perf_counter_ns() - began) / 400e3)
+        found[name] = round(median(times), 2)
+    return found
+
+
+def entering(times: int = 200) -> dict[str, float]:
+    """us to enter and leave, once it was done before."""
+    found = {}
+    for name, make in {"watch": syncscope.watch, "forbid_syncs": lambda: syncscope.forbid_syncs(dry=False)}.items():
+        taken = []
+        for _ in range(times):
+            began = time.perf_counter_ns()
+            with make():  # type: ignore[operator]
+                pass
+            taken.append((time.perf_counter_ns() - began) / 1e3)
+        found[name] = round(median(taken), 1)
+    return found
+
+
+def measured(
+    make: Callable[[torch.device], Step], turns: int, count: int, device: torch.device, file: Path | None = None
+) -> dict[str, Any]:
+    """Everything of one loop."""
+    torch.manual_seed(0)
+    step = make(device)
+    for _ in range(5):
+        step()
+    known = modes(device)
+    times: dict[str, list[float]] = {name: [] for name in known}
+    ends: dict[str, list[float]] = {name: [] for name in known}
+    names = list(known)
+    for turn in range(turns):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            taken, ending = timed(step, known[name], count, device)
+            times[name].append(taken)
+            ends[name].append(ending)
+    bare = [(a + b) / 2 for a, b in zip(times["nothing"], times["A/A"], strict=True)]
+    own = [scheduled(step, 10, count, file), scheduled(step, 0, count, None)]
+    truth = [*bare, *(timed(step, contextlib.nullcontext, count, device)[0] for _ in range(2))]
+    return {
+        "step_ms": median(truth) / 1e6,
+        "ratio": {name: median(a / b for a, b in zip(times[name], bare, strict=True)) for name in known},
+        "end_s": {name: median(ends[name]) / 1e9 for name in known},
+        "end_worst_s": {name: max(ends[name]) / 1e9 for name in known},
+        "own": own,
+    }
 
 
 def main() -> None:
-    if not torch.cuda.is_available():
-        raise SystemExit("no CUDA device here")
-    device = torch.device("cuda")
-    torch.manual_seed(0)
-    table = Table("times the untraced step", *MODES, title=torch.cuda.get_device_name())
-    for name, (make, count) in STEPS.items():
-        step = make(device)
-        for _ in range(10):
-            step()
-        ratios: dict[str, list[float]] = {mode: [] for mode in MODES}
-        bare: list[float] = []
-        for _ in range(TURNS):
-            for mode, recording in MODES.items():
-                with recording():
-                    step()
-                    torch.cuda.synchronize()
-                    began = time.perf_counter()
-                    for _ in range(count):
-                        step()
-                    torch.cuda.synchronize()
-                    taken = (time.perf_counter() - began) / count
-                if mode == "untraced":
-                    bare.append(taken)
-                ratios[mode].append(taken / bare[-1])
-        cells = [f"{median(bare) * 1e3:.2f} ms"]
-        for mode in list(MODES)[1:]:
-            low, _, high = quantiles(ratios[mode], n=4)
-            cells.append(f"{median(ratios[mode]):.3f} ({low:.3f}-{high:.3f})")
-        table.add_row(name, *cells)
-    Console(width=140).print(table)
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="keep a recording of each loop")
+    given = parser.parse_args()
+    device = torch.device(given.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("no CUDA device here: --device cpu shows how it goes")
+    print(torch.cuda.get_device_name() if device.type == "cuda" else "CPU", torch.__version__)
+    found: dict[str, Any] = {}
+    print("us of a read:", read_cost(device), " us to enter and leave:", entering(), flush=True)
+    for name, make in LOOPS.items():
+        began = time.perf_counter()
+        file = given.save / f"{make.__name__}.json.gz" if given.save else None
+        try:
+            one = found[name] = measured(make, given.turns, given.steps, device, file)
+        except Exception:  # one loop that fails is not to cost the others
+            traceback.print_exc()
+            continue
+        print(f"\n{name}: {one['step_ms']:.2f} ms untraced ({time.perf_counter() - began:.0f} s)")
+        print("  ratio      ", "  ".join(f"{mode} {ratio:.2f}" for mode, ratio in one["ratio"].items()))
+        print("  ends in s  ", "  ".join(f"{mode} {end:.2f}" for mode, end in one["end_s"].items() if end > 0.005))
+        for own, when in zip(one["own"], ("before", "after"), strict=True):
+            untraced, traced = own["untraced"], own["traced"]
+            print(
+                f"  its own     {when}: untraced {untraced['median_ns'] / 1e6:.2f} ms ({untraced['low_ns'] / 1e6:.2f} to "
+                f"{untraced['high_ns'] / 1e6:.2f}, {untraced['steps']} steps), traced {traced['median_ns'] / 1e6:.2f}, "
+                f"reported {(own['reported'] or 0) / 1e6:.2f}, unexplained {own['unexplained']}, "
+                f"{own['reads']} reads, {own['without a line']} without a line, clock {own['clock']}",
+                flush=True,
+            )
+        if given.json:
+            given.json.write_text(json.dumps(found, indent=1, default=str))
 
 
 if __name__ == "__main__":
