@@ -48,7 +48,7 @@ class ProcessRecording:
 
     def __init__(self, folder: Path | None, operators: bool = False) -> None:
         self.users = 0
-        self._kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
+        self.kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
         self._dry = False
         self._sources: list[Source] = []
         self.events = PythonEvents(folder)
@@ -93,7 +93,7 @@ class ProcessRecording:
             found = assemble([self.events, *self._sources], self.events.began, self.events.began_unix, labels)
             return replace(found, meta=found.meta | {"dry": True}) if self._dry else found
         finally:
-            if not self._kept:
+            if not self.kept:
                 self.remove()
 
     def remove(self) -> None:

@@ -8,11 +8,15 @@ take a device are torch's own: only what they are given is another.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
+from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
+from syncscope.model.ops import Op
 from syncscope.tracers import dry_run
-from syncscope.tracers.hooks import methods
+from syncscope.tracers.hooks import methods, reads
 from syncscope.tracers.hooks.patches import patches
 
 target: str | None = None
@@ -33,6 +37,7 @@ NOTHING = """
 ZERO = """
     memory_allocated max_memory_allocated memory_reserved max_memory_reserved current_device initial_seed
 """.split()
+LIGHTNING = ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric")
 
 
 @contextlib.contextmanager
@@ -43,13 +48,20 @@ def to(device: str | None) -> Iterator[None]:
         yield
         return
     target = device
-    forget = patches.when_imported("torch", _redirect)
-    try:
-        with dry_run.mode() if device == "cpu" else contextlib.nullcontext(), patches.held():
-            yield
-    finally:
-        target = None
-        forget()
+    with contextlib.ExitStack() as stack:
+        stack.callback(_forget)
+        stack.callback(patches.when_imported("torch", _redirect))
+        for package in LIGHTNING:
+            stack.callback(patches.when_imported(f"{package}.accelerators.cuda", _lightning))
+        if device == "cpu":
+            stack.enter_context(dry_run.mode())
+        stack.enter_context(patches.held())
+        yield
+
+
+def _forget() -> None:
+    global target
+    target = None
 
 
 def _redirect(torch: Any) -> None:
@@ -129,24 +141,41 @@ def _load_elsewhere(torch: Any) -> None:
     patches.stack.callback(serialization._package_registry.remove, entry)
 
 
+def _lightning(module: Any) -> None:
+    """Lightning's accelerator for cuda refuses a device that says that it is another."""
+    patches.replace(module.CUDAAccelerator, "setup_device", lambda self, device: None)
+
+
 def _replace_cuda(torch: Any, cuda: Any) -> None:
-    real: Any = getattr(torch, target or "", None)
+    """What `torch.cuda` answers: there is one device, which has done nothing yet."""
+    real: Any = getattr(torch, target or "", None) if target == "ocl" else _Host
     answers: dict[str, Any] = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "device_count": lambda: 1,
         "get_device_name": lambda device=None: f"{target} in place of cuda",
         "get_device_capability": lambda device=None: (0, 0),
-        "synchronize": getattr(real, "synchronize", lambda device=None: None)
-        if target == "ocl"
-        else lambda device=None: None,
+        "get_device_properties": lambda device=None: SimpleNamespace(
+            name=f"{target} in place of cuda", major=0, minor=0, total_memory=0, multi_processor_count=1, warp_size=32
+        ),
         "is_bf16_supported": lambda *a, **k: True,
         "mem_get_info": lambda device=None: (0, 0),
         "memory_summary": lambda *a, **k: "",
+        "memory_stats": lambda device=None: {},
+        "get_arch_list": list,
+        "get_rng_state": lambda device=None: torch.get_rng_state(),
+        "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
+        "get_rng_state_all": lambda: [torch.get_rng_state()],
+        "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
+        "device": lambda device: contextlib.nullcontext(),
+        "Event": real.Event,
+        "Stream": real.Stream,
+        "synchronize": lambda device=None: real.synchronize(),
+        "current_stream": lambda device=None: real.current_stream(),
+        "default_stream": lambda device=None: real.current_stream(),
+        "stream": lambda which: real.stream(which),
     }
     answers |= {name: _always(None) for name in NOTHING} | {name: _always(0) for name in ZERO}
-    if target == "ocl" and hasattr(real, "Event"):
-        answers["Event"] = real.Event
     for name, answer in answers.items():
         if hasattr(cuda, name):
             patches.replace(cuda, name, answer)
@@ -157,3 +186,74 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
 def _always(value: Any) -> Callable[..., Any]:
     """A function of its own for each name: torch's compiler keeps a table of them by identity."""
     return lambda *args, **kwargs: value
+
+
+class _Host:
+    """What a device offers, where the CPU stands for it: nothing is queued, and waiting is counted."""
+
+    @staticmethod
+    def synchronize(device: Any = None) -> None:
+        """Counts a wait."""
+        reads.noted(Op.SYNCHRONIZE, sys._getframe(1), _always(None), (), {})
+
+    class Event:
+        """A moment of the host's clock."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self._at = 0.0
+
+        def record(self, stream: Any = None) -> None:
+            """Now."""
+            self._at = perf_counter()
+
+        def query(self) -> bool:
+            """It has passed."""
+            return True
+
+        def wait(self, stream: Any = None) -> None:
+            """Nothing to do."""
+
+        def synchronize(self) -> None:
+            """Counts a wait."""
+            reads.noted(Op.SYNCHRONIZE, sys._getframe(1), _always(None), (), {})
+
+        def elapsed_time(self, end: Any) -> float:
+            """Milliseconds."""
+            return (float(end._at) - self._at) * 1e3
+
+    class Stream:
+        """The order in which the host works."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self.device = target
+
+        def synchronize(self) -> None:
+            """Counts a wait."""
+            reads.noted(Op.SYNCHRONIZE, sys._getframe(1), _always(None), (), {})
+
+        def query(self) -> bool:
+            """Nothing is queued."""
+            return True
+
+        def record_event(self, event: Any = None) -> Any:
+            """A moment."""
+            event = event or _Host.Event()
+            event.record()
+            return event
+
+        def wait_event(self, event: Any) -> None:
+            """Nothing to do."""
+
+        def wait_stream(self, stream: Any) -> None:
+            """Nothing to do."""
+
+    @staticmethod
+    def current_stream(device: Any = None) -> Any:
+        """The one there is."""
+        return _Host.Stream()
+
+    @staticmethod
+    @contextlib.contextmanager
+    def stream(which: Any) -> Iterator[None]:
+        """A region on it."""
+        yield

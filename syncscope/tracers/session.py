@@ -33,9 +33,16 @@ _exit = os._exit
 
 
 def _exit_after_saving(status: int) -> NoReturn:
-    """`os._exit` runs nothing that is still to run: the recordings of this process are ended first."""
+    """`os._exit` runs nothing that is still to run: the recordings of this process are ended first.
+
+    Other threads would go on meanwhile, for seconds. Where somebody waits for what is left in a folder, that is enough.
+    """
+    others_run = threading.active_count() > 1
     try:
         for session in reversed(_open.copy()):
+            if others_run and session._take is not None and session._take.recording.kept:
+                session._take.recording.events.flush()
+                break
             session.__exit__(None, None, None)
     finally:
         _exit(status)

@@ -196,3 +196,30 @@ def test_the_trace_is_json(tmp_path: Path) -> None:
     (file,) = (tmp_path / "out").glob("*/*.pt.trace.json.gz")
     assert "traceEvents" in json.loads(gzip.decompress(file.read_bytes()))
     assert (tmp_path / "out" / "plugins" / "profile").is_dir()
+
+
+EXITING = """
+import os, threading, time, torch
+def watchdog():
+    time.sleep(1)
+    print("exit", flush=True)
+    os._exit(3)
+p = torch.nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([p], 0.1)
+threading.Thread(target=watchdog, daemon=True).start()
+while True:
+    (p * 1).sum().backward()
+    optimizer.step()
+    print("step", flush=True)
+"""
+
+
+def test_a_thread_that_exits_ends_the_program_at_once(tmp_path: Path) -> None:
+    (tmp_path / "exiting.py").write_text(EXITING)
+    done = run("--device", "cpu", "exiting.py", folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    before, _, after = done.stdout.partition("exit\n")
+    assert before.count("step") > 10
+    assert after.count("step") < 200
+    trace = recorded(tmp_path)
+    assert sum(event.kind == Kind.STEP for event in trace) > 10
