@@ -16,25 +16,12 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 20  # bytes of a .gitignore
 SUFFIXES = (".py", ".pyw", ".ipynb")
-NEVER = {
-    ".bzr",
-    ".direnv",
-    ".eggs",
-    ".git",
-    ".hg",
-    ".ipynb_checkpoints",
-    ".mypy_cache",
-    ".nox",
-    ".pytest_cache",
-    ".ruff_cache",
-    ".svn",
-    ".tox",
-    ".venv",
-    "__pycache__",
-    "__pypackages__",
-    "node_modules",
-    "site-packages",
-}
+NEVER = frozenset(
+    """
+    .bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tox .venv
+    __pycache__ __pypackages__ node_modules site-packages
+    """.split()
+)
 """Folders that hold no source of the user's own; linted only when they are named."""
 
 

@@ -12,21 +12,12 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
-LOGGING = {
-    "print",
-    "log",
-    "info",
-    "debug",
-    "write",
-    "add_scalar",
-    "log_metric",
-    "log_metrics",
-    "set_postfix",
-    "set_description",
-    "set_description_str",
-    "set_postfix_str",
-    "add_scalars",
-}
+LOGGING = frozenset(
+    """
+    print log info debug write add_scalar log_metric log_metrics set_postfix set_description set_description_str
+    set_postfix_str add_scalars
+    """.split()
+)
 EXAMPLES = (
     Example(
         """
