@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import tensor_read, undone_between
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -95,25 +96,26 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     definition = named if isinstance(named, ast.Assign) and named.value is read else None
     uses = function.seen_by(definition) if definition is not None else [read]
     statement = next((s for u in uses if isinstance(s := function.statement(u), (ast.If, ast.Assert))), None)
-    if statement is None or (
-        isinstance(statement, ast.If) and (statement.orelse or not leaves(function, statement.body))
-    ):
-        return None
+    said: ast.Constant | None = None
+    match statement:
+        case ast.If(test=test, body=body, orelse=[]) if leaves(function, body):
+            wrong = True
+        case ast.Assert(test=test, msg=told):
+            wrong, said = False, told if isinstance(told, ast.Constant) and isinstance(told.value, str) else None
+        case _:
+            return None
     inside = {id(n) for n in ast.walk(statement)}
     if any(id(u) not in inside for u in uses) or (definition is not None and not function.alone(definition)):
         return None
-    test, wrong = statement.test, isinstance(statement, ast.If)
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, wrong = test.operand, not wrong
+    words = repr(" ".join(function.file.text(test).split()))
+    if (negated := seen(function, test, "not {it}")) is not None:
+        test, wrong = negated["it"], not wrong
     good = asked_of(function, test, uses, wrong)
     if good is None or (definition is not None and undone_between(function, tensor, definition, statement)):
         return None
     draft = Draft(function)
     if definition is not None:
         draft.remove(definition)
-    told = statement.msg if isinstance(statement, ast.Assert) else None
-    said = told if isinstance(told, ast.Constant) and isinstance(told.value, str) else None
-    words = repr(" ".join(function.file.text(statement.test).split()))
     draft.replace(statement, f"torch._assert_async({good}, {{said}})", t=tensor, said=said or words)
     return draft.fix(
         "let the device check",
@@ -127,17 +129,23 @@ def leaves(function: Function, body: list[ast.stmt]) -> bool:
     *said, last = body
     if not all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) for s in said):
         return False
-    ended = last.value.func if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else None
-    return isinstance(last, ast.Raise) or (ended is not None and function.dotted(ended) in ("sys.exit", "exit", "quit"))
+    match last:
+        case ast.Raise():
+            return True
+        case ast.Expr(value=ast.Call(func=ended)):
+            return function.dotted(ended) in ("sys.exit", "exit", "quit")
+    return False
 
 
 def asked_of(function: Function, test: ast.expr, uses: Sequence[ast.expr], wrong: bool) -> str | None:
     """What a test asks of a number, as a template of what must hold of the tensor. `wrong`: it asks for what must not be."""
     if test in uses and function.fact(tensor_read(function, test) or test).dtype is Dtype.BOOL:
         return "~{t}" if wrong else "{t}"
-    if not isinstance(test, ast.Call) or len(test.args) != 1 or test.args[0] not in uses:
-        return None
-    name = (function.dotted(test.func) or "").removeprefix("math.").removeprefix("numpy.")
+    match test:
+        case ast.Call(func=asked, args=[number]) if number in uses:
+            name = (function.dotted(asked) or "").removeprefix("math.").removeprefix("numpy.")
+        case _:
+            return None
     if name not in ("isfinite", "isnan", "isinf") or wrong is (name == "isfinite"):
         return None
     return f"{'~' if wrong else ''}torch.{name}({{t}})"

@@ -71,12 +71,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def calm(function: Function, statement: ast.stmt) -> bool:
     """Whether a statement only computes: names get values of torch's own functions and losses."""
-    if isinstance(statement, ast.Assign):
-        targets = [t for target in statement.targets for t in getattr(target, "elts", [target])]
-        if not all(isinstance(t, ast.Name) for t in targets):
+    match statement:
+        case ast.Return():
+            pass
+        case ast.Assign(targets=targets):
+            if not all(isinstance(n, ast.Name) for t in targets for n in getattr(t, "elts", [t])):
+                return False
+        case _:
             return False
-    elif not isinstance(statement, ast.Return):
-        return False
     calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
     made = {id(c.func) for c in calls}  # nn.CrossEntropyLoss() in nn.CrossEntropyLoss()(x, y)
     for call in calls:

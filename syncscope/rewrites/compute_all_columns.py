@@ -163,9 +163,12 @@ def comparison(node: ast.expr, rows: KeptRows) -> bool:
     """Whether a tensor of which `nonzero` is taken is one of bools, because it is made of comparisons."""
     if rows.start is None:  # it is no tensor for sure
         return False
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-        return comparison(node.left, rows) and comparison(node.right, rows)
-    return isinstance(node, ast.Compare) and len(node.ops) == 1
+    match node:
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr(), left=left, right=right):
+            return comparison(left, rows) and comparison(right, rows)
+        case ast.Compare(ops=[_]):
+            return True
+    return False
 
 
 def write(function: Function, statement: ast.Assign, rows: KeptRows) -> Write | None:
@@ -244,10 +247,11 @@ class Dense:
 
     def parts(self, node: ast.expr) -> list[ast.expr] | None:
         """The operands of what is computed element by element."""
-        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
-            return [node.left, node.right]
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return [node.operand]
+        match node:
+            case ast.BinOp(op=sign, left=left, right=right) if not isinstance(sign, ast.MatMult):
+                return [left, right]
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return [operand]
         op = self.function.op(node)
         if op is None or not isinstance(node, ast.Call):
             return None

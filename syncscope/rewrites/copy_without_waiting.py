@@ -70,13 +70,11 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    call = site.node
-    if (
-        not isinstance(call, ast.Call)
-        or not isinstance(call.func, ast.Attribute)
-        or call.func.attr not in ("to", "cuda", "copy_")
-    ):
-        return None
+    match site.node:
+        case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "copy_")) as call:
+            pass
+        case _:
+            return None
     if any(k.arg in ("non_blocking", "copy", None) for k in call.keywords) or len(call.args) > 1:
         return None
     draft = Draft(function)

@@ -57,15 +57,18 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     call = site.node
     if not isinstance(call, ast.Call) or any(k.arg in ("out", None) for k in call.keywords):
         return None
-    """The form that does not check."""
     found = WITHOUT_CHECK.get(called(function, call))
     if found is None:
         return None
     name, field = found
-    outer = function.parent(call)
-    apart = isinstance(outer, ast.Assign) and isinstance(outer.targets[0], ast.Tuple)
-    if not field and not apart and not isinstance(outer, ast.Attribute):  # it has one part more, at the end
-        return None
+    apart = False
+    match function.parent(call):
+        case ast.Assign(targets=[ast.Tuple(), *_]):
+            apart = True
+        case ast.Attribute():
+            pass
+        case _ if not field:  # it has one part more, at the end
+            return None
     draft = Draft(function)
     if function.dotted(call.func) is None and isinstance(call.func, ast.Attribute):
         if call.args or call.keywords:

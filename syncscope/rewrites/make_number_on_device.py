@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.numbers import named, written_out
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Shape, Site, Value
@@ -124,17 +125,14 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    target, value = site.node, site.operand
-    assign = function.parent(target)
-    if (
-        site.fact.confidence < 2  # a guess is no ground to change code on; where the tensor lives changes no value
-        or not isinstance(assign, ast.Assign)
-        or assign.targets != [target]
-        or not isinstance(target, ast.Subscript)
-        or value is not assign.value
-        or maybe_mask(target, site)
-        or looked_for(target, site)
-    ):
+    match function.parent(site.node):
+        case ast.Assign(targets=[ast.Subscript() as target], value=value) as assign:
+            pass
+        case _:
+            return None
+    if target is not site.node or value is not site.operand or maybe_mask(target, site) or looked_for(target, site):
+        return None
+    if site.fact.confidence < 2:  # a guess is no ground to change code on; where the tensor lives changes no value
         return None
     draft = Draft(function)
     safety, changes = Safety.SAFE, ""
@@ -185,15 +183,8 @@ def one_element(target: ast.Subscript, site: Site) -> bool:
 
 def literal(function: Function, value: ast.expr) -> ast.expr | None:
     """The number of `torch.tensor(1.0)`, written out and without a dtype."""
-    made = function.value(value)
-    plain = isinstance(made, ast.Call) and len(made.args) == 1 and not made.keywords
-    if (
-        not isinstance(made, ast.Call)
-        or not plain
-        or function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor")
-    ):
-        return None
-    return made.args[0] if written_out(function, made.args[0]) else None
+    made = seen(function, function.value(value), "torch.tensor({number})", "torch.as_tensor({number})")
+    return made["number"] if made is not None and written_out(function, made["number"]) else None
 
 
 def fits(site: Site, function: Function, value: ast.expr) -> bool:

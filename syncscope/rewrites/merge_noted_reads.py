@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import ONE_KIND, joined, tensor_read
+from syncscope.codemod.patterns.reads import ONE_KIND, joined, names_for, tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -113,11 +113,7 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     kept = {ast.dump(t) for n in notes[:-1] for t in targets(n.statement)}
     if any(ast.dump(part) in kept for n in notes[1:] for part in ast.walk(n.tensor)):  # what is noted is asked again
         return None
-    names: list[str] = []
-    for n in notes:
-        op = function.op(n.tensor)
-        wish = n.tensor.id if isinstance(n.tensor, ast.Name) else op.name if op is not None else ""
-        names.append(function.fresh(f"{wish}_value" if wish else "value", names))
+    names = names_for(function, [n.tensor for n in notes])
     draft = Draft(function)
     stack = ", ".join(f"{{t{i}}}" for i in range(len(notes)))
     parts = {f"t{i}": n.tensor for i, n in enumerate(notes)}
@@ -136,12 +132,13 @@ def note(function: Function, statement: ast.stmt) -> Note | None:
 
 def as_note(function: Function, statement: ast.stmt) -> Note | None:
     """The number that a statement notes, looked for anew; `note` looks once a statement."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        method = statement.value.func
-        if not isinstance(method, ast.Attribute) or method.attr not in NOTES:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method))) if method in NOTES:
+            pass
+        case ast.Assign(targets=entries) if all(isinstance(e, ast.Subscript) for e in entries):
+            pass
+        case _:
             return None
-    elif not isinstance(statement, ast.Assign) or not all(isinstance(t, ast.Subscript) for t in statement.targets):
-        return None
     sites = function.sites_in(statement)
     read = sites[0].node if len(sites) == 1 else None
     tensor = tensor_read(function, read)
@@ -152,7 +149,9 @@ def as_note(function: Function, statement: ast.stmt) -> Note | None:
 
 def targets(statement: ast.stmt) -> list[ast.expr]:
     """What a statement writes to: the container and all that it is found by."""
-    if isinstance(statement, ast.Assign):
-        return [t.value for t in statement.targets if isinstance(t, ast.Subscript)]
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return [call.func.value] if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else []
+    match statement:
+        case ast.Assign(targets=entries):
+            return [e.value for e in entries if isinstance(e, ast.Subscript)]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=container))):
+            return [container]
+    return []

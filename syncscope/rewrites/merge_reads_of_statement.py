@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import ONE_KIND, detached, joined, reads_of, tensor_read
+from syncscope.codemod.patterns.reads import ONE_KIND, detached, joined, names_for, reads_of, tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -152,11 +152,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     join = joined([function.fact(t) for t in [*tensors, *(b.tensor for b in before)]])
     if join is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
         return None
-    names: list[str] = []
-    for tensor in tensors:
-        op = function.op(tensor)
-        wish = tensor.id if isinstance(tensor, ast.Name) else op.name if op is not None else ""
-        names.append(function.fresh(f"{wish}_value" if wish else "value", names))
+    names = names_for(function, tensors)
     draft = Draft(function)
     for b in before:
         draft.replace(b.statement.value, "{t}.detach()", t=detached(function, b.tensor))

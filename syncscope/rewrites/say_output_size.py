@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -77,20 +78,17 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if op.argument(1, "dim") is None and site.fact_of(op.base).ndim != 1:
         return None
-    made = function.value(repeats)
+    title, draft = "say how long the result is", Draft(function)
     if (rows := rows_beside(function, site.node)) is not None and op.argument(1, "dim") is not None:
-        draft = Draft(function)
         draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=f"{rows.id}.shape[0]"))
-        return draft.fix("say how long the result is", Safety.UNSAFE, f"{rows.id} must have a row for each repeat")
-    if not isinstance(made, ast.Call) or function.dotted(made.func) not in ("torch.tensor", "torch.as_tensor"):
+        return draft.fix(title, Safety.UNSAFE, f"{rows.id} must have a row for each repeat")
+    made = function.value(repeats)
+    given = seen(function, made, "torch.tensor({counts}, *_, **_)", "torch.as_tensor({counts}, *_, **_)")
+    if given is None or (isinstance(repeats, ast.Name) and function.disturbed(repeats.id, made, site.node)):
         return None
-    if not made.args or (isinstance(repeats, ast.Name) and function.disturbed(repeats.id, made, site.node)):
-        return None
-    counts = made.args[0]
-    draft = Draft(function)
+    counts = given["counts"]
     numbers = [function.constant(e) for e in counts.elts] if isinstance(counts, (ast.List, ast.Tuple)) else []
     whole = [n for n in numbers if isinstance(n, int)]
-    title = "say how long the result is"
     if len(whole) == len(numbers) >= 2 and min(whole) >= 0:
         draft.replace(site.node, "{call}", call=draft.call(site.node, {}, output_size=str(sum(whole))))
         return draft.fix(title, Safety.SAFE)

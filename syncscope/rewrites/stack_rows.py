@@ -34,18 +34,14 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    taken = site.node
-    if (
-        not isinstance(taken, ast.Subscript)
-        or not isinstance(taken.ctx, ast.Load)
-        or not isinstance(taken.slice, ast.List)
-    ):
-        return None
-    rows = [function.constant(e) for e in taken.slice.elts]
-    whole = [r for r in rows if isinstance(r, int)]
-    if len(whole) != len(rows) or not 1 <= len(rows) <= FEW or not isinstance(taken.value, ast.Name):
+    match site.node:
+        case ast.Subscript(value=ast.Name() as x, slice=ast.List(elts=indices), ctx=ast.Load()) as taken:
+            whole = [r for e in indices if isinstance(r := function.constant(e), int)]
+        case _:
+            return None
+    if len(whole) != len(indices) or not 1 <= len(whole) <= FEW:
         return None
     draft = Draft(function)
     each = ", ".join(f"{{x}}[{row}]" for row in whole) + ("," if len(whole) == 1 else "")
-    draft.replace(taken, f"torch.stack(({each}))", x=taken.value)
+    draft.replace(taken, f"torch.stack(({each}))", x=x)
     return draft.fix("stack the rows", Safety.UNSAFE, "an index that is out of range is reported in other words")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import around
 from syncscope.codemod.patterns.lengths import length, number_of_elements
 from syncscope.codemod.patterns.losses import enclosing_loss
 from syncscope.codemod.patterns.positions import Rows, lookup, rows_of
@@ -120,21 +121,17 @@ class Unrowed:
 
     def totalled(self, use: ast.Name, mask: str) -> bool:
         """A use in `x[rows].sum()`."""
-        function = self.function
-        taken = function.parent(use)
-        if not isinstance(taken, ast.Subscript) or taken.slice is not use or not isinstance(taken.ctx, ast.Load):
-            return False
-        attribute = function.parent(taken)
-        call = function.parent(attribute) if isinstance(attribute, ast.Attribute) else attribute
-        op = function.op(call)
-        if op is None or op.base is not taken or op.args or op.keywords or not isinstance(call, ast.expr):
-            return False
-        dtype = function.fact(taken.value).dtype
-        if op.name not in TOTALS or dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not function.pure(taken.value):
-            return False
-        self.draft.replace(call, TOTALS[op.name], m=mask, x=taken.value)
-        self.selected.append(taken.value)
-        return True
+        for name, template in TOTALS.items():
+            total = around(self.function, use, f"{{x}}[{{it}}].{name}()")
+            if total is None:
+                continue
+            x = total.parts["x"]
+            if self.function.fact(x).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not self.function.pure(x):
+                return False
+            self.draft.replace(total.node, template, m=mask, x=x)
+            self.selected.append(x)
+            return True
+        return False
 
     def supposed(self) -> str:
         """What must hold though it is not proved; nothing where all is."""

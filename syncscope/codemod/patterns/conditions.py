@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import no_dimensions, same_shape
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -38,8 +39,8 @@ def decided_by(site: Site, function: Function) -> ast.If | None:
 
 def predicate(function: Function, test: ast.expr, negated: bool = False) -> str | None:
     """The condition as a bool tensor: a template whose only holes are the user's own expressions, see `holes`."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return predicate(function, test.operand, not negated)
+    if (found := seen(function, test, "not {it}")) is not None:
+        return predicate(function, found["it"], not negated)
     if isinstance(test, ast.BoolOp):
         if negated:
             inner = predicate(function, test)

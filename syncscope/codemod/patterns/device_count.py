@@ -45,9 +45,10 @@ class Count:
             return "host"
         if isinstance(node, ast.Name):
             return self.named(node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)):
-            kinds = {self.kind(node.left), self.kind(node.right)}
-            return None if None in kinds else "device" if "device" in kinds else "host"
+        match node:
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv(), left=left, right=right):
+                kinds = {self.kind(left), self.kind(right)}
+                return None if None in kinds else "device" if "device" in kinds else "host"
         if (rows := counted_rows(function, node)) is not None:
             self.lengths[node] = rows
             return "device"
@@ -106,9 +107,11 @@ class Count:
             return None
         if start.targets != [bound[0]] or cut.targets != [bound[1]] or function.loop(start) is not None:
             return None
-        test = function.parent(cut)
-        if not isinstance(test, ast.If) or test.body != [cut] or test.orelse or not larger(function, test.test, cut):
-            return None
+        match function.parent(cut):
+            case ast.If(test=asked, body=[_], orelse=[]) as test if larger(function, asked, cut):
+                pass
+            case _:
+                return None
         block, around = function.block(start), [use, *function.around(use)]
         later = next((s for s in block if s in around), None)
         if test not in block or later is None or not block.index(start) < block.index(test) < block.index(later):

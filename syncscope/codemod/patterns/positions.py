@@ -86,24 +86,25 @@ def truths(function: Function, node: ast.expr) -> bool:
     """Whether the operand of a `nonzero` is surely of bools: it is known, or made of comparisons."""
     if is_mask(function.fact(node)):
         return True
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-        return truths(function, node.left) and truths(function, node.right)
-    return isinstance(node, ast.Compare) and len(node.ops) == 1
+    match node:
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr(), left=left, right=right):
+            return truths(function, left) and truths(function, right)
+        case ast.Compare(ops=[_]):
+            return True
+    return False
 
 
 def part_of(function: Function, node: ast.expr) -> tuple[ast.Call, int | str] | None:
     """The call of whose result this is a part, and which: `t.topk(k).indices`, `t.topk(k)[1]`, or `i` of `_, i = t.topk(k)`."""
-    node = function.value(node)
-    if isinstance(node, ast.Attribute) and isinstance(call := function.value(node.value), ast.Call):
-        return call, node.attr
-    if isinstance(node, ast.Subscript) and isinstance(call := function.value(node.value), ast.Call):
-        at = function.constant(node.slice)
-        return (call, at) if isinstance(at, int) else None
-    if not isinstance(node, ast.Name) or function.shared(node.id):
-        return None
-    bound = function.binds(node.id)
-    names = function.parent(bound[0]) if len(bound) == 1 else None
-    assign = function.parent(names) if isinstance(names, ast.Tuple) else None
-    if not isinstance(names, ast.Tuple) or not isinstance(assign, ast.Assign) or assign.targets != [names]:
-        return None
-    return (assign.value, names.elts.index(bound[0])) if isinstance(assign.value, ast.Call) else None
+    match function.value(node):
+        case ast.Attribute(value=whole, attr=field) if isinstance(call := function.value(whole), ast.Call):
+            return call, field
+        case ast.Subscript(value=whole, slice=index) if isinstance(call := function.value(whole), ast.Call):
+            at = function.constant(index)
+            return (call, at) if isinstance(at, int) else None
+        case ast.Name(id=name) if len(bound := function.binds(name)) == 1 and not function.shared(name):
+            names = function.parent(bound[0])
+            match names, function.parent(names) if names is not None else None:
+                case ast.Tuple(elts=elts), ast.Assign(targets=[targets], value=ast.Call() as call) if targets is names:
+                    return call, elts.index(bound[0])
+    return None

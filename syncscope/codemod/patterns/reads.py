@@ -45,14 +45,9 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
         around = (function.parent(use) for use in function.reads(name.id))
         if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in around):
             return True
-        made = function.reaching_definition(name)
-        if (
-            made is not None
-            and depth
-            and isinstance(made.value, ast.BinOp)
-            and gone_back(function, made.value, depth - 1)
-        ):
-            return True
+        match function.reaching_definition(name):
+            case ast.Assign(value=ast.BinOp() as made) if depth and gone_back(function, made, depth - 1):
+                return True
     return False
 
 
@@ -68,6 +63,16 @@ def joined(facts: Sequence[Fact]) -> str | None:
     return STACK if all(f.ndim == 0 for f in facts) else "torch.hstack"
 
 
+def names_for(function: Function, tensors: Sequence[ast.expr]) -> list[str]:
+    """New names for the numbers that tensors hold, after what the tensors are called or made by: `loss_value`, `mean_value`."""
+    names: list[str] = []
+    for tensor in tensors:
+        op = function.op(tensor)
+        word = tensor.id if isinstance(tensor, ast.Name) else op.name if op is not None else ""
+        names.append(function.fresh(f"{word}_value" if word else "value", names))
+    return names
+
+
 def may_mix(dtypes: set[Dtype]) -> bool:
     """Whether numbers of these dtypes can go through one tensor: not bool, which would come back as 0 and 1."""
     return dtypes <= {Dtype.FLOAT, Dtype.UNKNOWN} or dtypes <= {Dtype.INT, Dtype.UNKNOWN}
@@ -75,13 +80,17 @@ def may_mix(dtypes: set[Dtype]) -> bool:
 
 def reads_of(function: Function, statement: ast.stmt) -> list[tuple[ast.Name, ast.expr]]:
     """Names and tensors of `a = t.item()` or `a, b = t.item(), u.item()`; empty for any other statement."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return []
-    target, value = statement.targets[0], statement.value
-    targets: Sequence[ast.expr] = target.elts if isinstance(target, ast.Tuple) else [target]
-    values: Sequence[ast.expr] = value.elts if isinstance(value, ast.Tuple) and len(targets) > 1 else [value]
-    if len(targets) != len(values):
-        return []
+    targets: Sequence[ast.expr]
+    values: Sequence[ast.expr]
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if (
+            len(targets) == len(values) > 1
+        ):
+            pass
+        case ast.Assign(targets=[ast.Name() as target], value=value):
+            targets, values = [target], [value]
+        case _:
+            return []
     found = []
     for name, one in zip(targets, values, strict=True):
         tensor = tensor_read(function, one)
