@@ -72,18 +72,23 @@ def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *ar
 
 
 def _ready() -> cl.CommandQueue:
-    """The queue, keeping times or not, as is wanted now; where that has changed, a new one after the old one has run dry."""
+    """The queue, keeping times or not, as is wanted now; where that has changed, a new one that goes on after the old one.
+
+    The device waits for that, not the host: a recording begins here, and would show a wait that is nobody's.
+    """
     global _queue, _timed
     wanted = _always_timed or bool(observers)
     if wanted is not _timed:
-        _queue.finish()
+        last = cl.enqueue_marker(_queue)
+        _queue.flush()
         _timed = wanted
         _queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE if wanted else 0)
+        cl.enqueue_barrier(_queue, wait_for=[last])
     return _queue
 
 
 def keep_times() -> None:
-    """From now on events can say when the device passed them; waits, once, for what is queued."""
+    """From now on events can say when the device passed them."""
     global _always_timed
     _always_timed = True
     with _lock:
