@@ -179,8 +179,6 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
     for name, answer in answers.items():
         if hasattr(cuda, name):
             patches.replace(cuda, name, answer)
-    if hasattr(torch, "accelerator"):
-        patches.replace(torch.accelerator, "is_available", lambda: True)
 
 
 def _always(value: Any) -> Callable[..., Any]:
