@@ -79,6 +79,7 @@ class EventGraph:
         self._held = [w for w in waits if not w.closing]
         self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
         self._trace = trace
+        self.overhead = 0.0
         self._host = host = Host(trace, launched, self._held, steps)
         self._work = work = DeviceWork(trace, launched, host)
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
@@ -92,7 +93,7 @@ class EventGraph:
 
     def graph(
         self,
-        overhead: float = 0.0,
+        overhead: float | None = None,
         collectives: Mapping[int, int] | None = None,
         late: After = "work",
         stays: bool = False,
@@ -100,7 +101,8 @@ class EventGraph:
         gone: bool = False,
         slow: bool = False,
     ) -> Graph:
-        """What is replayed; `overhead` ns are taken off the host for each operator it ran (the profiler's own time).
+        """What is replayed; `overhead` ns are taken off the host for each event of it that was recorded (the recorder's own
+        time), by default those of the whole graph.
 
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
@@ -109,6 +111,7 @@ class EventGraph:
         queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read goes with all it did, uploads
         aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that slept goes on more slowly.
         """
+        overhead = self.overhead if overhead is None else overhead
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         began = host.began.tolist()
@@ -189,10 +192,10 @@ class EventGraph:
         """What the calls of reads that only fetch a value take if the value is not asked for, ns: less than nothing.
 
         Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
-        gives back what the expression took besides, less the profiler's `overhead` in it. The same for the other reads that are
+        gives back what the expression took besides, less the recorder's `overhead` in it. The same for the other reads that are
         `going`.
         """
-        found, operators = {}, self._trace.start[self._trace.rows(Kind.OP)]
+        found, operators = {}, self._trace.start[_recorded(self._trace)]
         for number, read in enumerate(self.reads):
             if read.op in VALUES or number in going:
                 besides = float(read.besides)
@@ -340,11 +343,17 @@ def pinned_bandwidth(trace: Trace) -> float:
     return PINNED
 
 
+def _recorded(trace: Trace) -> NDArray[np.intp]:
+    """The events for which the host pays: operators, and where none were recorded, the driver's calls and reads."""
+    operators = trace.rows(Kind.OP)
+    return operators if len(operators) else trace.rows(Kind.CALL, Kind.READ)
+
+
 def _overhead(trace: Trace, host: Host, each: float) -> Any:
-    """The profiler's own time in each gap of the host: so much for each operator that began in it, at most the gap."""
+    """The recorder's own time in each gap of the host: so much for each event that began in it, at most the gap."""
     if not each or not len(host.row):
         return np.zeros(len(host.row))
-    began = trace.start[trace.rows(Kind.OP)] - host.origin
+    began = trace.start[_recorded(trace)] - host.origin
     upto = np.searchsorted(began, host.began)
     count = np.diff(np.concatenate(([0], upto)))
     return np.minimum(host.gap, count * each)

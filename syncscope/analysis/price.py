@@ -62,11 +62,11 @@ class Prices:
 
 
 def timed_part(graph: Graph) -> TimedPart:
-    """The steady steps where at least four were recorded, else the whole recording."""
+    """The steady steps where at least four were recorded, or some warmed up; else the whole recording."""
     steady = alike(graph.steps)
     return (
         TimedPart(steady[0] - 1, steady[-1], len(steady))
-        if len(graph.steps) >= 4
+        if len(graph.steps) >= 4 or len(steady) < len(graph.steps)
         else TimedPart(steps=max(1, len(steady)))
     )
 

@@ -14,6 +14,10 @@ from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Table, Trace
 
 LONG = 1.5  # times the median: a step that is still warming up
+# What a program asks of the driver until it has warmed up: code, and memory.
+UNSETTLED = re.compile(
+    r"(?:Module|Library)Load|^(?:cuda|hip)(?:Malloc|Free|MallocHost|HostAlloc)$|^cuMem(?:Create|Alloc_v2)$"
+)
 NUMBER = re.compile(r"#([0-9]{1,18})$")
 
 
@@ -25,11 +29,13 @@ def steps(trace: Trace, launched: Launches) -> tuple[Step, ...]:
     rows = _one_after_another(trace)
     start, end = trace.start[rows], trace.start[rows] + trace.duration[rows]
     busy = covered(union(trace.start[launched.row], (trace.start + trace.duration)[launched.row]), start, end)
+    warming = trace.start[_warming(trace)]
+    warms = np.searchsorted(warming, end) > np.searchsorted(warming, start)
     found = []
     for position, row in enumerate(rows.tolist()):
         number = NUMBER.search(trace.names[trace.name[row]])
         index = int(number[1]) if number else position
-        found.append(Step(index, int(start[position]), int(end[position]), int(busy[position])))
+        found.append(Step(index, int(start[position]), int(end[position]), int(busy[position]), not warms[position]))
     return tuple(found)
 
 
@@ -51,18 +57,36 @@ def _one_after_another(trace: Trace) -> NDArray[np.intp]:
     return following
 
 
+def _warming(trace: Trace) -> NDArray[np.intp]:
+    calls = trace.rows(Kind.CALL)
+    asks = np.array([bool(UNSETTLED.search(name)) for name in trace.names], bool)[trace.name[calls]]
+    found: NDArray[np.intp] = np.sort(np.concatenate([trace.rows(Kind.COMPILE), calls[asks]]))
+    return found
+
+
 def alike(found: Sequence[Step]) -> range:
     """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
 
-    Fewer than four are all counted. A step warms up that takes over 1.5 times the median; at most a third do.
+    Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted. A step warms
+    up that takes over 1.5 times the median; at most a third do.
     """
-    if len(found) < 4:
-        return range(len(found))
-    lengths = [step.end - step.start for step in found]
+    settled = _settled(found)
+    if len(settled) < 4:
+        return settled
+    lengths = [found[n].end - found[n].start for n in settled]
     usual, first = float(np.median(lengths[1:-1])), 1
-    while first < len(found) // 3 and lengths[first] > LONG * usual:
+    while first < len(settled) // 3 and lengths[first] > LONG * usual:
         first += 1
-    return range(first, len(found) - 1)
+    return settled[first:-1]
+
+
+def _settled(found: Sequence[Step]) -> range:
+    best, since = range(0), 0
+    for position, step in enumerate([*found, None]):
+        if step is None or not step.settled:
+            best = max(range(since, position), best, key=len)  # of two as long, the later
+            since = position + 1
+    return best if len(best) >= 2 else range(len(found))
 
 
 def busy_share(trace: Trace, launched: Launches, found: tuple[Step, ...]) -> float | None:

@@ -15,6 +15,7 @@ from syncscope.analysis.graph import Graph
 from syncscope.analysis.join import Join
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
 from syncscope.analysis.price import prices as price_lines
+from syncscope.analysis.recorder_cost import recorder_cost
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import WORTH, remarks, verdict
@@ -45,6 +46,9 @@ def summarize(
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     graph = event_graph.graph()
     trusted = fidelity_of(event_graph, graph)
+    if prices and trusted.enough and "untraced" in trace.meta:
+        event_graph.overhead = recorder_cost(event_graph, float(trace.meta["untraced"]["median_ns"]))
+        graph = event_graph.graph()
     steady = tuple(found_steps[n] for n in alike(found_steps))
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
@@ -78,6 +82,10 @@ def summarize(
             else "a copy from pageable memory"
         )
         said = f"{size} priced as if it were pinned, and fetched at {event_graph.pinned:.3g} GB/s"
+        report = replace(report, notes=(*report.notes, said))
+    if warm := sum(not step.settled for step in found_steps):
+        counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
+        said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
         report = replace(report, notes=(*report.notes, said))
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and trusted.enough:
@@ -114,7 +122,7 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
             said = f"what a fixed shape in place of {asking} adds is not priced: where few are kept, measure it first"
             report = replace(report, notes=(*report.notes, said))
         report = replace(report, plan_range=_range(event_graph, graph, chosen, costs.step))
-    if report.trace is not None and (each := overhead(report.trace)):
+    if report.trace is not None and (each := overhead(report.trace)):  # of somebody else's profiler: ours says it
         step, saving = _step_and_saving(event_graph.graph(each), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
@@ -208,12 +216,11 @@ def _sorted(report: Report) -> Report:
 
 
 def overhead(trace: Trace) -> float:
-    """ns that torch.profiler takes on the host for each operator; 0 where our own recorder did without it.
+    """ns that torch.profiler takes on the host for each event; 0 where our own recorder, which measures it, made the trace.
 
-    Measured on one machine over a step of 168 operators: 1.8 us plain, 2.6 us with stacks or shapes, 3.7 us with both.
+    Measured on one machine over a step of 168 operators: 1.8 us an operator, 2.6 us with stacks or shapes, 3.7 us with both.
     """
-    own = trace.meta.get("recorder") == "syncscope" or len(trace.rows(Kind.READ)) > 0
-    if own and "torch.profiler" not in (trace.meta.get("clocks") or {}):
+    if trace.meta.get("recorder") == "syncscope" or len(trace.rows(Kind.READ)) > 0:
         return 0.0
     more = len(trace.rows(Kind.PYTHON)) > 0, bool(trace.meta.get("record_shapes"))
     return (1800.0, 2600.0, 3700.0)[sum(more)]

@@ -77,6 +77,13 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
             "steps",
             Text.assemble(f"{len(times)}{counted} of ", median, several, (f"   {bars}" if bars else "", "cyan")),
         )
+    if report.trace is not None and (bare := report.trace.meta.get("untraced")):
+        low, high = figures.time(bare["low_ns"]), figures.time(bare["high_ns"])
+        text = f"a step took {figures.time(bare['median_ns'])} ({low} to {high} in {bare['steps']} steps)"
+        recorded_too = report.trace.meta.get("traced")
+        if recorded_too:
+            text += f", recorded {figures.time(recorded_too['median_ns'])}"
+        yield "untraced", Text(text + (": prices are of the former" if report.saving is not None else ""))
     if report.device_busy is not None:
         busy = min(max(report.device_busy, 0.0), 1.0)
         room = max(8, min(32, width - 36))

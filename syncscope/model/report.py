@@ -13,12 +13,16 @@ from syncscope.model.words import all_visible
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One training step: host start and end, and how long the device worked in it, ns."""
+    """One training step: host start and end, and how long the device worked in it, ns.
+
+    In one that is not `settled`, kernels were compiled, or memory was asked of the driver: it is no measure of others.
+    """
 
     index: int
     start: int
     end: int
     busy: int
+    settled: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+"""Prices are of the step as it is without a recorder; steps that warm up are no measure of others."""
+
+import pytest
+
+from syncscope.analysis.steps import alike
+from syncscope.analysis.summary import summarize
+from syncscope.model.report import Step
+from syncscope.model.trace import Event, Kind, Lane, Trace
+
+HOST, QUEUE = Lane(1, 1, label="MainThread"), Lane(1, 7, device=0)
+US = 1_000
+LAUNCHES = 20
+
+
+def recording(added: int, steps: int = 8, work: int = 2 * US, cold: int = 0, **meta: object) -> Trace:
+    """A host that launches small kernels every 12 us, reads once a step, and pays `added` ns for each of its calls; in the
+    first `cold` steps the driver loads code for a millisecond."""
+    events, now, number, device = [], 0, 0, 0
+    for step in range(steps):
+        began = now
+        if step < cold:
+            events.append(Event(Kind.CALL, "cuLibraryLoadData", HOST, now, 1_000 * US))
+            now += 1_000 * US
+        for launch in range(LAUNCHES):
+            number += 1
+            now += 8 * US + added
+            events.append(Event(Kind.CALL, "cudaLaunchKernel", HOST, now, 4 * US, correlation=number))
+            now += 4 * US
+            start = max(now + US, device)
+            device = start + work
+            events.append(Event(Kind.KERNEL, f"k{launch}", QUEUE, start, work, correlation=number))
+        now += added
+        end = max(now, device) + 3 * US
+        events.append(Event(Kind.CALL, "cudaStreamSynchronize", HOST, now, end - now))
+        now = end + 5 * US
+        events.append(Event(Kind.STEP, f"ProfilerStep#{step}", HOST, began, now - began))
+    return Trace.of(events, recorder="syncscope", **meta)  # type: ignore[arg-type]
+
+
+def untraced(length: float) -> dict[str, int]:
+    return {"steps": 9, "left_out": 1, "median_ns": round(length), "low_ns": round(length), "high_ns": round(length)}
+
+
+@pytest.mark.parametrize("added", [500, 2_000, 6_000])
+def test_prices_are_of_the_untraced_step(added: int) -> None:
+    bare = summarize(recording(0))
+    assert bare.step
+    heavy = summarize(recording(added))
+    assert heavy.step == pytest.approx(bare.step + (LAUNCHES + 1) * added, rel=0.02)
+    found = summarize(recording(added, untraced=untraced(bare.step)))
+    assert found.step == pytest.approx(bare.step, rel=0.005)
+    assert found.saving == pytest.approx(bare.saving, abs=0.02 * bare.step)
+    assert found.lean_step is None
+
+
+def test_nothing_is_taken_off_where_the_recording_was_no_slower() -> None:
+    bare = summarize(recording(0))
+    assert bare.step
+    assert summarize(recording(0, untraced=untraced(1.1 * bare.step))).step == bare.step
+
+
+def test_what_the_device_takes_stays() -> None:
+    """A step that the device fills is no shorter for a host that does less."""
+    full = summarize(recording(1_000, work=40 * US))
+    assert full.step
+    found = summarize(recording(1_000, work=40 * US, untraced=untraced(0.5 * full.step)))
+    assert found.step == pytest.approx(full.step, rel=0.1)
+
+
+def test_steps_that_warm_up_are_no_measure_of_others() -> None:
+    for steps, cold in ((3, 1), (6, 3), (9, 2)):
+        found = summarize(recording(0, steps=steps, cold=cold))
+        assert found.step == pytest.approx(summarize(recording(0)).step, rel=0.02)
+        assert found.saving is not None
+        assert found.steady == max(2, steps - cold - (2 if steps - cold >= 4 else 0))
+        assert any(f"{cold} of {steps} steps" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("settled", "counted"),
+    [
+        ("+++++++", range(1, 6)),
+        ("-+-+++", range(3, 6)),
+        ("-----", range(1, 4)),
+        ("-+-", range(3)),
+        ("++++++-++", range(1, 5)),
+    ],
+)
+def test_the_most_settled_steps_that_follow_one_another(settled: str, counted: range) -> None:
+    assert alike([Step(n, 100 * n, 100 * n + 100, 50, mark == "+") for n, mark in enumerate(settled)]) == counted
