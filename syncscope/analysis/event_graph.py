@@ -189,7 +189,7 @@ class EventGraph:
         )
 
     def _spared(self, going: Collection[int], overhead: float) -> dict[int, float]:
-        """What the calls of reads that only fetch a value take if the value is not asked for, ns: less than nothing.
+        """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.
 
         Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
         gives back what the expression took besides, less the recorder's `overhead` in it. The same for the other reads that are

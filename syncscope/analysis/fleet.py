@@ -64,7 +64,7 @@ def one(read: Callable[[str], Trace], path: str, folder: str | None = None) -> R
 def mapped(
     read: Callable[[str], Trace], paths: Iterable[str], executor: Executor | None = None, folder: str | None = None
 ) -> Iterator[Rank | str | UserError]:
-    """`one` of each path, in their order, over an executor (a pool of processes, unless there are few).
+    """What `one` gives for each path, in their order, by an executor (a pool of processes, unless there are few).
 
     A rank that cannot be read comes back as its error, so that it does not cost the others.
     """

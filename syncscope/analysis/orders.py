@@ -19,7 +19,7 @@ from syncscope.analysis.start_causes import PASSING, DeviceWork
 
 
 def seen(work: DeviceWork) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """`work.source` and `work.lag`, with the order in which work of different queues of one device was done for the rest."""
+    """`work.source` and `work.lag`; work without a source gets the work of another queue of its device that had just ended."""
     source, lag = work.source.copy(), work.lag.copy()
     of = [np.flatnonzero(work.queue == queue) for queue in range(work.queues)]
     for queue, mine in enumerate(of):

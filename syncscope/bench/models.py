@@ -88,7 +88,7 @@ class LSTM(nn.Module):
 
 
 class _Reversed(torch.autograd.Function):
-    """Itself, with the gradient the other way round: who is before it works against who is behind it."""
+    """The identity, whose gradient is negated: what comes before it is trained against what comes after it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

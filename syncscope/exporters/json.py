@@ -105,7 +105,7 @@ def by_place(lines: Iterable[Line]) -> list[list[Line]]:
 
 
 def shares(prices: list[Price | None]) -> list[float | None] | None:
-    """What the shares together lie between; None without prices."""
+    """The interval of the sum of these lines' shares; None without prices."""
     low = [price.low for price in prices if price is not None and price.low is not None]
     high = [price.high for price in prices if price is not None and price.high is not None]
     return [ms(sum(low)), ms(sum(high))] if low and high else None

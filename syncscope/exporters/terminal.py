@@ -52,7 +52,7 @@ def render(report: Report, width: int = WIDTH) -> RenderableType:
 
 
 def nowhere(report: Report) -> Text:
-    """What no line means: that all is well, or that the recording cannot know."""
+    """What is said of a report without a line: all is well, or the recording cannot know."""
     trace = report.trace
     if trace is not None and not np.isin(trace.kind, DEVICE).any():
         if trace.meta.get("unknown"):
@@ -178,7 +178,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
 
 
 def between(line: Line, scale: float) -> str:
-    """What the share of a line lies between."""
+    """The interval of a line's share, in words."""
     if line.price is None or line.price.low is None or line.price.high is None:
         return "-"
     return f"{figures.fixed(max(0.0, line.price.low) / scale)}-{figures.fixed(line.price.high / scale)}"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.kineto import tables
-from syncscope.kineto.scan import NOTHING, Args, Event, times
+from syncscope.kineto.scan import NOTHING, Args, JsonEvent, times
 from syncscope.kineto.values import LIMIT, exact_ns, integers, nanoseconds, plain
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Kind, Table, Trace
@@ -77,9 +77,9 @@ class Columns:
         self._places = Table[Any]()
         self._details = Table[Any]()
         self._labels: dict[tuple[Any, Any], str] = {}
-        self._open: dict[tuple[Any, Any], list[tuple[Event, int]]] = {}
+        self._open: dict[tuple[Any, Any], list[tuple[JsonEvent, int]]] = {}
 
-    def add(self, events: list[Event], text: bytes) -> None:
+    def add(self, events: list[JsonEvent], text: bytes) -> None:
         """Take up a batch; `text` is the JSON list it was decoded from."""
         phases = [e.ph for e in events]
         whole = [e for e in events if e.ph == "X"]
@@ -100,7 +100,7 @@ class Columns:
                 duration = np.array([exact_ns(t.dur) for t in exact], np.int64)
         self._rows(whole, start, duration)
 
-    def _rows(self, events: list[Event], start: Column, duration: Column) -> None:
+    def _rows(self, events: list[JsonEvent], start: Column, duration: Column) -> None:
         try:
             found = self._columns(events, start, duration)
         except (TypeError, ValueError, OverflowError):  # something is not of the type it always is
@@ -113,7 +113,7 @@ class Columns:
             held[self._count : count] = part
         self._count = count
 
-    def _columns(self, events: list[Event], start: Column, duration: Column) -> dict[str, Column]:
+    def _columns(self, events: list[JsonEvent], start: Column, duration: Column) -> dict[str, Column]:
         kind = np.array([self._kinds[e.cat] for e in events], np.uint8)
         kept = (kind != DROPPED) & (start > -LIMIT) & (duration >= 0)
         left_out = int((~kept & (kind != DROPPED)).sum())
@@ -151,7 +151,7 @@ class Columns:
         self.lost += left_out
         return found
 
-    def _lane_codes(self, kind: Column, events: list[Event], args: list[Args]) -> Column:
+    def _lane_codes(self, kind: Column, events: list[JsonEvent], args: list[Args]) -> Column:
         codes = _codes(self._lanes, [(e.pid, e.tid) for e in events])
         on_device = np.flatnonzero((kind >= Kind.KERNEL) & (kind != Kind.SYNC)).tolist()
         where = [(events[row], args[row]) for row in on_device]
@@ -171,7 +171,7 @@ class Columns:
                 places[row] = table[0, a.place]
         return places
 
-    def _details_of(self, events: list[Event], args: list[Args], rows: Iterable[int]) -> Column:
+    def _details_of(self, events: list[JsonEvent], args: list[Args], rows: Iterable[int]) -> Column:
         """Details by the text of their parts: each different one is turned into JSON once, at the end.
 
         Values of arguments that are no tensors are kept of convolutions only (their output's shape needs the strides): the
@@ -195,14 +195,14 @@ class Columns:
                 codes[row] = table[bytes(a.detail)]
         return codes
 
-    def _label(self, event: Event) -> None:
+    def _label(self, event: JsonEvent) -> None:
         if event.args is not None and isinstance(event.name, str):
             text = event.args.labels if event.name.endswith("labels") else event.args.name
             if isinstance(text, str) and event.name in ("thread_name", "process_name", "process_labels"):
                 where = (str(event.pid), str(event.tid) if event.name == "thread_name" else None)
                 self._labels.setdefault(where, text)
 
-    def _pair(self, events: Iterable[Event]) -> None:
+    def _pair(self, events: Iterable[JsonEvent]) -> None:
         """Begin and end of one event, written apart."""
         for event in events:
             if event.ph not in ("B", "E"):

@@ -68,7 +68,7 @@ class Args(msgspec.Struct, gc=False):
     detail: msgspec.Raw = NOTHING
 
 
-class Event(msgspec.Struct, gc=False):
+class JsonEvent(msgspec.Struct, gc=False):
     """One entry of `traceEvents`."""
 
     ph: Any = None
@@ -89,8 +89,8 @@ class Times(msgspec.Struct, gc=False):
     dur: Decimal | None = Decimal(0)
 
 
-_EVENTS = msgspec.json.Decoder(list[Event])
-_EVENT = msgspec.json.Decoder(Event)
+_EVENTS = msgspec.json.Decoder(list[JsonEvent])
+_EVENT = msgspec.json.Decoder(JsonEvent)
 _TIMES = msgspec.json.Decoder(list[Times])
 
 
@@ -107,7 +107,7 @@ class Scan:
     notes: list[str] = field(default_factory=list)
     _offset: int = 0
 
-    def batches(self, pieces: Iterator[bytes], name: str) -> Iterator[tuple[list[Event], bytes]]:
+    def batches(self, pieces: Iterator[bytes], name: str) -> Iterator[tuple[list[JsonEvent], bytes]]:
         """Events as they come, each batch with its text (a JSON list, for `times`).
 
         Time is linear in the text, memory is that of a few times `LARGEST`, whatever the text is.
@@ -169,7 +169,7 @@ class Scan:
 
     def _body(
         self, text: bytes, bare: bool, pieces: Iterator[bytes]
-    ) -> Generator[tuple[list[Event], bytes], None, bytes | None]:
+    ) -> Generator[tuple[list[JsonEvent], bytes], None, bytes | None]:
         """Returns what follows the list, None if the file ended before."""
         held, size, done, wanted = [text], len(text), False, BATCH
         while not done:
@@ -202,7 +202,7 @@ class Scan:
             held, size, wanted = [text[after:]], len(text) - after, BATCH
         return b"" if bare else None
 
-    def _decode(self, body: bytes) -> tuple[list[Event], bytes | None, bytes] | None:
+    def _decode(self, body: bytes) -> tuple[list[JsonEvent], bytes | None, bytes] | None:
         """The events of this text, what follows the list if it ends here, and the text (a list) that was decoded.
 
         None if the text ends inside of an event.
@@ -223,8 +223,8 @@ class Scan:
                 pass
         return self._one_by_one(body)
 
-    def _one_by_one(self, body: bytes) -> tuple[list[Event], bytes | None, bytes]:
-        found: list[tuple[Event, bytes]] = []
+    def _one_by_one(self, body: bytes) -> tuple[list[JsonEvent], bytes | None, bytes]:
+        found: list[tuple[JsonEvent, bytes]] = []
         cuts = [*((m.start() + 1, m.end()) for m in BETWEEN.finditer(body)), (len(body), len(body))]
         start, number, rest = 0, 0, None
         while number < len(cuts) and rest is None:
@@ -267,7 +267,7 @@ def repaired(text: bytes) -> bytes:
     return text.decode("utf-8", "replace").encode()
 
 
-def _event_and_rest(body: bytes, start: int, end: int) -> tuple[tuple[Event, bytes] | None, bytes | None, bool]:
+def _event_and_rest(body: bytes, start: int, end: int) -> tuple[tuple[JsonEvent, bytes] | None, bytes | None, bool]:
     """The event that body[start:end] is, and what follows the list if it ends there; None for what is not there.
 
     The third value says whether it ended inside of an event, so that more of the body might make it one.
@@ -289,7 +289,7 @@ def _event_and_rest(body: bytes, start: int, end: int) -> tuple[tuple[Event, byt
     return None, None, ends_early
 
 
-def _mended(text: bytes) -> tuple[tuple[Event, bytes] | None, bool]:
+def _mended(text: bytes) -> tuple[tuple[JsonEvent, bytes] | None, bool]:
     """One event and the text it was decoded from; None if it is none, and whether it ended too early."""
     strict = repaired(text)
     for attempt in (text, strict):

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.kineto.scan import Args, Event
+from syncscope.kineto.scan import Args, JsonEvent
 
 EXACT = 2.0**43  # microseconds: up to here a double still tells nanoseconds apart
 LIMIT = 2**62
@@ -78,13 +78,13 @@ def number(value: Any, text: bool = False) -> int | str:
     return int(found[1]) if found else str(value)
 
 
-def plain(event: Event) -> Event:
+def plain(event: JsonEvent) -> JsonEvent:
     """The event with every field of a type that can be a number or a name: what is not becomes text, or unknown."""
     args = event.args
     if args is not None:
         fields = {name: getattr(args, name) for name in args.__struct_fields__}
         args = Args(**{k: v if isinstance(v, msgspec.Raw) else _plain(k, v) for k, v in fields.items()})
-    return Event(
+    return JsonEvent(
         event.ph, str(event.cat), str(event.name), _name(event.pid), _name(event.tid), event.ts, event.dur, args
     )
 

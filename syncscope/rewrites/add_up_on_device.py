@@ -242,7 +242,7 @@ def addition(site: Site, function: Function) -> Addition | None:
 
 
 def a_tensor(function: Function, factor: ast.expr) -> bool:
-    """Whether a factor may be one, or does something."""
+    """Whether a factor is a tensor, or computing it has side effects."""
     return function.fact(factor).is_tensor or not function.pure(factor)
 
 

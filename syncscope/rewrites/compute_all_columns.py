@@ -192,14 +192,14 @@ def written_to_tensor(function: Function, at: Write) -> bool:
 
 
 def is_rows(function: Function, index: ast.expr, rows: KeptRows) -> bool:
-    """Whether an index is these rows."""
+    """Whether an index selects these rows."""
     if rows.start is None:
         return function.same(index, rows.mask)
     return isinstance(index, ast.Name) and function.reaching_definition(index) is rows.start
 
 
 class Dense:
-    """What is computed for the kept rows' own columns, as computed for all."""
+    """Rewrites what is computed for one column of each kept row as computed for all columns of all rows."""
 
     def __init__(self, function: Function, draft: Draft, rows: KeptRows, at: Write) -> None:
         self.function, self.draft, self.rows, self.at = function, draft, rows, at

@@ -105,7 +105,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 
 def together(function: Function, run: list[ast.stmt]) -> Fix | None:
-    """The fix of such statements."""
+    """One read before a row of statements that each note a number."""
     notes = [n for s in run if (n := note(function, s)) is not None]
     join = joined([function.fact(n.tensor) for n in notes])
     if len(notes) < 2 or join is None or not function.alone(notes[0].statement):

@@ -80,7 +80,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 
 def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.Name, ast.expr]]) -> Fix | None:
-    """The fix of statements that only read."""
+    """One read in place of statements in a row that only read."""
     names, tensors = [n for n, _ in pairs], [t for _, t in pairs]
     if len(pairs) < 2 or len({n.id for n in names}) < len(names):
         return None

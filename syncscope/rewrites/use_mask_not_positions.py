@@ -96,7 +96,7 @@ class Unrowed:
         return True
 
     def used(self, use: ast.Name, rows: Rows) -> bool:
-        """One use, written with the mask: a count, a sum over what is selected, or a loss of its elements."""
+        """Write one use with the mask: a count, a sum over what is selected, or a loss of its elements; whether it is one."""
         function, mask = self.function, self.masks[rows.name]
         count = length(function, use) or number_of_elements(function, use)
         if count is not None:
@@ -105,7 +105,7 @@ class Unrowed:
         return self.lost(use, mask) or self.totalled(use, mask)
 
     def lost(self, use: ast.Name, mask: str) -> bool:
-        """A use in `mse_loss(x[rows], t[rows])`: both are seen to with the first."""
+        """Write `mse_loss(x[rows], t[rows])` with the mask, if the use is in one; whether it is. The first does it for both."""
         loss = enclosing_loss(self.function, self.function.parent(use) or use, PER_ELEMENT)
         template = total_of(loss) if loss is not None else None
         if loss is None or template is None:
@@ -120,7 +120,7 @@ class Unrowed:
         return True
 
     def totalled(self, use: ast.Name, mask: str) -> bool:
-        """A use in `x[rows].sum()`."""
+        """Write `x[rows].sum()` with the mask, if the use is in one; whether it is."""
         for name, template in TOTALS.items():
             total = around(self.function, use, f"{{x}}[{{it}}].{name}()")
             if total is None:

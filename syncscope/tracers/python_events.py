@@ -180,7 +180,7 @@ def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> N
     table = [names.get(i) for i in range(max(names, default=0) + 1)]
 
     def numbered(column: str, used: NDArray[Any], make: Callable[[str], Any]) -> NDArray[np.int64]:
-        """From the journal's numbers to the builder's, for the names that are used in this column."""
+        """From this file's numbers to the builder's, for the names that are used in this column."""
         of = np.full(len(table), -1, np.int64)
         present = [int(i) for i in np.unique(used) if i]
         of[present] = builder.numbers(column, [make(table[i] or "") for i in present])

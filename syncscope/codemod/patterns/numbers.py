@@ -13,7 +13,7 @@ PROMOTED = "a number of another dtype is converted, or the result promoted, inst
 
 
 def named(node: ast.expr) -> bool:
-    """`x`, `self.x`: what may be said twice."""
+    """Whether this is a name or an attribute of one, `x`, `self.x`: written twice, it is not computed twice."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)

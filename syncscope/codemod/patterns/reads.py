@@ -28,7 +28,7 @@ def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
 
 
 def detached(function: Function, tensor: ast.expr) -> ast.expr:
-    """The tensor without a `.detach()` or `.data` of its own: it gets one."""
+    """The tensor without its own `.detach()` or `.data`, where the new code has one anyway."""
     found = seen(function, tensor, "{t}.data", "{t}.detach()")
     return detached(function, found["t"]) if found is not None else tensor
 
@@ -40,7 +40,7 @@ def known(site: Site, function: Function) -> bool:
 
 
 def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
-    """Whether `.backward()` is called on a name that a value is made of, as on a tensor only."""
+    """Whether a value is made of a name on which `.backward()` is called, which only tensors have."""
     for name in (n for n in ast.walk(tensor) if isinstance(n, ast.Name)):
         around = (function.parent(use) for use in function.reads(name.id))
         if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in around):
@@ -57,7 +57,7 @@ def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: a
 
 
 def joined(facts: Sequence[Fact]) -> str | None:
-    """The function that makes one tensor of such numbers: `hstack` takes tensors of one element too."""
+    """What joins such numbers: `torch.stack`, or `torch.hstack` where one may have a dimension; None where neither can."""
     if any(f.ndim not in (0, None) for f in facts) or not may_mix({f.dtype for f in facts}):
         return None
     return STACK if all(f.ndim == 0 for f in facts) else "torch.hstack"

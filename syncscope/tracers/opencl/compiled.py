@@ -43,7 +43,7 @@ _reasons: list[str] = []
 
 
 def observer(explain: Callable[[str, int, int, bool], None]) -> Callable[..., None] | None:
-    """A function in C for `observers` of kernels/queue.py, which writes to the spool while the hook records; None without it.
+    """A function in C for `observers` of kernels/queue.py that writes to the record file while the hook records; None without.
 
     `explain(name, start, end, fell back)` is called after an operator that waited in the driver without a read.
     """

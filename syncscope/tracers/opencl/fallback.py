@@ -102,7 +102,7 @@ class Library:
     # ---- what the rest of this room calls ----
 
     def abi(self) -> int:
-        """No compiled code, no version of it."""
+        """The version of the compiled code: 0, there is none."""
         return 0
 
     def hook_list(self) -> list[Hook]:
@@ -164,14 +164,14 @@ class Library:
         return left
 
     def counts(self, out: Any) -> None:
-        """As icd.c."""
+        """See `compiled.counts`."""
         values = [self._written, len(self._pending), *self._lost, self._busy]
         found = c.cast(out, c.POINTER(c.c_uint64 * 7)).contents
         for i, value in enumerate(values):
             found[i] = value
 
     def loads(self) -> int:
-        """Not known: every question finds that something may have been loaded."""
+        """How many libraries were loaded, which is not known here: another number each time, so that the caller looks."""
         self._loads = getattr(self, "_loads", 0) + 1
         return self._loads
 
