@@ -24,7 +24,6 @@ EXACT = 5  # up to so many lines every subset is replayed
 PERMUTATIONS = 16  # orders sampled for the shares of more lines, and their reverses
 MODES = 12  # lines whose other ways of changing are priced, the dearest first
 ENOUGH = 0.9  # the part of what can be had that the plan must give
-Freed = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

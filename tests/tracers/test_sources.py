@@ -22,7 +22,9 @@ def garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (example,) = re.findall(r"  ```python\n(  # syncscope/tracers/sources/garbage\.py\n.*?)```", DOCS.read_text(), re.S)
     (tmp_path / "garbage.py").write_text(textwrap.dedent(example))
     monkeypatch.setattr(sources, "__path__", [*sources.__path__, str(tmp_path)])
+    gc.disable()  # no collection but those that a test asks for
     yield
+    gc.enable()
     sys.modules.pop("syncscope.tracers.sources.garbage", None)
     del sources.garbage
 
