@@ -33,10 +33,11 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 MODES = ("trace", "watch", "forbid", "dry", "cpu", "ocl")
-DECLARED = {  # what differs in a dry run, and has to
+DECLARED = {  # what differs in a dry run or under --device, and has to
     "methods: t.cpu() is t": "a copy on the host is another tensor than the one on the device",
     "program: graph breaks": "nothing is compiled, for compiled code has no lines",
     "methods: traceback_of(lambda: torch.unique": "torch's own frames of a mode around its functions in Python",
+    "operator: jiterator": "torch.cuda says yes under --device, and torch then asks for the compiler of a GPU",
     'methods: traceback_of(lambda: f"{x:.2f}")': "the same",
     "methods: traceback_of(lambda: x.sum().backward())": "the same",
 }

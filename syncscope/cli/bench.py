@@ -120,7 +120,7 @@ def _measure(request: dict[str, Any], found: Results) -> None:
                     found.devices[request["device"]] = said["device"]
                 else:
                     found.rows.append(said["row"])
-                    print(_progress(said["row"]), file=sys.stderr)
+                    echo(_progress(said["row"]), err=True)
         complaints.seek(0)
         complaint = complaints.read()
     if child.returncode:
@@ -225,5 +225,5 @@ def _gated(found: Results, before: Results | None, gate: float) -> int:
         if reached is not None and reached < gate:
             slow.append(f"{network} {batch}: {reached:.0%}")
     if slow:
-        print(f"below {gate:.0%}: {', '.join(slow)}", file=sys.stderr)
+        echo(f"below {gate:.0%}: {', '.join(slow)}", err=True)
     return int(bool(slow))

@@ -70,7 +70,8 @@ class StepTimes:
 
 def _event() -> Any:
     torch = sys.modules.get("torch")
-    if torch is None or not hasattr(torch, "cuda") or not torch.cuda.is_initialized():
+    # The flag itself: under `run --device`, is_initialized() says yes where there is no GPU.
+    if torch is None or not getattr(getattr(torch, "cuda", None), "_initialized", False):
         return None
     if torch.cuda.is_current_stream_capturing():
         return None
