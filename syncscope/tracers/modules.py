@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 DEEP = 60  # frames that are looked through
@@ -30,9 +30,16 @@ def path_from(frame: FrameType | None) -> str:
     return ""
 
 
+# Code that takes `self`, by its address, which it keeps while it is here: to hash it, or to ask for its names, takes longer.
+_methods: dict[int, tuple[CodeType, bool]] = {}
+
+
 def _self(frame: FrameType, kind: type) -> Any:
     code = frame.f_code
-    if code.co_argcount and code.co_varnames[0] == "self":
+    known = _methods.get(id(code))
+    if known is None:
+        known = _methods[id(code)] = code, bool(code.co_argcount) and code.co_varnames[0] == "self"
+    if known[1]:
         value = frame.f_locals.get("self")
         if isinstance(value, kind):
             return value

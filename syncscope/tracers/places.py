@@ -23,7 +23,7 @@ _HALVES = (
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 USER, LIBRARY, BETWEEN = 0, 1, 2
-_kinds: dict[CodeType, int] = {}
+_kinds: dict[str, int] = {}  # by file: to hash code takes microseconds, since Python goes through all of it
 
 
 class Spot(NamedTuple):
@@ -31,6 +31,9 @@ class Spot(NamedTuple):
 
     code: CodeType
     at: int
+
+    def __hash__(self) -> int:
+        return id(self.code) ^ self.at
 
 
 class Seen(NamedTuple):
@@ -40,19 +43,22 @@ class Seen(NamedTuple):
     library: Spot | None
 
 
+_new = tuple.__new__  # what a NamedTuple is made by, without the function in Python before it
+
+
 def kind_of(code: CodeType) -> int:
     """USER, LIBRARY (installed packages and the standard library) or BETWEEN (ours), by the file the code
     comes from."""
-    kind = _kinds.get(code)
+    path = code.co_filename
+    kind = _kinds.get(path)
     if kind is None:
-        path = code.co_filename
         if path.startswith(HERE) or path.endswith(_HALVES):
             kind = BETWEEN
         elif any(part in path for part in _INSTALLED) or path.startswith(("<frozen ", *_STANDARD)):
             kind = LIBRARY
         else:
             kind = USER
-        _kinds[code] = kind
+        _kinds[path] = kind
     return kind
 
 
@@ -61,11 +67,11 @@ def seen_from(frame: FrameType | None) -> Seen:
     library = None
     while frame is not None:
         code = frame.f_code
-        kind = _kinds.get(code)
+        kind = _kinds.get(code.co_filename)
         if kind is None:
             kind = kind_of(code)
         if kind == USER:
-            return Seen(Spot(code, frame.f_lasti), library)
+            return _new(Seen, (_new(Spot, (code, frame.f_lasti)), library))
         if kind == LIBRARY and library is None:
             library = Spot(code, frame.f_lasti)
         frame = frame.f_back

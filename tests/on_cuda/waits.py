@@ -19,6 +19,7 @@ device = torch.device("cuda")
 weight = torch.randn(6, 5, device=device, requires_grad=True)
 places = torch.tensor([0, 2], device=device)
 on_host = torch.tensor([0, 2])
+pinned = torch.ones(3).pin_memory()
 
 
 def step() -> object:
@@ -35,7 +36,7 @@ def step() -> object:
     more = x[[0, 2]]
     rows = x[np.array([1, 3])]
     z = torch.ones(3).to(device)
-    later = torch.ones(3).to(device, non_blocking=True)
+    later = pinned.to(device, non_blocking=True)
     q = torch.quantile(y.flatten(), torch.tensor([0.1, 0.5], device=device))
     solved = torch.linalg.inv(y[:5] @ y[:5].T + torch.eye(5, device=device))
     drawn = torch.distributions.Normal(z, 1.0, validate_args=False).sample()

@@ -57,9 +57,27 @@ def here(frame: Any) -> Seen:
     return seen
 
 
+_plain: tuple[type, ...] = ()  # torch's own kinds of tensor, which answer for themselves
+_overridden: Callable[[Any], bool]
+
+
 def on_device(tensor: Any) -> bool:
     """Whether reading this waits. Subclasses and modes that see what is asked of a tensor are not asked here: what they do in
     turn is."""
+    global _plain, _overridden
+    if not _plain:
+        torch = sys.modules["torch"]
+        _plain, _overridden = (torch.Tensor, torch.nn.Parameter), torch._C._has_torch_function_unary
+    if type(tensor) not in _plain:
+        return _other_on_device(tensor)
+    if _overridden(tensor):
+        return False
+    if not tensor.is_cpu:
+        return not tensor.is_meta
+    return listeners.pretend is not None and listeners.pretend(tensor)
+
+
+def _other_on_device(tensor: Any) -> bool:
     torch = sys.modules["torch"]
     if not isinstance(tensor, torch._C.TensorBase) or torch._C._has_torch_function_unary(tensor):
         return False
@@ -135,7 +153,8 @@ def begin(op: str, frame: Any, tensor: Any = None) -> Callable[[Any], None]:
                 tell(op, frame, seen, start, now, _bytes(tensor))
         finally:
             local.inside = False
-            explained()
+            waits = local.waits
+            waits[1] = waits[0]  # explained
 
     return end
 
@@ -167,7 +186,7 @@ def unexplained() -> bool:
 def tell(op: str, frame: Any, seen: Seen, start: int, end: int, size: int = -1, operator: str = "") -> None:
     """Gives the listeners a read of this thread: from `start` to `end` ns, of `size` bytes, by an operator that fell back."""
     module = path_from(frame) if listeners.modules else ""
-    record = Record(op, seen, local.thread, start, end, size, operator, module)
+    record = tuple.__new__(Record, (op, seen, local.thread, start, end, size, operator, module))
     for read in listeners.reads:
         read(record)
 
