@@ -100,10 +100,10 @@ class _Operators:
                     self.start[row] = trace.start[copy]
 
     def groups(self, marks: NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
-        """The marks of one call (their thread began no operator in between): the last, how many, when the call before ended."""
+        """The marks of one call (their thread began nothing in between): the last, how many, when the call before ended."""
         for lane in np.unique(self._lane[marks]).tolist():
             rows = marks[self._lane[marks] == lane]
-            begun = np.searchsorted(self.start[self._of[lane][Kind.OP]], self.start[rows])
+            begun = np.searchsorted(self.start[self._of[lane][Kind.OTHER]], self.start[rows])
             _, first, counts = np.unique(begun, return_index=True, return_counts=True)
             last = rows[first + counts - 1]
             since = np.append(0, self.start[last][:-1])

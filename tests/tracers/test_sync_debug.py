@@ -256,9 +256,13 @@ def test_without_operators_the_drivers_calls_stand_for_them() -> None:
 
 
 def test_without_operators_marks_of_a_backward_pass_go_to_its_threads() -> None:
-    kinds = {"m": (Kind.READ, MARK)}
-    wait = (Kind.CALL, "cudaStreamSynchronize")
-    launch = (Kind.CALL, "cudaLaunchKernel")
-    mark = [replace(e, detail='{"library": "torch/autograd/graph.py:800"}') for e in events("        m", MAIN, kinds)]
-    found = reads_of(mark, events("l", MAIN, {"l": launch}), events("  l w", AUTOGRAD, {"l": launch, "w": wait}))
-    assert found == [(str(MARK), AUTOGRAD, 4, 5)]
+    """
+    main        w m l      n     m: of a call of its own, before it launches; n: of the backward pass
+    autograd         l w
+    """
+    kinds = {"w": (Kind.CALL, "cudaStreamSynchronize"), "l": (Kind.CALL, "cudaLaunchKernel"), "m": (Kind.READ, MARK)}
+    last = [
+        replace(e, detail='{"library": "torch/autograd/graph.py:800"}') for e in events("           m", MAIN, kinds)
+    ]
+    found = reads_of(events("w m l", MAIN, kinds), last, events("     l w", AUTOGRAD, kinds))
+    assert found == [(str(MARK), MAIN, 0, 2), (str(MARK), AUTOGRAD, 7, 8)]

@@ -38,7 +38,7 @@ def listening(listener: Listener) -> Iterator[None]:
         if listener.step is not None:
             stack.callback(beats.when_imported("torch.optim.optimizer", steps.install))
             stack.enter_context(beats.held())
-        if listener.read or listener.guard or listener.region or listener.sync_debug:
+        if listener.step is None or listener.read or listener.guard or listener.region or listener.sync_debug:
             stack.enter_context(patches.held())
         listeners.add(listener)
         stack.callback(listeners.remove, listener)
