@@ -25,6 +25,7 @@ SIZES = {  # bytes of an element, by the names that torch and C++ give
     **dict.fromkeys(("bool", "unsigned char", "signed char", "c10::Float8_e4m3fn", "c10::Float8_e5m2"), 1),
     "c10::complex<double>": 16,
 }
+NARROW = re.compile(r"(c10::)?(Half|half|BFloat16|bfloat16|Float8_\w+)")  # floating point in 16 bits or fewer
 
 # Which bytes move, where it is not "all inputs, and an output as large as they are broadcast":
 PARTS = re.compile(r"embedding|index|gather|scatter|slice|select|take|cache|nll_loss|sort|topk|unique|nonzero")
@@ -64,6 +65,12 @@ class OpCall:
         """The shape of one argument, [] where it is no tensor."""
         found = self.shapes[at] if 0 <= at < len(self.shapes) else []
         return found if isinstance(found, list) and _plain(found) else []
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it works in 16 bits or fewer: the first of its tensors does."""
+        given = self.tensors()
+        return bool(given and NARROW.fullmatch(given[0][1]))
 
     def tensors(self, first: int = 0) -> list[tuple[Shape, str]]:
         """Shapes and types of all input tensors from argument `first` on, those in lists too."""

@@ -22,10 +22,14 @@ from syncscope.model.trace import Kind, Trace
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """What the device can do at best: bytes and floating-point operations per second."""
+    """What the device can do at best: bytes and floating-point operations per second.
+
+    `flops_16` holds for operators on tensors of 16 bits or fewer; 0 is the same as for all others.
+    """
 
     bandwidth: float
     flops: float
+    flops_16: float = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
     """Group the device's work by operator and shapes, and hold each group against the ceilings."""
     launched = launches(trace)
     ops = _operators(trace, launched)
-    work = _OpCosts(trace)
+    work = _OpCosts(trace, ceilings)
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     calls: dict[tuple[str, str], set[int]] = defaultdict(set)
     others: dict[str, list[int]] = defaultdict(list)  # copies and fills
@@ -84,7 +88,8 @@ def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
         [*kernels, *(_moved(trace, name, rows, ceilings) for name, rows in others.items())], key=lambda r: -r.time
     )
     time, flops, moved = sum(r.time for r in rows), sum(r.flops for r in rows), sum(r.bytes for r in rows)
-    total = _judged("all", "", len(launched.row), time, flops, moved, ceilings)
+    arithmetic = sum(r.flops_share * r.time for r in rows) / 1e9
+    total = _judged("all", "", len(launched.row), time, flops, moved, arithmetic, ceilings)
     busy = sum(r.time for r in kernels) or 1
     known = sum(r.time for r in kernels if r.bound) / busy
     counted = sum(r.time for r in kernels if r.flops) / busy
@@ -94,10 +99,11 @@ def roofline(trace: Trace, ceilings: Ceilings) -> Roofline:
 class _OpCosts:
     """What the operators of a trace do: each different pair of name and detail is worked out once."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, ceilings: Ceilings) -> None:
         self._trace = trace
+        self._ceilings = ceilings
         self._nesting = Nesting(trace, Kind.OP)
-        self._known: dict[tuple[str, str], tuple[float, float]] = {}
+        self._known: dict[tuple[str, str], tuple[float, float, float]] = {}
         rows = trace.rows(Kind.OP)
         pairs = np.unique(np.stack([trace.name[rows], trace.detail[rows]]), axis=1).T.tolist()
         texts = ((trace.names[name], trace.details[detail]) for name, detail in pairs if detail >= 0)
@@ -118,18 +124,19 @@ class _OpCosts:
         outer = around[around.index(op) - 1] if op in around[1:] else op
         return name, self.detail(outer if "_backward" in trace.names[trace.name[outer]] else op)
 
-    def of(self, name: str, detail: str) -> tuple[float, float]:
-        """Operations and bytes of one call: as recorded, else by its shapes."""
+    def of(self, name: str, detail: str) -> tuple[float, float, float]:
+        """Operations and bytes of one call, as recorded, else by its shapes; seconds of the operations at their ceiling."""
         if (name, detail) not in self._known:
             facts = Detail.of(detail)
+            one = op_call(name, facts)
             if facts.flops is not None or facts.bytes is not None:
-                found = float(facts.flops or 0), float(facts.bytes or 0)
+                flops, moved = float(facts.flops or 0), float(facts.bytes or 0)
             else:
-                one = op_call(name, facts)
                 made = self._made.get((tuple(one.shape(0)), tuple(one.shape(1))), ())
                 one = replace(one, made=made)
-                found = operations(one), traffic(one)
-            self._known[name, detail] = found
+                flops, moved = operations(one), traffic(one)
+            ceiling = (one.narrow and self._ceilings.flops_16) or self._ceilings.flops
+            self._known[name, detail] = flops, moved, flops / ceiling
         return self._known[name, detail]
 
 
@@ -142,8 +149,9 @@ def _steps(trace: Trace, launched: Launches, ops: list[int], work: _OpCosts, cei
     found = []
     for step in steps(trace, launched):
         first, last = starts.searchsorted([step.start, step.end]).tolist()
-        flops, moved = (sum(one[i] for one in done[first:last]) for i in (0, 1))
-        found.append(_judged(f"step {step.index}", "", last - first, step.end - step.start, flops, moved, ceilings))
+        flops, moved, arithmetic = (sum(one[i] for one in done[first:last]) for i in (0, 1, 2))
+        length = step.end - step.start
+        found.append(_judged(f"step {step.index}", "", last - first, length, flops, moved, arithmetic, ceilings))
     return tuple(found)
 
 
@@ -167,12 +175,12 @@ def _operators(trace: Trace, launched: Launches) -> list[int]:
 def _row(
     trace: Trace, work: _OpCosts, name: str, detail: str, members: list[int], calls: int, ceilings: Ceilings
 ) -> Row:
-    flops, moved = work.of(name, detail)
+    flops, moved, arithmetic = (calls * one for one in work.of(name, detail))
     times: Counter[str] = Counter()
     for code, ns in zip(trace.name[members].tolist(), trace.duration[members].tolist(), strict=True):
         times[trace.names[code]] += ns
     shapes = [_written(dims) for dims in Detail.of(detail).input_dims if dims]
-    row = _judged(name, " ".join(shapes), calls, times.total(), flops * calls, moved * calls, ceilings)
+    row = _judged(name, " ".join(shapes), calls, times.total(), flops, moved, arithmetic, ceilings)
     return replace(row, kernels=tuple(times.most_common()))
 
 
@@ -187,13 +195,16 @@ def _moved(trace: Trace, name: str, members: list[int], ceilings: Ceilings) -> R
     """Copies and fills: within the device a copy reads and writes; to and from the host another wire is the limit."""
     size = float(trace.bytes[members].clip(0).sum())
     moved = 2 * size if "DtoD" in name else size if trace.kind[members[0]] == Kind.FILL else 0.0
-    return _judged(name, "", len(members), int(trace.duration[members].sum()), 0.0, moved, ceilings)
+    return _judged(name, "", len(members), int(trace.duration[members].sum()), 0.0, moved, 0.0, ceilings)
 
 
-def _judged(name: str, shapes: str, count: int, time: int, flops: float, moved: float, ceilings: Ceilings) -> Row:
+def _judged(
+    name: str, shapes: str, count: int, time: int, flops: float, moved: float, arithmetic: float, ceilings: Ceilings
+) -> Row:
+    """`arithmetic` is the seconds that the operations take at the ceiling of their dtype."""
     seconds = time / 1e9
     by_memory = moved / ceilings.bandwidth / seconds if seconds else 0.0
-    by_flops = flops / ceilings.flops / seconds if seconds else 0.0
+    by_flops = arithmetic / seconds if seconds else 0.0
     reached = max(by_memory, by_flops)
     bound = "" if not reached else "arithmetic" if by_flops > by_memory else "memory"
     return Row(name, shapes, count, time, flops, moved, by_memory, by_flops, bound, reached)

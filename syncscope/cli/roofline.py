@@ -17,15 +17,16 @@ from syncscope.errors import UserError
 if TYPE_CHECKING:
     from syncscope.analysis.roofline import Ceilings, Roofline, Row
 
-# GB/s and TFLOPS of dense matrix arithmetic in 16 bits, from the vendors' data sheets
+# From the vendors' data sheets, the SXM or OAM cards: memory in GB/s, TFLOPS of arithmetic in 32 bits (no TF32) and of
+# matrices in 16 bits (dense)
 SHEETS = {
-    "V100": (900, 125),
-    "A100": (1555, 312),
-    "H100": (3350, 989),
-    "H200": (4800, 989),
-    "B200": (8000, 2250),
-    "MI250": (3277, 362),
-    "MI300X": (5300, 1307),
+    "V100": (900, 15.7, 125),
+    "A100": (1555, 19.5, 312),
+    "H100": (3350, 67, 989),
+    "H200": (4800, 67, 989),
+    "B200": (8000, 80, 2250),
+    "MI250": (3277, 45.3, 362),
+    "MI300X": (5300, 163.4, 1307),
 }
 SHOWN = 12
 STEPS = 8
@@ -41,8 +42,8 @@ def command(file: str, bandwidth: float | None, flops: float | None, most: int, 
     """How much of the device's bandwidth and arithmetic each operator reaches, and which of the two bounds it.
 
     FILE is a recording with shapes: syncscope.trace's or torch.profiler's with record_shapes=True. The ceilings are those
-    given, else those of the data sheet of the GPU it names, else they are measured once on this machine's OpenCL device and
-    kept.
+    given, else those of the data sheet of the GPU it names (for each operator that of its dtype, 32 bits or 16), else they are
+    measured once on this machine's OpenCL device and kept.
     """
     from syncscope import kineto
     from syncscope.analysis.roofline import roofline
@@ -70,8 +71,11 @@ def limits(devices: list[Any], bandwidth: float | None, flops: float | None) -> 
     name = str(devices[0].get("name", "")) if devices and isinstance(devices[0], dict) else ""
     known = next((sheet for key, sheet in SHEETS.items() if key in name), None)
     if known is not None:
-        sheet = "memory" if flops else "16 bits, dense"
-        return Ceilings((bandwidth or known[0]) * 1e9, (flops or known[1]) * 1e12), f"data sheet of {name}, {sheet}"
+        memory, plain, half = known
+        if flops:
+            return Ceilings((bandwidth or memory) * 1e9, flops * 1e12), f"data sheet of {name}, memory"
+        sheet = "32 bits without TF32; 16 bits dense"
+        return Ceilings((bandwidth or memory) * 1e9, plain * 1e12, half * 1e12), f"data sheet of {name}, {sheet}"
     measured, here = _measured(name)
     rest = (bandwidth or measured[0] / 1e9) * 1e9, (flops or measured[1] / 1e12) * 1e12
     return Ceilings(*rest), f"measured on {here}: a copy, and a plain GEMM in 32 bits"
@@ -101,7 +105,8 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
     def line(text: str, style: str = "") -> None:
         console.print(text.rstrip(), style=style, no_wrap=True, overflow="ellipsis", markup=False)
 
-    line(f"ceilings {ceilings.bandwidth / 1e9:,.0f} GB/s, {ceilings.flops / 1e12:,.3g} TFLOPS")
+    narrow = f", {ceilings.flops_16 / 1e12:,.4g} in 16 bits" if ceilings.flops_16 else ""
+    line(f"ceilings {ceilings.bandwidth / 1e9:,.0f} GB/s, {ceilings.flops / 1e12:,.3g} TFLOPS{narrow}")
     line(f"({source})", "dim")
     console.print()
     line(_columns("operator", "calls", "ms", "memory", "flops", "bound by"), "bold")
@@ -127,7 +132,7 @@ def show(found: Roofline, ceilings: Ceilings, source: str) -> None:
         line("the recording has no shapes: record with `syncscope run --shapes` or record_shapes=True")
     if any(row.reached > 1 for row in (*found.rows[:SHOWN], *found.steps[:STEPS])):
         line("above 100%: data stayed in a cache, a kernel needs fewer operations than are", "dim")
-        line("counted (Winograd), or the ceiling is too low (--bandwidth, --flops)", "dim")
+        line("counted (Winograd), TF32, or the ceiling is too low (--bandwidth, --flops)", "dim")
 
 
 def short(kernel: str) -> str:

@@ -12,8 +12,8 @@ from syncscope.errors import UserError
 from syncscope.model.trace import Event, Kind, Lane, Trace
 
 
-def recorded(tmp_path, device, shapes=True):
-    told = {"Input Dims": [[1000, 1000], [1000, 1000]], "Input type": ["float", "float"]}
+def recorded(tmp_path, device, shapes=True, dtype="float"):
+    told = {"Input Dims": [[1000, 1000], [1000, 1000]], "Input type": [dtype, dtype]}
     detail = json.dumps(told) if shapes else ""
     lane = Lane(1, 1)
     events = [
@@ -38,7 +38,17 @@ def test_given_ceilings_and_those_of_the_data_sheet(tmp_path):
     assert "50.0%" in done.output
     found = json.loads(run(path, "--format", "json").output)
     assert "data sheet of NVIDIA A100" in found["ceilings_from"]
-    assert found["rows"][0]["bound"] == "memory"  # 1555 GB/s and 312 TFLOPS are both far away
+
+
+@pytest.mark.parametrize(("dtype", "tflops"), [("float", 67), ("c10::Half", 989), ("c10::BFloat16", 989)])
+def test_an_operator_is_held_against_the_data_sheets_figure_for_its_dtype(tmp_path, dtype, tflops):
+    path = recorded(tmp_path, "NVIDIA H200", dtype=dtype)
+    found = json.loads(run(path, "--format", "json").output)
+    for row in (found["rows"][0], found["total"]):
+        assert row["flops_share"] == pytest.approx(2e9 / 4e-3 / (tflops * 1e12))
+    assert run(path).output.startswith("ceilings 4,800 GB/s, 67 TFLOPS, 989 in 16 bits")
+    given = json.loads(run(path, "--flops", "100", "--format", "json").output)
+    assert given["rows"][0]["flops_share"] == pytest.approx(2e9 / 4e-3 / 100e12)
 
 
 def test_a_recording_without_shapes_is_told_how_to_get_them(tmp_path):
