@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 
 import click
@@ -23,4 +24,5 @@ def command() -> None:
 
     if sys.stdin is not None and sys.stdin.isatty():
         echo("waiting for an editor to speak on standard input; docs/lint.md says how to set one up", err=True)
-    server().start_io()
+    with os.fdopen(os.dup(1), "wb") as stdout:  # the server closes it when the editor says `exit`
+        server().start_io(stdout=stdout)

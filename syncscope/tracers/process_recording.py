@@ -31,6 +31,7 @@ from syncscope.tracers.sources import Source
 _current: ProcessRecording | None = None
 _numbers = itertools.count(1)
 _lock = threading.RLock()
+OPTIMIZER = "Optimizer.step#"  # how torch calls the region around it
 
 
 def running() -> bool:
@@ -158,7 +159,35 @@ def assemble(
         notes += facts.pop("notes", ())
         for key, value in facts.items():
             meta[key] = meta[key] | value if isinstance(meta.get(key), dict) else (meta.get(key) or value)
-    return sync_attribution.placed(builder.trace(host=platform.node(), recorder="syncscope", notes=notes, **meta))
+    return _steps_apart(
+        sync_attribution.placed(builder.trace(host=platform.node(), recorder="syncscope", notes=notes, **meta))
+    )
+
+
+def _steps_apart(trace: Trace) -> Trace:
+    """A step that was found ends with its optimizer's region. torch tells of it within, so that the mark would cut the region.
+
+    ```text
+    told    step 0 |- optimizer -X-|  step 1          X: the hook, where each recorded step ends
+    shown   step 0 |- optimizer ---|X step 1
+    ```
+    """
+    steps = trace.rows(Kind.STEP)
+    optimizers = np.array([name.startswith(OPTIMIZER) for name in trace.names], bool)
+    regions = trace.rows(Kind.ANNOTATION)
+    regions = regions[optimizers[trace.name[regions]]]
+    start, end = trace.start.copy(), trace.end.copy()
+    for lane in np.unique(trace.lane[steps]):
+        own = steps[trace.lane[steps] == lane]
+        around = regions[trace.lane[regions] == lane]
+        around = around[np.argsort(trace.start[around])]
+        if not len(around):
+            continue
+        for moments in (start, end):
+            at = np.searchsorted(trace.start[around], moments[own], side="right") - 1
+            within = (at >= 0) & (moments[own] < trace.end[around[at]])
+            moments[own[within]] = trace.end[around[at[within]]]
+    return replace(trace, start=start, duration=end - start).take(np.lexsort((start - end, start)))
 
 
 def cut(trace: Trace, window: int, began: int, ended: int | None) -> Trace:

@@ -152,6 +152,7 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
     answers: dict[str, Any] = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
+        "is_current_stream_capturing": lambda: False,
         "device_count": lambda: 1,
         "get_device_name": lambda device=None: f"{target} in place of cuda",
         "get_device_capability": lambda device=None: (0, 0),

@@ -1,7 +1,9 @@
 """`syncscope lsp`, talked to over pipes as an editor does."""
 
 import asyncio
+import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -290,3 +292,24 @@ def test_a_buffer_that_was_never_saved_and_a_file_in_an_encoding_of_its_own(door
         assert "# syncscope: allow[host-read]" in made(latin, action.edit.changes[uri])
 
     talk(scene)
+
+
+def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs():
+    said = []
+    for number, method in enumerate(("initialize", "shutdown", "exit")):
+        params = {"processId": None, "rootUri": None, "capabilities": {}} if method == "initialize" else None
+        body = json.dumps(
+            {"jsonrpc": "2.0", "method": method}
+            | ({"params": params} if params else {})
+            | ({"id": number} if method != "exit" else {})
+        ).encode()
+        said.append(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    command = [sys.executable, "-m", "syncscope", "lsp"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        server.stdin.write(b"".join(said))
+        server.stdin.flush()  # and stays open, as editors leave it
+        assert server.wait(60) == 0
+        said_back, complaints = server.communicate()
+        assert complaints == b""
+        assert b'"id"' in said_back

@@ -86,6 +86,10 @@ def test_a_script_that_asks_for_cuda(tmp_path: Path, device: str) -> None:
     assert reads == [("item", 18)] * 4
     assert "train.py:18" in done.stderr
     assert "item" in done.stderr
+    found = [e for e in trace if e.kind == Kind.STEP]
+    optimizers = [e for e in trace if e.name.startswith("Optimizer.step")]
+    assert [e.end for e in found] == [e.end for e in optimizers]  # the marks cut no region in two
+    assert [e.start for e in found[1:]] == [e.end for e in found[:-1]]
 
 
 def test_a_module_and_a_schedule(tmp_path: Path) -> None:
