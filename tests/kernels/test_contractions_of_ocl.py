@@ -85,6 +85,15 @@ def test_any_rows_and_columns_convolve_on_a_cpu(g, rows, columns, pack_a, data):
         run.SHAPE = "gpu"
 
 
+@pytest.mark.parametrize("turn", [lambda c: c, cpu.swapped], ids=["as it is", "turned"])
+@pytest.mark.parametrize("which", range(3), ids=["forward", "backward_weight", "backward_input"])
+def test_one_pixel_amid_padding_convolves_on_a_cpu(which, turn, monkeypatch):
+    monkeypatch.setattr(run, "SHAPE", "cpu")  # an axis without loops, and bounds all the same
+    g = Geometry((1, 1, 1), (1, 1, 1), (1, 1, 3), (1,), (1,), (1,), 1)
+    c = turn(simplified(passes(g)[which]))
+    assert tune.Bench(c).error(cpu.Schedule(4, 8, True, True)) < 1e-5
+
+
 @pytest.mark.parametrize("made", [8, 20])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_windows_are_walked_channel_by_channel_where_that_is_cheaper(made, stride):

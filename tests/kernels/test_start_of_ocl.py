@@ -100,7 +100,7 @@ import sys, syncscope.kernels
 from syncscope.kernels import programs, selftest
 plain = programs.build
 def build(source, name, *types):
-    return plain(source.replace("sum[r] += rows[r][at] * v", "sum[r] += rows[r][at] * v * (T)1.5"), name, *types)
+    return plain(source.replace("alpha * ", "alpha * (T)1.5 * "), name, *types)
 programs.build = build
 sys.exit(selftest.main())
 """

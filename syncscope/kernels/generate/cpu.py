@@ -43,13 +43,10 @@ def pack(c: Contraction, label: str, width: int) -> tuple[str, bytes]:
 
     steps = getattr(access.at, axis)
     neighbours = bool(steps) and steps[-1] == 1
-    run = " && ".join(
-        [f"panel * {width} + {width} <= {size}", f"place[{width - 1}] - place[0] == {width - 1}"]
-        + [
-            f"bound{i}[{width - 1}] - bound{i}[0] == {getattr(index, axis)[-1] * (width - 1)}"
-            for i, index in enumerate(bounds)
-        ]
-    )
+    run = [f"panel * {width} + {width} <= {size}", f"place[{width - 1}] - place[0] == {width - 1}"]
+    if neighbours:  # then every index has steps on this axis
+        steps_of = [getattr(index, axis)[-1] for index in bounds]
+        run += [f"bound{i}[{width - 1}] - bound{i}[0] == {step * (width - 1)}" for i, step in enumerate(steps_of)]
     whole = " && ".join(filter(None, ("run", valid("0"), valid(str(width - 1)))))
     copies = " ".join(f"ST8(LD8(from + {i}), to + {i});" for i in range(0, width, 8))
     element = f"{valid('j')} ? from_all[place[j]] : (T)0" if bounds else "from_all[place[j]]"
@@ -70,7 +67,7 @@ __kernel void {c.name}_pack_{label}(__global const T *x, long x_at, __global T *
         {f_lines}
         place[j] = {place(fields, "x", axis, access.at, f)};{set_bounds}
     }}
-    const int run = {run};
+    const int run = {" && ".join(run)};
     for (int k = first; k < min({depth}, first + {block}); k++, to += {width}) {{
         {k_lines}
         __global const T *from_all = x + {place(fields, "x", "k", access.at, k)}, *from = from_all + place[0];
