@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader, TensorDataset
 CLASSES = 10
 BACKGROUND = 9  # the brightest colour: sky and glare
 IGNORE = -1
+LARGEST = 427  # pixels: the height of the photographs
 
 
 def network() -> nn.Sequential:
@@ -144,7 +145,9 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto", choices=["auto", "ocl", "cuda", "xpu", "cpu"])
-    parser.add_argument("--size", type=int, default=64, help="height and width of a crop (default: 64)")
+    parser.add_argument(
+        "--size", type=int, default=64, help=f"height and width of a crop, up to {LARGEST} (default: 64)"
+    )
     parser.add_argument("--batch", type=int, default=8, help="crops in a batch (default: 8)")
     parser.add_argument("--steps", type=int, default=12, help="steps to train (default: 12)")
     parser.add_argument(
@@ -154,7 +157,10 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--fixed", action="store_true", help="the loss in fixed shapes")
     parser.add_argument("--trace", metavar="LOGDIR", help="record the run into this folder")
     parser.add_argument("--shapes", action="store_true", help="with --trace: shapes too, for `syncscope roofline`")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if not 1 <= args.size <= LARGEST:
+        parser.error(f"--size {args.size}: the photographs are {LARGEST} pixels high")
+    return args
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -64,3 +65,30 @@ def test_what_the_checker_sees_is_what_there_is() -> None:
 def test_a_name_that_is_none_is_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         getattr(syncscope, "nonsense")  # noqa: B009  a type checker refuses it
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "needed", "extra"),
+    [
+        (("torch", "pyopencl"), "syncscope.trace()", "neither torch nor pyopencl is installed", "syncscope[trace]"),
+        (("pyopencl",), "import syncscope.kernels", "the device ocl needs pyopencl", "syncscope[opencl]"),
+        (("torch",), "import syncscope.kernels", "the device ocl needs torch", "syncscope[trace]"),
+    ],
+)
+def test_an_extra_that_is_missing_is_named(missing: tuple[str, ...], code: str, needed: str, extra: str) -> None:
+    absent = f"import sys; sys.modules.update(dict.fromkeys({missing}))"
+    done = subprocess.run([sys.executable, "-c", f"{absent}; import syncscope; {code}"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f'{needed}\n hint: pip install "{extra}"' in done.stderr
+
+
+def test_run_on_a_device_whose_extra_is_missing(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['pyopencl'] = None")
+    (tmp_path / "train.py").write_text("import torch; torch.zeros(3, device='cuda')")
+    command = [sys.executable, "-m", "syncscope", "run", "--device", "ocl", "train.py"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 2
+    assert 'error: the device ocl needs pyopencl\n hint: pip install "syncscope[opencl]"' in done.stderr
+    assert "Traceback" not in done.stderr

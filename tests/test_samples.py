@@ -54,6 +54,17 @@ def test_the_crops_are_photographs_with_every_label() -> None:
     assert target.unique().tolist() == list(range(-1, 10))
 
 
+@pytest.mark.parametrize(("size", "fits"), [(0, False), (427, True), (428, False)])
+def test_a_crop_larger_than_the_photographs_is_an_error_of_usage(size: int, fits: bool, capsys) -> None:
+    if fits:
+        (image,) = segmentation.crops(1, segmentation.arguments([f"--size={size}"]).size).tensors[0]
+        assert image.shape == (3, size, size)
+        return
+    with pytest.raises(SystemExit, match="2"):
+        segmentation.arguments([f"--size={size}"])
+    assert f"--size {size}: the photographs are 427 pixels high" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("fixed", [False, True], ids=["as written", "fixed"])
 def test_training_on_the_cpu_lowers_the_loss(fixed: bool) -> None:
     options = segmentation.arguments(["--device=cpu", "--size=32", "--steps=30", *["--fixed"] * fixed])

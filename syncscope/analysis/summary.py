@@ -57,7 +57,8 @@ def summarize(
         _line(key, [found[i] for i in rows if not steady or found[i].step in numbers], max(1, len(steady)), join)
         for key, rows in members.items()
     ]
-    aside = sum(len(rows) for rows, line in zip(members.values(), lines, strict=True) if not line.count)
+    uncounted = [rows for rows, line in zip(members.values(), lines, strict=True) if not line.count]
+    aside = sum(found[i].step >= 0 for rows in uncounted for i in rows)
     counted = [(rows, line) for rows, line in zip(members.values(), lines, strict=True) if line.count]
     report = Report(
         findings=tuple(findings),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
@@ -12,6 +14,7 @@ OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap 
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
 CLOSE = 0.05  # the part of a saving by which it is not worth a word that it may be less or more
 ENOUGH = 20  # steps of which a spread is well known
+NAMED = 6  # lines outside of steps that are named
 
 
 def _idle(report: Report) -> str:
@@ -109,11 +112,16 @@ def _more(report: Report) -> str:
 def remarks(report: Report, graph: Graph, aside: int = 0) -> tuple[str, ...]:
     """What a reader must know to trust the numbers: the window, what was inferred, what could not be priced.
 
-    `aside` is the number of reads on lines that do not read in the counted steps.
+    `aside` is the number of reads in other steps, on lines that do not read in the counted ones.
     """
     said = []
     if aside:
-        said.append(f"{_count(aside, 'read')} before, after or between the counted steps left out")
+        said.append(f"{_count(aside, 'read')} in steps that are not counted left out")
+    if report.steps and (outside := [read for read in report.reads if read.step < 0]):
+        places = Counter(f"`{r.op}`" + (f" at {r.place}" if r.place else "") for r in outside)
+        most = [f"{what} ({n} times)" if n > 1 else what for what, n in places.most_common(NAMED)]
+        more = f" and on {len(places) - NAMED} more lines" if len(places) > NAMED else ""
+        said.append(f"{_count(len(outside), 'read')} outside of steps: {', '.join(most)}{more}")
     if report.steps and len(report.steps) < 4:
         said.append(
             f"{len(report.steps)} step{'s' * (len(report.steps) > 1)} recorded: prices are over all of it; "

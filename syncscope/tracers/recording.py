@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from syncscope.errors import UserError
 from syncscope.model.report import Report
 from syncscope.model.trace import Trace
 from syncscope.tracers.session import Session
@@ -18,6 +20,11 @@ class Recording(Session):
     """A session with `save` and `report`; which formats and which analysis is for the caller to say."""
 
     def __init__(self, write: Write, explain: Explain, *, logdir: str | Path | None = None, **schedule: Any) -> None:
+        if not any(importlib.util.find_spec(package) for package in ("torch", "pyopencl")):
+            raise UserError(
+                "nothing can be recorded: neither torch nor pyopencl is installed",
+                'pip install "syncscope[trace]" for PyTorch, "syncscope[opencl]" for OpenCL',
+            )
         self._write, self._explain = write, explain
         self.logdir = None if logdir is None else Path(logdir).absolute()  # the program may go elsewhere
         self.files: list[Path] = []

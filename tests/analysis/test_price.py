@@ -1,4 +1,5 @@
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from drawn import COLUMN, Device, timeline
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from syncscope.analysis.price import prices, timed_part, unpriced
 from syncscope.analysis.summary import summarize
 from syncscope.model.finding import Finding, Hazard
 from syncscope.model.source import Place, Span
+from syncscope.model.trace import Kind
 
 US = 1_000
 
@@ -126,8 +128,19 @@ def test_a_line_that_reads_only_at_the_start_is_no_line_of_the_loop():
     found = Finding("host-read", place, 1, 3, 9, Span(0, 1), "a read", 3, True)
     report = summarize(Device().run(program)[0], [found])
     assert [line.place.line for line in report.lines] == [57]
-    assert "1 read before, after or between the counted steps left out" in report.notes
+    assert "1 read in steps that are not counted left out" in report.notes
     assert report.unseen == ()
+
+
+def test_reads_after_the_last_step_are_named():
+    trace = Device().run(loop([57]))[0]
+    steps = trace.rows(Kind.STEP)
+    report = summarize(trace.take(np.delete(np.arange(len(trace)), steps[-2:])))  # as after a loop
+    numbers = [read.step for read in report.reads]
+    outside = numbers.count(-1)
+    assert outside == 2
+    assert report.lines[0].count == 1  # a step
+    assert f"{outside} reads outside of steps: `item` at train.py:57 ({outside} times)" in report.notes
 
 
 def test_nothing_worth_fixing_is_said():
