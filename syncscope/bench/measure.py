@@ -19,6 +19,7 @@ FEWEST, MOST = 3, 200  # iterations that are timed
 WARM = 3
 
 Call = Callable[[], Any]
+Ready = Callable[[], Call]  # does what an iteration needs and is not timed, and gives the iteration
 
 
 def prepare(device: str) -> tuple[Call, dict[str, Any]]:
@@ -44,11 +45,11 @@ def prepare(device: str) -> tuple[Call, dict[str, Any]]:
     raise UserError(f"{device!r} cannot be measured", "--device takes ocl, cuda and cpu")
 
 
-def timed(call: Call, synchronize: Call, seconds: float) -> tuple[list[float], list[float]]:
-    """Milliseconds of iterations, each waited for, and of the host's part in them: until the last of the work is enqueued."""
+def timed(ready: Ready, synchronize: Call, seconds: float) -> tuple[list[float], list[float]]:
+    """Milliseconds of iterations, each waited for, and those until the last of the work is enqueued."""
     start = time.perf_counter()
     for _ in range(WARM):
-        call()
+        ready()()
         synchronize()
         if time.perf_counter() - start > 2 * seconds:
             break
@@ -56,6 +57,8 @@ def timed(call: Call, synchronize: Call, seconds: float) -> tuple[list[float], l
     host: list[float] = []
     end = time.perf_counter() + seconds
     while len(whole) < FEWEST or (time.perf_counter() < end and len(whole) < MOST):
+        call = ready()
+        synchronize()
         start = time.perf_counter()
         call()
         enqueued = time.perf_counter()
@@ -65,10 +68,19 @@ def timed(call: Call, synchronize: Call, seconds: float) -> tuple[list[float], l
     return whole, host
 
 
-def _parts(task: networks.Task, synchronize: Call, rounds: int = 5) -> dict[str, float]:
+def host_ms(ready: Ready, synchronize: Call, enqueued: list[float]) -> float:
+    """Milliseconds that the host itself needs to enqueue an iteration, at most.
+
+    Until all is enqueued it may have waited for room in the queue; with the queue emptied often it has not, but was watched
+    meanwhile. Both are no less than what it needs: the lesser counts.
+    """
+    return min(float(np.median(enqueued)), *(work.enqueueing(ready(), synchronize) for _ in range(FEWEST)))
+
+
+def _parts(task: networks.Task, synchronize: Call) -> dict[str, float]:
     """Median milliseconds of forward, backward and optimizer, with a wait after each."""
     found: dict[str, list[float]] = {"forward": [], "backward": [], "optimizer": []}
-    for _ in range(rounds):
+    for _ in range(5):
         task.optimizer.zero_grad()
         synchronize()
         marks = [time.perf_counter()]
@@ -86,37 +98,49 @@ def row(device: str, synchronize: Call, request: dict[str, Any], name: str, batc
     """One network at one batch size."""
     which = request["pass"]
     made: dict[str, Any] = {}
-    if ":" in name:
-        iteration = networks.of_file(name, device, batch)
-    else:
-        task = networks.task(name, device, batch, request["pixels"])
-        iteration = task.step
-        if which == "train":
-            made["losses"] = [float(task.step().item()) for _ in range(LOSSES)]
-        elif which == "forward":
-            task.model.eval()
-            iteration = torch.no_grad()(lambda: task.model(*task.inputs))
-    made["flops"], made["bytes"] = work.work(iteration)
-    counts = _counts(device)
+    task = None if ":" in name else networks.task(name, device, batch, request["pixels"])
+    ready = _ready(task, which) if task else _always(networks.of_file(name, device, batch))
+    if task and which == "train":
+        made["losses"] = [float(task.step().item()) for _ in range(LOSSES)]
+    made["flops"], made["bytes"] = work.work(ready())
+    iteration, counts = ready(), _counts(device)
     iteration()
     made |= {key: after - before for (key, before), after in zip(counts.items(), _counts(device).values(), strict=True)}
-    whole, host = timed(iteration, synchronize, request["seconds"])
-    if which == "backward" and ":" not in name:
-        task.optimizer.step = lambda *_: None
-        whole = host = [_parts(task, synchronize, 1)["backward"] for _ in range(max(FEWEST, min(len(whole), 30)))]
-    elif which == "train" and ":" not in name:
+    whole, enqueued = timed(ready, synchronize, request["seconds"])
+    if task and which == "train":
         made |= _parts(task, synchronize)
     low, middle, high = (round(float(x), 4) for x in np.quantile(whole, (0.25, 0.5, 0.75)))
     made |= {
         "ms": middle,
         "low": low,
         "high": high,
-        "host_ms": round(float(np.median(host)), 4),
         "iterations": len(whole),
     }
+    if device != "cpu":
+        made["host_ms"] = round(host_ms(ready, synchronize, enqueued), 4)
     if request["operators"]:
-        made["operators"] = {k: round(v, 4) for k, v in work.operators(iteration, synchronize).items()}
+        made["operators"] = {k: round(v, 4) for k, v in work.operators(ready(), synchronize).items()}
     return made
+
+
+def _always(call: Call) -> Ready:
+    return lambda: call
+
+
+def _ready(task: networks.Task, which: str) -> Ready:
+    """What is timed of a network: a step of training, a forward pass without gradients, or a backward pass alone."""
+    if which == "train":
+        return _always(task.step)
+    if which == "forward":
+        task.model.eval()
+        return _always(torch.no_grad()(lambda: task.model(*task.inputs)))
+
+    def forward() -> Call:
+        task.optimizer.zero_grad()
+        backward: Call = task.forward().backward
+        return backward
+
+    return forward
 
 
 def _counts(device: str) -> dict[str, int]:

@@ -60,6 +60,37 @@ def operators(iteration: Callable[[], Any], synchronize: Callable[[], None]) -> 
     return {name: 1e3 * seconds for name, seconds in clock.seconds.items()}
 
 
+ROOM = 100  # operators, of a few launches each: a driver's queue holds about a thousand
+
+
+class _Drained(TorchDispatchMode):
+    """Empties the queue before it can be full, and clocks the waits."""
+
+    def __init__(self, synchronize: Callable[[], None]) -> None:
+        super().__init__()
+        self.synchronize = synchronize
+        self.operators = 0
+        self.waited = 0.0  # seconds
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operators += 1
+        if not self.operators % ROOM:
+            start = time.perf_counter()
+            self.synchronize()
+            self.waited += time.perf_counter() - start
+        return func(*args, **(kwargs or {}))
+
+
+def enqueueing(call: Callable[[], Any], synchronize: Callable[[], None]) -> float:
+    """Milliseconds in which the host enqueues, at most: it never waits for room in the queue, but being watched takes time."""
+    synchronize()
+    start = time.perf_counter()
+    drained = _Drained(synchronize)
+    with drained:
+        call()
+    return 1e3 * (time.perf_counter() - start - drained.waited)
+
+
 def ceilings(device: str, synchronize: Callable[[], None]) -> tuple[float, float]:
     """Operations and bytes per second that a product of float32 matrices and a copy reach on this device."""
     side, size = (1024, 1 << 25) if device == "cpu" else (4096, 1 << 30)

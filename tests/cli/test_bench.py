@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -76,6 +77,32 @@ def test_what_is_no_measurement_is_said(tmp_path):
     (tmp_path / "x.json").write_text("[]")
     for args in (("--read", tmp_path / "x.json"), ("--read", tmp_path / "none.json"), (), ("a.py:f", "--batch", "x")):
         assert isinstance(bench(*args).exception, UserError), args
+
+
+def test_waiting_for_room_in_a_full_queue_is_no_work_of_the_host():
+    torch = pytest.importorskip("torch")
+    from syncscope.bench import measure
+
+    pending, x = [], torch.zeros(1)
+
+    def launch():
+        x.add_(1)
+        if len(pending) < 300:
+            pending.append(None)
+        else:
+            time.sleep(1e-3)  # until the device has finished one
+
+    def step():
+        for _ in range(500):
+            launch()
+
+    def ready():
+        return step
+
+    _, enqueued = measure.timed(ready, pending.clear, 0.1)
+    assert min(enqueued) > 200  # ms: two hundred waits for room
+    assert measure.host_ms(ready, pending.clear, enqueued) < 100
+    assert measure.host_ms(ready, pending.clear, [0.5]) <= 0.5  # nobody watched, and the queue was never full
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
