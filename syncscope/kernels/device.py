@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import warnings
 from dataclasses import dataclass
 
 import pyopencl as cl
 
+from syncscope import opencl_driver
 from syncscope.errors import UserError
 from syncscope.kernels import pocl_cpu
 
@@ -74,7 +76,10 @@ def choose(wish: str | None = None) -> cl.Device:
     found = devices()
     wish = os.environ.get(ENV, "") if wish is None else wish
     if not wish:
-        return min(found.values(), key=_rank)
+        best = min(found.values(), key=_rank)
+        if lost := opencl_driver.unnamed(one.platform.name for one in found.values()):
+            warnings.warn(f"{lost[0]}. Until then ocl is {best.name.strip()}. {lost[1]}", stacklevel=2)
+        return best
     if wish in found:
         return found[wish]
     for device in sorted(found.values(), key=_rank):

@@ -35,6 +35,23 @@ def test_a_wish_may_be_part_of_a_name_or_numbers():
         device.choose("7:7")
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_gpu_whose_driver_no_file_names(tmp_path, there):
+    """On a machine whose NVIDIA driver is visible, and OpenCL does not list it."""
+    if any("NVIDIA" in one.platform.name for one in device.devices().values()):
+        pytest.skip("OpenCL knows this GPU")
+    (tmp_path / "gpus" / "0000:01:00.0").mkdir(parents=True)
+    cards = tmp_path / ("gpus" if there else "none")
+    setup = f"import pathlib, syncscope.opencl_driver as d; d.CARDS = pathlib.Path({str(cards)!r})"
+    env = {name: value for name, value in os.environ.items() if name != device.ENV}
+    for use in ("import syncscope.kernels", "import sys; sys.argv[1:] = ['doctor']; import syncscope.__main__"):
+        done = subprocess.run([sys.executable, "-c", f"{setup}; {use}"], capture_output=True, text=True, env=env)
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said
+        assert ("echo libnvidia-opencl.so.1 | sudo tee /etc/OpenCL/vendors/nvidia.icd" in said) == there
+        assert ("there is an NVIDIA GPU, and no OpenCL platform of it" in said) == there
+
+
 def test_torch_too_old(monkeypatch):
     monkeypatch.delattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend")
     with pytest.raises(UserError, match="cannot take a device written in Python") as caught:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from syncscope import opencl_driver
 from syncscope.errors import UserError
 from syncscope.tracers import record_file
 from syncscope.tracers.columns import Builder
@@ -105,6 +106,8 @@ class OpenCL(Source):
         except cl.Error as error:
             yield Item("OpenCL", BAD, f"no platform: {error}", 'pip install "pyopencl[pocl]", or your GPU\'s driver')
             return
+        if lost := opencl_driver.unnamed(found.name for found in platforms):
+            yield Item("OpenCL driver", WARN, *lost)
         tables = {table_of(h) for loader in dispatch.loaders() for h in dispatch.platforms(loader)}
         yield Item("OpenCL platforms", GOOD, f"{len(platforms)}, with {len(tables)} dispatch tables to hook")
         for number, found in enumerate(platforms):
