@@ -26,7 +26,6 @@ from torch.utils.data import DataLoader, TensorDataset
 CLASSES = 10
 BACKGROUND = 9  # the brightest colour: sky and glare
 IGNORE = -1
-LARGEST = 427  # pixels: the height of the photographs
 
 
 def network() -> nn.Sequential:
@@ -139,6 +138,9 @@ def train(args: argparse.Namespace) -> list[float]:
     history = torch.stack(losses).tolist()
     print("loss", *(f"{value:.4f}" for value in history))
     return history
+
+
+LARGEST = 427  # pixels: the height of the photographs
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
