@@ -119,7 +119,8 @@ def report(
 ) -> Report:
     """Where the host waited in a recording, what each line costs a step, and which rewrite is known for it.
 
-    `source` is a trace, or a file of one as `kineto.read` takes it; `name` is its title. The source files that it names are
+    `source` is a trace, or a file of one as `kineto.read` takes it, or the `.records` that a killed program left; `name` is
+    its title. The source files that it names are
     linted where they are at hand, and never run: those below the working folder or the project around it, and all of a
     `Trace` that the caller's own program made. `code` is a folder in which they lie if the recording was made elsewhere.
     `steps=(3, 6)` takes steps 3, 4 and 5 only. Without `prices` nothing is replayed.
@@ -138,7 +139,14 @@ def report(
     from syncscope.model.source import Place
     from syncscope.model.trace import Trace
 
-    trace = source if isinstance(source, Trace) else kineto.read(source) if most is None else kineto.read(source, most)
+    if isinstance(source, Trace):
+        trace = source
+    elif isinstance(source, (str, os.PathLike)) and os.fspath(source).endswith(".records"):
+        from syncscope.tracers.process_recording import recover_file
+
+        trace = recover_file(Path(source))
+    else:
+        trace = kineto.read(source) if most is None else kineto.read(source, most)
     if not name and isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
     if steps is not None:

@@ -15,8 +15,10 @@ def command() -> int:
 
     Exit status: 0 something can be traced, 1 nothing can.
     """
+    from syncscope.cli import _left_behind
     from syncscope.tracers import doctor
 
+    _left_behind.offer()
     traceable = False
     for item in doctor.survey():
         sign, colour = SIGNS[item.state]

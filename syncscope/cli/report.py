@@ -95,9 +95,9 @@ def command(
 ) -> int:
     """Where the host waited in a recording, what each line costs a step, and the rewrite.
 
-    FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; - is
-    standard input. The source files it names are linted where they are at hand, never run. A FOLDER with the ranks of one job
-    is reported as the job, as `syncscope ranks` does.
+    FILE is what syncscope or torch.profiler wrote, of any age: .json or .json.gz, from CUDA, ROCm, XPU, OpenCL or a CPU; or the
+    .records that a killed program left; - is standard input. The source files it names are linted where they are at hand,
+    never run. A FOLDER with the ranks of one job is reported as the job, as `syncscope ranks` does.
 
     \b
     syncscope report run.pt.trace.json.gz                       a table for people
@@ -109,8 +109,11 @@ def command(
 
     Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
     """
-    from syncscope.cli import _gate, _traces
+    from syncscope.cli import _gate, _left_behind, _traces
     from syncscope.cli._console import complain
+
+    if not any(name.endswith(_left_behind.SUFFIX) for name in files):
+        _left_behind.offer()
 
     exporter, name = chosen(format_, output)
     paths = _traces.traces(files)
@@ -194,7 +197,13 @@ def read(
             most=most,
             pinned=pinned,
         )
-    if "://" in path or not os.path.isfile(path) or os.path.getsize(path) < LARGE or not sys.stderr.isatty():
+    if (
+        path.endswith(".records")
+        or "://" in path
+        or not os.path.isfile(path)
+        or os.path.getsize(path) < LARGE
+        or not sys.stderr.isatty()
+    ):
         return api.report(path, code=source, steps=steps, prices=prices, most=most, pinned=pinned)
     from rich.console import Console
     from rich.progress import Progress

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from syncscope import discover
+from syncscope.errors import UserError
 from syncscope.model.trace import DEVICE, Kind, Trace
 from syncscope.tracers import python_events, record_file, sources, sync_attribution
 from syncscope.tracers.columns import Builder
@@ -208,12 +209,57 @@ def cut(trace: Trace, window: int, began: int, ended: int | None) -> Trace:
     return replace(part, start=part.start - shift, correlation=correlation, meta=meta)
 
 
-def recover(folder: Path) -> Trace | None:
+def left_behind(folder: Path) -> list[Path]:
+    """What Python saw of each recording in this folder whose process, one of this user's, is gone; oldest first."""
+    found = []
+    for path in folder.glob(f"syncscope-*{record_file.SUFFIX}"):
+        with contextlib.suppress(
+            OSError, ValueError, KeyError, TypeError, UserError
+        ):  # of somebody else, or gone by now
+            header, records = record_file.read(path)
+            ours = path.stat().st_uid == os.getuid()
+            if ours and header["source"] == python_events.NAME and len(records) and not _lives(int(header["pid"])):
+                found.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(found)]
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def recover_file(path: Path) -> Trace:
+    """The trace of which a file is a part: the others are those of its process, beside it.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        process = int(record_file.read(path).header["pid"])
+        trace = recover(path.parent, f"syncscope-{process}-")
+    except UserError:
+        raise
+    except Exception as error:  # cut off anywhere
+        raise UserError(f"{path} cannot be read as a recording: {error}", "it may be cut off: delete it") from error
+    if trace is None:
+        raise UserError(
+            f"{path} holds no recording", f"it should be called syncscope-{process}-...{record_file.SUFFIX}"
+        )
+    return trace
+
+
+def recover(folder: Path, prefix: str = "") -> Trace | None:
     """The trace of a process that died while it recorded into this folder, as its first window; None where it left nothing.
+    Its files are all there, or those whose name begins with `prefix`.
 
     What Python saw is written once a second at a step or a read, the hook's records with every call.
     """
-    found = [record_file.read(path) for path in sorted(folder.glob(f"*{record_file.SUFFIX}"))]
+    found = [record_file.read(path) for path in sorted(folder.glob(f"{prefix}*{record_file.SUFFIX}"))]
     if not found:
         return None
     readers: dict[str, Any] = {python_events.NAME: Written} | {

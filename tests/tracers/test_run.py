@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import syncscope
 from syncscope import kineto
 from syncscope.model.trace import Kind, Trace
 
@@ -39,6 +41,14 @@ def main():
     print(x.device.type, sys.argv[1:], isinstance(device, torch.device))
 
 main()
+"""
+KILLED = """
+import os, signal, time, syncscope
+with syncscope.trace() as trace:
+    for _ in range(4):
+        time.sleep(0.4)
+        trace.step()
+    os.kill(os.getpid(), signal.SIGTERM)
 """
 PLAIN = """
 import atexit, os, signal, sys, time
@@ -121,6 +131,33 @@ def test_the_programs_own_end(tmp_path: Path, what: str, code: int, out: str, er
     if what != "kill":  # steps rest in memory for at most a second: a killed program may take these with it
         assert steps(tmp_path) == 3
     assert not list((tmp_path / "out").glob("syncscope-run-*"))
+
+
+def test_what_a_killed_program_had_recorded_is_offered_by_the_next_command(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(KILLED)
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
+
+    def command(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *words], capture_output=True, text=True, cwd=tmp_path, env=own, check=False
+        )
+
+    assert command("train.py").returncode == -signal.SIGTERM
+    said = command("-m", "syncscope", "report", "none.json").stderr
+    assert "a program was killed while it recorded" in said
+    (file,) = re.findall(r"syncscope report (.*\.records)$", said, re.MULTILINE)
+    shown = command("-m", "syncscope", "report", file)
+    assert shown.returncode == 0, shown.stderr
+    assert "killed" not in shown.stderr
+    assert re.search(r"steps +[34] ", shown.stdout), shown.stdout  # what is recorded is on the disk within a second
+    assert "the program ended without ending its recording" in shown.stdout
+    for content in (b"", b"nonsense", b"[1]", b'{"pid": 1}', Path(file).read_bytes()[:20]):
+        (tmp_path / "cut.records").write_bytes(content)
+        with pytest.raises(syncscope.UserError, match=r"cut\.records"):
+            syncscope.report(tmp_path / "cut.records")
+    (tmp_path / "cut.records").unlink()
+    Path(file).unlink()
+    assert "killed" not in command("-m", "syncscope", "report", "none.json").stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
