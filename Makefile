@@ -22,7 +22,9 @@ check: $(VENV)/ready
 
 # What takes long and finds little: on demand, for as long as you like.
 fuzz: $(VENV)/ready
+	SYNCSCOPE_PROGRAMS=100 $(BIN)/python -m pytest -n 2 tests/analysis/test_simulated.py
 	$(BIN)/python tests/fuzz_lint.py --seconds $(or $(SECONDS),600)
+	$(BIN)/python tests/fuzz_traces.py --seconds $(or $(SECONDS),600)
 
 docs: $(VENV)/ready
 	$(BIN)/syncscope explain --all > docs/rules.md
