@@ -72,7 +72,7 @@ def own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:
             pid, tid, process, thread, device, label = entry
             if not (isinstance(pid, (int, str)) and isinstance(tid, (int, str))):
                 continue
-            known[pid, tid] = Lane(number(process, text=True), number(thread, text=True), device, str(label))
+            known[pid, tid] = Lane(number(process, text=True), number(thread, text=True), integer(device), str(label))
     return [known.get(tuple(key[:2])) or lane(key, {}) for key in keys]
 
 
