@@ -41,16 +41,21 @@ def merged(codes: Column, values: list[Any]) -> tuple[Any, list[Any]]:
     return new[codes], list(table)  # code -1 picks the last
 
 
+def _json(raw: Any) -> Any:
+    """A raw part's value, also where it is no UTF-8."""
+    return msgspec.json.decode(bytes(raw).decode(errors="replace"))
+
+
 def detail(key: Any) -> str | None:
     """The JSON object of raw parts; our own text as it was written."""
     if isinstance(key, bytes):
-        return str(msgspec.json.decode(key)) if key[:1] == b'"' else key.decode()
-    parts = [msgspec.json.decode(raw) if raw else None for raw in key[:2]] + list(key[2:])
+        return str(_json(key)) if key[:1] == b'"' else key.decode(errors="replace")
+    parts = [_json(raw) if raw else None for raw in key[:2]] + list(key[2:])
     more: Any = {}
     if len(key) == 4:
-        more = {"Concrete Inputs": msgspec.json.decode(key[3])}
+        more = {"Concrete Inputs": _json(key[3])}
     elif len(key) == 5:
-        more = msgspec.json.decode(key[3])
+        more = _json(key[3])
     if len(key) in (4, 5):
         parts = parts[:3]
     found = {k: v for k, v in zip(DETAILS, parts, strict=False) if v not in ("", None)}
