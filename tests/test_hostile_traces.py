@@ -180,3 +180,9 @@ def test_what_only_a_stranger_writes():
     from syncscope.exporters import terminal
 
     assert "device" in terminal.export(report(text(deviceProperties=[{}])))
+
+
+def test_a_detail_that_is_no_utf8_is_read():
+    op = b'{"ph":"X","cat":"cpu_op","name":"op","pid":1,"tid":1,"ts":1,"dur":1,"args":{"Input Dims":["\xff"]}}'
+    trace = kineto.read(HEAD + op + b"," + json.dumps(KERNEL).encode() + b"]}")
+    assert len(trace) == 2
