@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import io
-import itertools
 import re
-import tokenize
 from functools import lru_cache
 from typing import cast
 
@@ -15,6 +11,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import comments, finished, import_edit, line_end
 from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
 from syncscope.codemod.text import CannotRewrite
 from syncscope.model.finding import Edit, Fix, Safety
@@ -31,9 +28,6 @@ IMPORTS = {
 HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
 Part = ast.expr | cst.BaseExpression | str
 Nodes = dict[tuple[int, int], cst.BaseExpression]
-PREAMBLE = re.compile(
-    rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
-)  # the linter writes c0ding for what it has decoded
 
 
 def parse(function: Function, statement: ast.stmt | None) -> Nodes:
@@ -162,11 +156,17 @@ class Draft:
             return new
         return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
-    def call(self, call: ast.Call, instead: dict[ast.expr, Part], **keywords: Part) -> cst.BaseExpression:
-        """A call of the function with some of its parts replaced and keyword arguments added."""
+    def call(self, call: ast.Call, instead: dict[ast.expr, Part], *first: Part, **keywords: Part) -> cst.BaseExpression:
+        """A call of the function with some of its parts replaced, arguments before all others, and keyword arguments added."""
         node = self.swapped(call, instead)
         assert isinstance(node, cst.Call)
         tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+        tight = next((a.equal for a in node.args if isinstance(a.equal, cst.AssignEqual)), tight)  # `device = device`
+        gap = node.whitespace_before_args if "\n" in PLAIN.code_for_node(node) else cst.SimpleWhitespace("")
+        comma = cst.Comma(
+            whitespace_after=gap if not isinstance(gap, cst.SimpleWhitespace) else cst.SimpleWhitespace(" ")
+        )
+        node = node.with_changes(args=[*(cst.Arg(self._part(f), comma=comma) for f in first), *node.args])
         given = {a.keyword.value for a in node.args if a.keyword is not None}
         kept = [
             a.with_changes(value=self._part(keywords[a.keyword.value]))
@@ -243,7 +243,7 @@ class Draft:
 
     def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
         """Put a statement after another."""
-        end = self._line_end(statement)
+        end = line_end(self.file, statement)
         newline = "" if self.file.code[:end].endswith(b"\n") else "\n"
         code = self.code(template, **parts).rstrip("\n")
         self.edits.append(Edit(Span(end, end), f"{newline}{self.function.indent(statement)}{code}\n"))
@@ -253,7 +253,7 @@ class Draft:
         if len(self.function.block(statement)) == 1:
             self.edits.append(Edit(self.file.span(statement), "pass"))
         else:
-            start, end = self.file.starts[statement.lineno - 1], self._line_end(statement)
+            start, end = self.file.starts[statement.lineno - 1], line_end(self.file, statement)
             indent = self.function.indent(statement)
             kept = "".join(f"{indent}{c}\n" for c in self.comments(statement, end))
             self.edits.append(Edit(Span(start, end), kept))
@@ -261,15 +261,7 @@ class Draft:
     def comments(self, statement: ast.stmt, end: int = -1) -> list[str]:
         """The comments in a statement, and on to `end`."""
         span = self.file.span(statement)
-        lines = io.BytesIO(self.file.code[span.start : max(end, span.end)]).readline
-        found = []
-        with contextlib.suppress(
-            tokenize.TokenError, IndentationError
-        ):  # a piece of a file may end in the middle of a block
-            for token in tokenize.tokenize(lines):
-                if token.type == tokenize.COMMENT:
-                    found.append(token.string)  # noqa: PERF401  (what was found before an error counts)
-        return found
+        return comments(self.file.code[span.start : max(end, span.end)])
 
     def head_to_assignment(self, statement: ast.If, name: str, template: str, **parts: Part) -> bool:
         """Turn `if test: one statement` into `name = test`; False where it is not laid out on lines of its own."""
@@ -280,38 +272,17 @@ class Draft:
         tested = self.file.span(statement.test).end
         colon = self.file.code.index(b":", tested, line)
         self.edits.append(Edit(Span(span.start, colon + 1), f"{name} = {self.code(template, **parts)}"))
-        self.edits.append(Edit(Span(line, self._line_end(body)), ""))
+        self.edits.append(Edit(Span(line, line_end(self.file, body)), ""))
         return True
 
-    def _line_end(self, statement: ast.stmt) -> int:
-        end = self.file.span(statement).end
-        newline = self.file.code.find(b"\n", end)
-        return len(self.file.code) if newline < 0 else newline + 1
-
     def fix(self, title: str, safety: Safety, changes: str = "") -> Fix:
-        """What was drafted, as one fix."""
-        edits = [*self.edits, *(self._import(name) for name in self.needed)]
+        """What was drafted, as one fix.
+
+        Raises:
+            CannotRewrite: an error that is caught around it would find other statements done.
+        """
+        edits = [*finished(self.function, self.edits), *(import_edit(self.file, IMPORTS[name]) for name in self.needed)]
         return Fix(title, tuple(sorted(edits, key=lambda e: e.span)), safety, changes)
-
-    def _import(self, name: str) -> Edit:
-        """An import after those at the head of the file, else after its docstring."""
-        body = self.file.tree.body
-        head = list(
-            itertools.takewhile(
-                lambda s: not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)), body
-            )
-        )
-        last = next((s for s in reversed(head) if isinstance(s, (ast.Import, ast.ImportFrom))), None)
-        docstring = body[0] if body and ast.get_docstring(self.file.tree, clean=False) is not None else None
-        after = last or docstring
-        at = self._line_end(after) if after is not None else self._preamble()
-        newline = "\n" if at and not self.file.code[:at].endswith(b"\n") else ""
-        return Edit(Span(at, at), f"{newline}{IMPORTS[name]}\n")
-
-    def _preamble(self) -> int:
-        """The end of `#!` and the encoding, which must stay on the first two lines."""
-        found = PREAMBLE.match(self.file.code)
-        return found.end() if found else 0
 
     def called(self, name: str) -> str:
         """What the file calls a module that templates call `name`.
@@ -319,7 +290,7 @@ class Draft:
         Raises:
             CannotRewrite: the function uses that name for something else.
         """
-        words = self.file.at_hand
+        words = {**self.file.at_hand, **self.function.imported}
         found = next((word for word, meaning in words.items() if meaning == MODULES[name]), None)
         if found is None:
             self.needed[name] = None

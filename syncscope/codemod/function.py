@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
-from syncscope.codemod.text import Text
+from syncscope.codemod.text import Text, meanings
 from syncscope.model.fact import UNKNOWN, Fact, Site, Value
 from syncscope.tensors.syntax import statements, walk
 
@@ -104,6 +105,17 @@ class Function(Enclosure):
         a = self.scope.args
         every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
         return {p.arg for p in every}
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """Every statement in it, nested functions included."""
+        return [n for n in walk(self.scope) if isinstance(n, ast.stmt) and n is not self.scope]
+
+    @cached_property
+    def imported(self) -> dict[str, str]:
+        """What the names stand for that are imported at the top of the function itself."""
+        body = getattr(self.scope, "body", [])
+        return meanings(itertools.takewhile(lambda s: isinstance(s, (ast.Import, ast.ImportFrom, ast.Expr)), body))
 
     @cached_property
     def _shared(self) -> set[str]:
@@ -212,29 +224,6 @@ class Function(Enclosure):
         """Whether both are one attribute of one name, read or bound."""
         return isinstance(a, ast.Attribute) and a.attr == b.attr and self.same_name(a.value, b.value)
 
-    def sole_use(self, expr: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
-        """Where a value is used: the expression itself, or the only use of the name it is assigned to, and that assignment.
-
-        Only where what the value is computed from stays as it is until then, and the assignment can be taken out.
-        """
-        uses, assign = self.named_uses(expr)
-        return (uses[0], assign) if len(uses) == 1 else (expr, None)
-
-    def named_uses(self, expr: ast.expr) -> tuple[list[ast.expr], ast.Assign | None]:
-        """Where a value is used: the expression itself, or all uses of the name it is assigned to, and that assignment, on the
-        terms of `sole_use`.
-        """
-        assign = self.parent(expr)
-        if not isinstance(assign, ast.Assign) or assign.value is not expr or len(assign.targets) != 1:
-            return [expr], None
-        reads = self.seen_by(assign)
-        if not reads or isinstance(self.scope, ast.Module):
-            return [expr], None
-        made_of = {n.id for n in walk(expr) if isinstance(n, ast.Name)}
-        if not self.pure(expr) or not self.alone(assign) or any(self.disturbed(n, assign, reads[-1]) for n in made_of):
-            return [expr], None
-        return [*reads], assign
-
     def seen_by(self, assign: ast.Assign) -> list[ast.Name]:
         """The uses of a name that surely see this assignment `name = value`; none where it cannot be told of every use."""
         name = assign.targets[0]
@@ -250,61 +239,6 @@ class Function(Enclosure):
             elif found is None and (self.file.span(use).start >= end or loop is not None):
                 return []
         return seen
-
-    def disturbed(self, name: str, start: ast.AST, end: ast.AST) -> bool:
-        """Whether a tensor may be rebound or written between two nodes, in the order of the text.
-
-        Seen as writes: bindings, index assignment, augmented assignment, methods whose name ends in `_`, `out=`, and being
-        handed to a function that is not torch's.
-        """
-        first, last = self.file.span(_located(start)).end, self.file.span(_located(end)).start
-        begun = {*self.around(start)}
-        for loop in self.around(end):  # what stands later in a loop that begins after `start` comes round again
-            if isinstance(loop, LOOPS) and loop not in begun:
-                last = max(last, self.file.span(loop).end)
-        return any(first <= self.file.span(use).start < last and self.writes(use) for use in self.names(name))
-
-    def changed(self, start: ast.AST, end: ast.AST, *exprs: ast.AST) -> bool:
-        """Whether anything that these expressions are made of may change between two nodes, see `disturbed`."""
-        names = {n.id for expr in exprs for n in walk(expr) if isinstance(n, ast.Name)}
-        return any(self.disturbed(name, start, end) for name in names)
-
-    def quiet(self, start: ast.stmt, end: ast.stmt) -> bool:
-        """Whether nothing between two statements of a block can write anything: only names get values."""
-        block = self.block(start)
-        if end not in block:
-            return False
-        between = block[block.index(start) + 1 : block.index(end)]
-        return all(isinstance(s, ast.Assign) and self.pure(s.value) and self._binds_names(s) for s in between)
-
-    def _binds_names(self, statement: ast.Assign) -> bool:
-        return all(isinstance(t, ast.Name) for t in statement.targets)
-
-    def writes(self, use: ast.Name) -> bool:
-        """Whether this use of a name may bind it or write what it holds."""
-        if not isinstance(use.ctx, ast.Load):
-            return True
-        parent = self.parent(use)
-        if isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is use:
-            if not isinstance(parent.ctx, ast.Load):
-                return True
-            call = self.parent(parent)
-            if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
-                return parent.attr.endswith("_") and not parent.attr.endswith("__")
-            return isinstance(parent, ast.Attribute) and parent.attr == "data"
-        if isinstance(parent, ast.keyword):
-            return parent.arg == "out" or self.foreign(self.parent(parent))
-        return self.foreign(parent)
-
-    def foreign(self, node: ast.AST | None) -> bool:
-        """Whether a call runs code that may do anything to its arguments."""
-        if not isinstance(node, ast.Call):
-            return False
-        dotted = self.dotted(node.func)
-        if dotted is None:
-            return not isinstance(node.func, ast.Attribute) or isinstance(node.func.value, ast.Name)
-        known = dotted.startswith("torch.") or dotted in {"len", "print", "float", "int", "isinstance", "range"}
-        return not known or dotted.endswith("_")
 
     def pure(self, node: ast.AST) -> bool:
         """Whether an expression can be evaluated twice, later or not at all without anybody noticing."""
@@ -324,6 +258,12 @@ class Function(Enclosure):
     def shared(self, name: str) -> bool:
         """Whether another scope may bind this name."""
         return name in self._shared
+
+    def captured(self, name: str) -> bool:
+        """Whether another scope may bind this name, or read it at any time: a nested function, a lambda."""
+        return name in self._shared or any(
+            isinstance(n, SCOPES) and n is not self.scope for use in self.names(name) for n in self.around(use)
+        )
 
     def same_name(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether both are one name, used or bound."""
@@ -370,11 +310,6 @@ class Function(Enclosure):
     def same(self, a: ast.AST, b: ast.AST) -> bool:
         """Whether two expressions are written alike."""
         return ast.dump(a) == ast.dump(b)
-
-
-def _located(node: ast.AST) -> ast.expr | ast.stmt:
-    assert isinstance(node, (ast.expr, ast.stmt))
-    return node
 
 
 def number(node: ast.AST | None) -> int | float | None:

@@ -21,9 +21,16 @@ class CannotRewrite(Exception):  # noqa: N818  (it is no error: there is just no
 class Text:
     """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it."""
 
-    def __init__(self, code: bytes, tree: ast.Module | None = None) -> None:
+    def __init__(self, code: bytes, tree: ast.Module | None = None, width: int = 0) -> None:
         self.code = code
         self._tree = tree
+        self._width = width
+
+    @cached_property
+    def width(self) -> int:
+        """How long a line may be: as the project says, else as the longest line of code is, but no less than 88."""
+        lines = (line for line in self.code.splitlines() if b"http" not in line and not line.lstrip().startswith(b"#"))
+        return self._width or max(88, min(160, max((len(line.decode()) for line in lines), default=0)))
 
     @cached_property
     def tree(self) -> ast.Module:

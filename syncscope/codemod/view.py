@@ -13,8 +13,8 @@ from syncscope.model.fact import Site
 class View(Text):
     """One file, and all sites that were found in it: those hold the nodes of `tree`."""
 
-    def __init__(self, code: bytes, sites: Sequence[Site] = (), tree: ast.Module | None = None) -> None:
-        super().__init__(code, tree)
+    def __init__(self, code: bytes, sites: Sequence[Site] = (), tree: ast.Module | None = None, width: int = 0) -> None:
+        super().__init__(code, tree, width)
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}
 

@@ -6,6 +6,7 @@ Nothing that is linted is imported or run. libcst is imported only where a findi
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -16,8 +17,10 @@ from syncscope.linter import suppressions
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import LEAST, Config
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
+from syncscope.linter.formatting import width
 from syncscope.linter.notebooks import Notebook, source_of
 from syncscope.linter.rulesets import claimants, family_slug, ruleset
+from syncscope.linter.scripted import is_scripted
 from syncscope.linter.source import SourceFile, deep_recursion, disjoint, with_newlines
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
@@ -105,7 +108,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         tree = tracked.tree(path, source.code) or ast.parse(source.code, path)
         found = sites(source.code, path, tracked, tree)
         relied = tracked.relied(path)
-        view = View(source.code, found, tree)
+        view = View(source.code, found, tree, width(os.path.dirname(os.path.abspath(path))) if found else 0)
         for site, finding in asked(source, found, view, config):
             said.append(finding)
             at.append(site)
@@ -206,7 +209,10 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
     if function.depth > DEEPEST:
         return finding
     try:
-        fix = mended(ruleset(config.rules)[finding.rule], site, function)
+        rule = ruleset(config.rules)[finding.rule]
+        fix = mended(rule, site, function)
+        if fix is not None and is_scripted(finding.function, source.path, source.code):
+            fix = mended(rule, site, function, compiles=True)
     except CannotRewrite:
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):

@@ -23,6 +23,7 @@ class Rewrite(Protocol):
     """What a module in this folder holds."""
 
     EXAMPLES: tuple[Example, ...]
+    COMPILES: bool  # True: a compiler that takes a function whole takes it after the fix, too; it may be left out
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
         """The fix for this site; sites that one fix mends together return equal fixes.
@@ -45,7 +46,8 @@ def named(name: str) -> Rewrite:
         return cast(Rewrite, discover.load(sys.modules[__name__], discover.slug(name)))
 
 
-def first(names: Iterable[str], site: Site, function: Function) -> Fix | None:
-    """The fix of the first of these rewrites that has one."""
-    fixes = (named(name).rewrite(site, function) for name in names)
+def first(names: Iterable[str], site: Site, function: Function, compiles: bool = False) -> Fix | None:
+    """The fix of the first of these rewrites that has one; with `compiles`, of those alone that TorchScript takes too."""
+    tried = (named(name) for name in names)
+    fixes = (each.rewrite(site, function) for each in tried if not compiles or getattr(each, "COMPILES", False))
     return next((fix for fix in fixes if fix is not None), None)

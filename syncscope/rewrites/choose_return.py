@@ -8,6 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.conditions import alike, decided_by, holes, mixing, predicate
+from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -56,7 +57,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if not all(calm(function, s) for s in rest):
         return None
-    if function.changed(statement, last, yes) or not alike(function, yes, no):
+    if changed(function, statement, last, yes) or not alike(function, yes, no):
         return None
     condition = predicate(function, test)
     if condition is None:

@@ -12,6 +12,7 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
 SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}  # of `x[m] += a`
+COMPILES = True
 EXAMPLES = (
     Example(
         """

@@ -10,6 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import is_true, positions
 from syncscope.codemod.proofs import ELEMENTWISE, is_mask
+from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -126,7 +127,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     work = Dense(function, draft, rows, at)
     whole = work.of(at.value)
     start = rows.start or min(work.used.values(), key=lambda s: s.lineno, default=at.statement)
-    if whole is None or function.changed(start, at.statement, rows.mask, at.label, at.x, *work.whole):
+    if whole is None or changed(function, start, at.statement, rows.mask, at.label, at.x, *work.whole):
         return None
     gone = unneeded(function, work, at)
     if rows.start is not None and rows.start not in gone:  # the positions serve something else too

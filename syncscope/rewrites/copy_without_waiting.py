@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Device, Site
 from syncscope.model.finding import Fix, Safety
 
 EXAMPLES = (
@@ -77,6 +77,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             return None
     if any(k.arg in ("non_blocking", "copy", None) for k in call.keywords) or len(call.args) > 1:
         return None
+    if not from_host(site, call):
+        return None
     draft = Draft(function)
     draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
     loader = loader_around(function, call)
@@ -87,6 +89,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         Safety.UNSAFE,
         "the tensor on the host must not be written before the copy is done; without pinned memory the host copies it itself",
     )
+
+
+def from_host(site: Site, call: ast.Call) -> bool:
+    """Whether a copy surely goes towards the device: the other way, the host would read what has not arrived."""
+    assert isinstance(call.func, ast.Attribute)
+    if call.func.attr == "copy_":
+        return site.fact_of(call.func.value).device is Device.DEVICE
+    if call.func.attr == "cuda" or site.fact_of(call.func.value).device is Device.HOST:
+        return True
+    return site.confidence >= 2  # a batch of a loader
 
 
 def loader_around(function: Function, node: ast.AST) -> ast.Call | None:

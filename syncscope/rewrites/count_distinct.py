@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.lengths import length, number_of_elements
+from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -75,7 +76,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     op = function.op(site.node)
     if op is None or op.args or op.keywords.keys() - {"sorted"} or not isinstance(site.node, ast.Call):
         return None
-    used, definition = function.sole_use(site.node)
+    used, definition = sole_use(function, site.node)
     count = number_of_elements(function, used) or length(function, used)
     statement = function.statement(used)
     if count is None or statement is None:

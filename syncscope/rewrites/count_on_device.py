@@ -8,6 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
 from syncscope.codemod.patterns.positions import lookup
+from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -61,7 +62,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Load):
             return None
         rows = parent
-    rows, definition = function.sole_use(rows)
+    rows, definition = sole_use(function, rows)
     ndim = site.fact_of(op.base).ndim
     factor = 1 if tupled else ndim
     count = length(function, rows) or number_of_elements(function, rows)

@@ -13,6 +13,7 @@ from syncscope.model.finding import Fix, Safety
 SAME = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.empty"}
 CLOSE = {"torch.arange", "torch.linspace", "torch.logspace"}
 DRAWN = {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.normal"}
+COMPILES = True
 EXAMPLES = (
     Example(
         """
@@ -85,9 +86,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             number is None or abs(number) >= 128 or taken - {"dtype"}
         ):  # what overflows a dtype is reported in other words
             return None
-        dtype = next((k.value for k in made.keywords), None)
-        more = ", dtype={t}" if dtype is not None else ""
-        draft.replace(move, f"torch.full((), {{v}}{more}, device={{d}})", v=made.args[0], t=dtype or "0", d=where)
+        full = draft.call(made, {made.func: draft.part("torch.full")}, "()", device=where)
+        draft.replace(move, "{call}", call=full)
         return draft.fix("make it on the device", Safety.SAFE)
     draft.replace(move, "{call}", call=draft.call(made, {}, device=where))
     title = "make it on the device"

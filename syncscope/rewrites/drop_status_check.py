@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import forgives
 from syncscope.codemod.patterns.linalg import WITHOUT_CHECK, called
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -61,6 +62,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None:
         return None
     name, field = found
+    if not surely_tensors(function, call) or caught(function, call):
+        return None
     apart = False
     match function.parent(call):
         case ast.Assign(targets=[ast.Tuple(), *_]):
@@ -82,3 +85,19 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         Safety.UNSAFE,
         "a matrix that cannot be inverted or factored no longer raises an error, and the result is then not defined",
     )
+
+
+def surely_tensors(function: Function, call: ast.Call) -> bool:
+    """Whether what is factored is a tensor: objects that stand for a matrix have `cholesky` and `solve` of their own."""
+    given = [*call.args[:2], *(k.value for k in call.keywords if k.arg in ("A", "B", "input"))]
+    if function.dotted(call.func) is None and isinstance(call.func, ast.Attribute):
+        given = [call.func.value]
+    facts = [function.fact(each) for each in given if not isinstance(each, ast.Constant)]
+    return bool(facts) and all(f.is_tensor and f.confidence >= 3 for f in facts)
+
+
+def caught(function: Function, call: ast.Call) -> bool:
+    """Whether an error of this call is caught here: what is done then would be done no more."""
+    inside = [n for n in function.around(call) if isinstance(n, ast.stmt)]
+    tries = (t for t in inside if isinstance(t, ast.Try) and any(s in inside for s in t.body))
+    return any(not forgives(h) for t in tries for h in t.handlers)

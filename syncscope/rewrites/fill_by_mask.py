@@ -9,11 +9,13 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import lookup, positions
 from syncscope.codemod.proofs import is_mask, one_value, same_shape
+from syncscope.codemod.writes import changed, quiet
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 LARGEST_HALF = 65504  # what is larger raises in masked_fill_ of half precision, where an index assignment gives inf
+COMPILES = True
 EXAMPLES = (
     Example(
         """
@@ -123,7 +125,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not one_value(function, site.fact_of(number), number):
         return None
     if definition is not None and (
-        not function.quiet(definition, assign) or function.changed(definition, assign, op.base)
+        not quiet(function, definition, assign) or changed(function, definition, assign, op.base)
     ):
         return None
     if definition is not None and not function.alone(definition):

@@ -124,10 +124,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if not plain and written is None and not any(k.arg == "dtype" for k in call.keywords) and special(function, value):
         known = True
+    if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
+        return None  # it may be a tensor that needs its gradient
     draft = Draft(function)
-    more = "".join(f", {k.arg}={{{k.arg}}}" for k in call.keywords if k.arg is not None)
-    parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
-    draft.replace(call, f"torch.full((), {{value}}{more})", value=value, **parts)
+    draft.replace(call, "{call}", call=draft.call(call, {call.func: draft.part("torch.full")}, "()"))
     title = "fill a tensor on the device"
     if known:
         return draft.fix(title, Safety.SAFE)
@@ -142,10 +142,11 @@ def new_full(site: Site, function: Function, call: ast.Call, base: ast.expr, val
     plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
     if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(function, value):
         return None
+    if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
+        return None
     draft = Draft(function)
-    parts = {k.arg: k.value for k in call.keywords if k.arg is not None}
-    more = "".join(f", {name}={{{name}}}" for name in parts)
-    draft.replace(call, f"{{x}}.new_full((), {{value}}{more})", x=base, value=value, **parts)
+    new = draft.call(call, {call.func: draft.part("{x}.new_full", x=base)}, "()")
+    draft.replace(call, "{call}", call=new)
     title = "fill a tensor on the device"
     if plain or (written is not None and abs(written) < 128):
         return draft.fix(title, Safety.SAFE)

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.positions import lookup, positions, truths
+from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -64,7 +65,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     row = positions(function, call, tupled)
     if tupled and row is None:
         return None
-    used, definition = function.sole_use(row or call)
+    used, definition = sole_use(function, row or call)
     at = function.parent(used)
     if not isinstance(at, ast.Subscript) or at.value is not used or not isinstance(at.ctx, ast.Load):
         return None

@@ -10,6 +10,7 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.losses import Loss, Selection, enclosing_loss, reduction, selection, setting
 from syncscope.codemod.patterns.positions import rows_of
 from syncscope.codemod.proofs import same_rank
+from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -24,6 +25,7 @@ IGNORING = (
     "the sum may differ in its last bits, and logits that are NaN where they are left out make gradients NaN; "
     "with nothing kept both are NaN"
 )
+COMPILES = True
 EXAMPLES = (
     Example(
         """
@@ -213,7 +215,7 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     x, t = selection(site, function, loss.input), selection(site, function, loss.target)
     if x is None or t is None or not function.same(x.mask, t.mask) or site.fact_of(t.base).dtype is Dtype.FLOAT:
         return None
-    if not function.pure(x.mask) or function.changed(_later(function, x, t), loss.call, x.mask, x.base, t.base):
+    if not function.pure(x.mask) or changed(function, _later(function, x, t), loss.call, x.mask, x.base, t.base):
         return None
     ignored = compared(function, t)
     shared = (
@@ -228,14 +230,14 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     if ignored is not None:
         target, index = draft.node(t.base), draft.node(ignored)
         definition = function.reaching_definition(t.mask)
-        if definition is not None and function.changed(definition, loss.call, t.base):
+        if definition is not None and changed(function, definition, loss.call, t.base):
             return None
     else:
         target, index = draft.part("torch.where({m}, {t}, -100)", m=t.mask, t=t.base), draft.part(str(IGNORED))
     second = classes_second(function, x.base)
     logits = draft.node(x.base)
     definition = function.reaching_definition(x.base)
-    if second is not None and (definition is None or not function.changed(definition, loss.call, second)):
+    if second is not None and (definition is None or not changed(function, definition, loss.call, second)):
         logits = draft.node(second)
     elif not one_row and site.fact_of(x.base).ndim != 2 and site.fact_of(t.base).ndim != 1:
         logits = draft.part("{x}.flatten(0, -2)", x=x.base)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from syncscope.codemod.draft import Draft
+from syncscope.codemod.enclosure import CONDITIONAL
 from syncscope.codemod.function import Function
 from syncscope.codemod.proofs import is_mask, same_shape
+from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -68,6 +70,7 @@ EXAMPLES = (
     ),
 )
 
+REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
     Op.MASK_READ: (
@@ -95,11 +98,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ]
     if len(uses) < 2 or site.node not in uses:
         return None
-    first = function.statement(uses[0])
-    block = function.block(definition)
-    while first is not None and first not in block:
-        first = next((n for n in function.around(first) if isinstance(n, ast.stmt)), None)
-    if first is None or function.disturbed(mask.id, definition, uses[-1]):
+    first = before_all(function, definition, uses)
+    if first is None or disturbed(function, mask.id, definition, uses[-1]):
         return None
     fact = site.fact_of(mask)
     if fact.ndim == 0:
@@ -115,6 +115,27 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if fits and fact.ndim is not None:
         return draft.fix(title, Safety.SAFE)
     return draft.fix(title, Safety.UNSAFE, "a mask whose shape does not fit is not always reported")
+
+
+def before_all(function: Function, definition: ast.Assign, uses: list[ast.Subscript]) -> ast.stmt | None:
+    """The statement before which an index serves all uses, and after which one surely comes: nothing is looked for in vain."""
+    for n in function.around(uses[0]):
+        if isinstance(n, ast.stmt):
+            break
+        if isinstance(n, CONDITIONAL):
+            return None
+    statement = function.statement(uses[0])
+    while statement is not None:
+        block, parent = function.block(statement), function.parent(statement)
+        if isinstance(statement, ast.If) and function.is_elif(statement):
+            return None
+        serves = all(any(n in block for n in function.around(use)) for use in uses)
+        if serves and (definition in block or not isinstance(parent, REPEATED)):
+            return statement
+        if not isinstance(parent, REPEATED) or statement not in parent.body:
+            return None
+        statement = parent
+    return None
 
 
 def mended_otherwise(function: Function) -> frozenset[int]:

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -47,7 +48,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if function.seen_by(moved) != [site.operand] or not function.alone(moved):
         return None
-    if move.base.id != site.operand.id and function.disturbed(move.base.id, moved, site.operand):
+    if move.base.id != site.operand.id and disturbed(function, move.base.id, moved, site.operand):
         return None
     draft = Draft(function)
     draft.remove(moved)

@@ -12,7 +12,8 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
-KEEP_FLOAT = {*KEEP_DTYPE, "mean", "std", "var", "sum", "prod", "norm"}
+KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
+MADE_REAL = {"std", "var", "norm"}
 EXAMPLES = (
     Example(
         """
@@ -107,8 +108,9 @@ def of_one_tensor(function: Function, tensors: list[ast.expr], floats: bool) -> 
     """Whether all are reductions of one tensor that keep its dtype: then stacking them changes nothing."""
     ops = [function.op(t) for t in tensors]
     bases = {op.base.id for op in ops if op is not None and isinstance(op.base, ast.Name)}
-    kept = KEEP_FLOAT if floats else KEEP_DTYPE
-    return len(bases) == 1 and all(
-        op is not None and isinstance(op.base, ast.Name) and op.name in kept and not op.args and not op.keywords
-        for op in ops
-    )
+    if len(bases) != 1 or any(op is None or not isinstance(op.base, ast.Name) or op.args or op.keywords for op in ops):
+        return False
+    names = {op.name for op in ops if op is not None}
+    if not floats or names & KEEP_DTYPE:  # which complex numbers do not have: then what is floating is real
+        return names <= (KEEP_DTYPE | KEEP_COMPLEX | MADE_REAL if floats else KEEP_DTYPE)
+    return names <= KEEP_COMPLEX or names <= MADE_REAL

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.reads import ONE_KIND, detached, joined, names_for, reads_of, tensor_read
+from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -190,7 +191,7 @@ def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:
         return None
     op = function.op(tensor)
     shared = op is None or op.name not in REDUCTIONS  # its memory may be that of a tensor that is written until then
-    if shared and any(function.disturbed(n.id, assign, later) for n in ast.walk(tensor) if isinstance(n, ast.Name)):
+    if shared and any(disturbed(function, n.id, assign, later) for n in ast.walk(tensor) if isinstance(n, ast.Name)):
         return None
     return Named(assign, name, tensor), later
 

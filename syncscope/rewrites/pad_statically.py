@@ -10,6 +10,7 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.known_counts import a_size
 from syncscope.codemod.patterns.lengths import length, number_of_elements
 from syncscope.codemod.patterns.positions import lookup, positions
+from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -60,7 +61,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or (length(function, uses[1]) or number_of_elements(function, uses[1])) is not padded["there"]
     ):
         return None
-    if not function.pure(op.base) or not function.alone(assign) or function.changed(assign, pad, op.base):
+    if not function.pure(op.base) or not function.alone(assign) or changed(function, assign, pad, op.base):
         return None
     draft = Draft(function)
     draft.remove(assign)

@@ -8,6 +8,7 @@ import re
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.reads import tensor_read
+from syncscope.codemod.writes import changed, quiet
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -79,7 +80,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     targets = target.elts if isinstance(target, ast.Tuple) else [target]
     bound = [t.id for t in targets if isinstance(t, ast.Name)]
     reads = [n for name in bound for n in function.reads(name)]
-    if len(bound) != len(targets) or not reads or any(len(function.binds(n)) != 1 or function.shared(n) for n in bound):
+    if (
+        len(bound) != len(targets)
+        or not reads
+        or any(len(function.binds(n)) != 1 or function.captured(n) for n in bound)
+    ):
         return None
     later = block[block.index(statement) + 1 :]
     place = next((s for s in later if any(n in reads for n in ast.walk(s))), None)
@@ -89,7 +94,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if (
         any(id(n) not in body for n in reads)
         or not function.pure(statement.value)
-        or function.changed(statement, place.body[0], statement.value)
+        or changed(function, statement, place.body[0], statement.value)
         or any(function.fact(n).is_tensor for n in ast.walk(place.test) if isinstance(n, ast.expr))
     ):
         return None
@@ -99,7 +104,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft.remove(statement)
     draft.insert_before(place.body[0], f"{', '.join(bound)} = {{value}}", value=statement.value)
     title = f"read {' and '.join(bound)} only where used"
-    if function.quiet(statement, place) and function.pure(place.test) and never_raises(function, statement.value):
+    if quiet(function, statement, place) and function.pure(place.test) and never_raises(function, statement.value):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(
         title, Safety.UNSAFE, "it is read later: what stands between must not write what it is computed from"

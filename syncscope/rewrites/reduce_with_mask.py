@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
 from syncscope.codemod.patterns.reductions import Reduction, reduction, whole
 from syncscope.codemod.proofs import is_mask, same_rank, same_shape
+from syncscope.codemod.writes import named_uses, quiet, sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -19,6 +20,7 @@ EXACT = (
     ast.Compare, ast.Subscript, ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert,
     ast.USub, ast.cmpop, ast.expr_context,
 )  # fmt: skip  # what raises nothing, whatever the values are
+COMPILES = True
 EXAMPLES = (
     Example(
         """
@@ -269,7 +271,7 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits
     inner = whole(site, function, taken, mask)
     if inner is taken and not fits and not same_rank(site, function, mask, base):
         return None
-    uses, definition = function.named_uses(inner)
+    uses, definition = named_uses(function, inner)
     found = [r for use in uses if (r := reduction(site, function, use, mask, definition, taken)) is not None]
     asked = {id(n) for r in found if r.guard is not None for n in ast.walk(r.guard.node.test)}
     others = [use for use in uses if use not in [r.use for r in found] and id(use) not in asked]
@@ -306,7 +308,7 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits
         return draft.fix("reduce all, with the mask inside", Safety.SAFE)
     if definition is not None and len(uses) == 1 and found[0].whole is found[0].use:
         last = function.statement(found[0].call)
-        calm = last is not None and function.quiet(definition, last)
+        calm = last is not None and quiet(function, definition, last)
         if calm and exact(function, found[0], bases_of, mask, inner is taken):
             return draft.fix("reduce all, with the mask inside", Safety.SAFE)
     told = [*(r.supposed for r in found), *(r.changes for r in found), COUNTED if lengths else ""]
@@ -328,7 +330,7 @@ def exact(function: Function, r: Reduction, bases: list[ast.expr], mask: ast.exp
 
 def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
     """`len(x[m])` is the number of true elements of m."""
-    used, definition = function.sole_use(taken)
+    used, definition = sole_use(function, taken)
     count = length(function, used) or number_of_elements(function, used)
     if count is None:
         return None

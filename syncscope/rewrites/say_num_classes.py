@@ -8,11 +8,13 @@ from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import part_of
+from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 NAMES = {"num_classes", "n_classes", "num_class", "nclass", "num_labels", "n_class"}
+COMPILES = True
 EXAMPLES = (
     Example(
         """
@@ -111,7 +113,7 @@ def best_of(function: Function, labels: ast.expr, use: ast.Call) -> tuple[ast.ex
     bound = function.binds(labels.id) if isinstance(labels, ast.Name) else []
     start = function.reaching_definition(labels) or (function.statement(bound[-1]) if bound else None)
     names = [n.id for n in (best.base, labels) if isinstance(n, ast.Name)]
-    if start is not None and any(function.disturbed(n, start, use) for n in names):
+    if start is not None and any(disturbed(function, n, start, use) for n in names):
         return None
     return best.base, dim
 

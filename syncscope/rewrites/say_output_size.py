@@ -7,10 +7,12 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
+from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
+COMPILES = True
 EXAMPLES = (
     Example(
         """
@@ -84,7 +86,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return draft.fix(title, Safety.UNSAFE, f"{rows.id} must have a row for each repeat")
     made = function.value(repeats)
     given = seen(function, made, "torch.tensor({counts}, *_, **_)", "torch.as_tensor({counts}, *_, **_)")
-    if given is None or (isinstance(repeats, ast.Name) and function.disturbed(repeats.id, made, site.node)):
+    if given is None or (isinstance(repeats, ast.Name) and disturbed(function, repeats.id, made, site.node)):
         return None
     counts = given["counts"]
     numbers = [function.constant(e) for e in counts.elts] if isinstance(counts, (ast.List, ast.Tuple)) else []

@@ -11,6 +11,7 @@ from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.patterns.device_count import Count
 from syncscope.codemod.patterns.positions import Rows, rows_of
 from syncscope.codemod.proofs import is_mask, same_rank
+from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -237,7 +238,7 @@ def first_count(site: Site, function: Function, best: Best, made: Count) -> Fix 
     known = {id(n) for e in (best.k, *made.parts()) for n in ast.walk(e)}
     if (best.mean and not flat) or not made.spread(known) or not function.pure(taken):
         return None
-    if any(function.disturbed(n.id, best.statement, best.total) for n in ast.walk(best.k) if isinstance(n, ast.Name)):
+    if any(disturbed(function, n.id, best.statement, best.total) for n in ast.walk(best.k) if isinstance(n, ast.Name)):
         return None
     if function.fact(taken).dtype not in (Dtype.FLOAT, Dtype.UNKNOWN) or not isinstance(
         best.k, (ast.Name, ast.Call, ast.BinOp, ast.Subscript)

@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around
 from syncscope.codemod.patterns.known_counts import a_size
 from syncscope.codemod.patterns.positions import lookup, positions
+from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -62,7 +63,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     row = positions(function, call, tupled)
     if tupled and row is None:
         return None
-    used, definition = function.sole_use(row or call)
+    used, definition = sole_use(function, row or call)
     cut = around(function, used, "{it}[:{k}]")
     if cut is None or not a_size(function, cut.parts["k"]):
         return None

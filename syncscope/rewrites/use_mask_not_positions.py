@@ -12,6 +12,7 @@ from syncscope.codemod.pattern import around
 from syncscope.codemod.patterns.lengths import length, number_of_elements
 from syncscope.codemod.patterns.losses import enclosing_loss
 from syncscope.codemod.patterns.positions import Rows, lookup, rows_of
+from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -85,7 +86,7 @@ class Unrowed:
             uses = function.seen_by(rows.statement)
             if not uses or not function.alone(rows.statement) or not function.pure(mask) or rows.tupled:
                 return False
-            if isinstance(mask, ast.Name) and not any(function.disturbed(mask.id, rows.statement, u) for u in uses):
+            if isinstance(mask, ast.Name) and not any(disturbed(function, mask.id, rows.statement, u) for u in uses):
                 self.masks[name] = mask.id
                 self.draft.remove(rows.statement)
             else:

@@ -189,8 +189,8 @@ def claims(rules: Mapping[str, Rule]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def mended(rule: Rule, site: Site, function: Function) -> Fix | None:
-    """The fix that a rule offers for a site.
+def mended(rule: Rule, site: Site, function: Function, compiles: bool = False) -> Fix | None:
+    """The fix that a rule offers for a site; with `compiles`, one that stands in a function which is compiled whole.
 
     Raises:
         CannotRewrite: the code around it cannot be rewritten.
@@ -198,8 +198,8 @@ def mended(rule: Rule, site: Site, function: Function) -> Fix | None:
     certain, own = getattr(rule, "certain", None), getattr(rule, "rewrite", None)
     if certain is not None and not certain(site, function):
         return None
-    fix = rewrites.first(getattr(rule, "REWRITES", ()), site, function)
-    return own(site, function) if fix is None and own is not None else fix
+    fix = rewrites.first(getattr(rule, "REWRITES", ()), site, function, compiles)
+    return own(site, function) if fix is None and own is not None and not compiles else fix
 
 
 def new_draft(function: Function) -> Draft:

@@ -106,9 +106,9 @@ def _dtype(one: Fact, other: Fact, operator: type[ast.operator]) -> Dtype:
     if one.dtype is other.dtype:
         if one.dtype is not BOOL:
             return one.dtype
-        if other.kind is TENSOR and operator not in _BITWISE:
-            return INT if operator is not ast.Sub else BOOL
-        return INT if operator in (ast.Mult, ast.Add) else BOOL
+        return (
+            BOOL if operator in (*_BITWISE, ast.Mult, ast.Add, ast.Sub) else INT
+        )  # a product of two masks is one, too
     if FLOAT in (one.dtype, other.dtype) and other.kind in (TENSOR, SCALAR):
         return FLOAT
     if (one.dtype is INT and other.dtype is BOOL) or (one.dtype is BOOL and other.dtype is INT):

@@ -91,7 +91,7 @@ def test_modules_are_called_as_the_file_calls_them(head: str, called: str) -> No
     code = head + f"def f(x: '{module}.Tensor', good: '{module}.BoolTensor'):\n    y = x > 1\n    return x[y].sum()\n"
     if head == "import torch.nn as nn\n":
         code = code.replace("'torch.Tensor'", "nn.Parameter").replace("'torch.BoolTensor'", "nn.Parameter")
-        assert fixed(code).startswith("import torch.nn as nn\nimport torch\n")
+        assert fixed(code).startswith("import torch\nimport torch.nn as nn\n")
     assert f"return {called}(y, x, 0).sum()" in fixed(code)
 
 
@@ -100,7 +100,7 @@ def test_a_module_that_another_function_imports_is_not_at_hand() -> None:
         "from torch import Tensor\n\n\ndef g():\n    import torch\n\n    return torch.rand(3)\n\n\n"
         "def f(x: Tensor):\n    good = x > 1\n    return x[good].sum()\n"
     )
-    assert fixed(code).startswith("from torch import Tensor\nimport torch\n")
+    assert fixed(code).startswith("import torch\nfrom torch import Tensor\n")
 
 
 def test_no_fix_where_torch_is_something_else() -> None:

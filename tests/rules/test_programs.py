@@ -88,6 +88,26 @@ STATEMENTS = (
     "out += [v, w]",
     "out.append(({f} > {c}).flatten().nonzero()[0])",
     "out.append(f'{{v}} {{w:.2f}}')",
+    "m = ({f} > {c}) * ({g} < 1)",
+    "m = ({f} > {c}) + ({g} > 1)",
+    "same = m",
+    "same &= {f} < 1",
+    "m[:1].logical_not_()",
+    "part = {f}.view(-1)[:1]",
+    "part += 1",
+    "part = m.view(-1)[1:]",
+    "part.zero_()",
+    "for row in m: row[:1] = False",
+    "kept = [m, {f}]",
+    "kept[0].zero_()",
+    "later = lambda: m.logical_not_()",
+    "later()",
+    "counts = torch.tensor([1, 0, 3])",
+    "more = counts[1:]",
+    "more += 1",
+    "out.append(counts.repeat_interleave(counts))",
+    "try: v = {f}.mean().item(); w = {f}.min().item()\n{indent}except Exception: out.append(v)",
+    "out.append(torch.linalg.inv(torch.eye(2) * {c}))",
 )
 PRELUDE = (
     "i = (x > 0).nonzero(as_tuple=True)",
@@ -137,7 +157,7 @@ def bodies(draw: st.DrawFn) -> str:
                 lines.append("    " * depth + "turns += 1")
                 opened = False
         else:
-            lines.append("    " * depth + draw(st.sampled_from(STATEMENTS)).format(**names))
+            lines.append("    " * depth + draw(st.sampled_from(STATEMENTS)).format(indent="    " * depth, **names))
             opened = False
     if opened:
         lines.append("    " * depth + "pass")

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import part_of
+from syncscope.codemod.writes import writes
 from syncscope.model.fact import Site
 
 DISTINCT = "{0} must name different elements: where it names one twice, a row is missing and holds -1"
@@ -33,7 +34,7 @@ def counted_beforehand(site: Site, function: Function, mask: ast.expr) -> tuple[
     defined = function.reaching_definition(mask)
     if defined is None or site.fact_of(mask).ndim not in (1, None):
         return None
-    written = [n for n in function.reads(mask.id) if function.writes(n)]
+    written = [n for n in function.reads(mask.id) if writes(function, n)]
     if (
         len(written) != 1
         or function.reaching_definition(written[0]) is not defined

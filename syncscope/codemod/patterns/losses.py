@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import Rows, rows_of
 from syncscope.codemod.proofs import is_mask
+from syncscope.codemod.writes import changed
 from syncscope.model.fact import Site
 
 
@@ -125,7 +126,7 @@ def selection(site: Site, function: Function, expr: ast.expr) -> Selection | Non
             return None
         gone += [mask, spread.base]
         mask = inner
-    if defined is not None and function.changed(defined, site.node, expr):
+    if defined is not None and changed(function, defined, site.node, expr):
         return None
     return Selection(expr.value, mask, gone, rows, cast)
 

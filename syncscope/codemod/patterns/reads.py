@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
+from syncscope.codemod.writes import changed
 from syncscope.model.fact import Dtype, Fact, Site
 
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
@@ -53,7 +54,7 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
 
 def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.expr | ast.stmt) -> bool:
     """Whether a tensor may change after a statement, so that it cannot be read at a later one."""
-    return not function.pure(tensor) or function.changed(start, end, tensor)
+    return not function.pure(tensor) or changed(function, start, end, tensor)
 
 
 def joined(facts: Sequence[Fact]) -> str | None:

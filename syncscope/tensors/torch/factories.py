@@ -26,6 +26,7 @@ from syncscope.tensors.facts import (
     holds_tensor,
     tensor,
 )
+from syncscope.tensors.syntax import last_word
 from syncscope.tensors.torch.results import scalar_slots
 from syncscope.tensors.torch.signatures import DTYPE_NAMED, DTYPE_OF
 
@@ -87,6 +88,8 @@ def _of_values(call: Call) -> Fact:
 def _dtype(call: Call) -> Dtype:
     word, args = call.word, call.args
     dtype = call.dtype_given()
+    if dtype is ANY_DTYPE and last_word(call.node_of(99, "dtype")) in ("uint8", "ByteTensor"):
+        return dtype
     if dtype is ANY_DTYPE:
         dtype = DTYPE_OF.get(word, DTYPE_NAMED.get(word, FLOAT if word in _OF_FLOATS else ANY_DTYPE))
     if dtype is ANY_DTYPE and word == "full" and len(args) > 1:

@@ -337,7 +337,8 @@ def _of_a_batch(fact: Fact) -> bool:
 
 _CASTS = {
     **dict.fromkeys(("float", "double", "half", "bfloat16"), FLOAT),
-    **dict.fromkeys(("long", "int", "short", "byte", "char"), INT),
+    **dict.fromkeys(("long", "int", "short", "char"), INT),
+    "byte": ANY_DTYPE,  # as an index uint8 is a mask, else a number
     "bool": BOOL,
 }
 

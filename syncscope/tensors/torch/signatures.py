@@ -117,9 +117,10 @@ DTYPE_OF: dict[str, Dtype] = {
 }
 _NAMES = {
     Dtype.BOOL: "bool BoolTensor",
-    Dtype.INT: "int long int8 int16 int32 int64 short uint8 uint16 uint32 uint64 LongTensor IntTensor ByteTensor ShortTensor",
+    Dtype.INT: "int long int8 int16 int32 int64 short uint16 uint32 uint64 LongTensor IntTensor ShortTensor",
     Dtype.FLOAT: "float double half float16 float32 float64 bfloat16 FloatTensor DoubleTensor HalfTensor BFloat16Tensor",
     Dtype.COMPLEX: "complex64 complex128 cfloat cdouble",
+    Dtype.UNKNOWN: "uint8 ByteTensor",  # as an index a mask, else numbers
 }
 DTYPE_NAMED: dict[str, Dtype] = {name: dtype for dtype, names in _NAMES.items() for name in names.split()}
 

@@ -1,0 +1,245 @@
+"""What a maintainer sees of a fix: comments that stay, imports in their place, lines no longer than the file's own."""
+
+from __future__ import annotations
+
+import ast
+import io
+import itertools
+import re
+import sys
+import tokenize
+from collections.abc import Iterable, Sequence
+
+from syncscope.codemod.function import Function
+from syncscope.codemod.text import CannotRewrite, Text
+from syncscope.model.finding import Edit
+from syncscope.model.source import Span
+
+PREAMBLE = re.compile(
+    rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
+)  # the linter writes c0ding for what it has decoded
+STEP = "    "
+OPEN, CLOSE = "([{", ")]}"
+OPERATORS = {
+    "&",
+    "|",
+    "^",
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "@",
+    "and",
+    "or",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "==",
+    "!=",
+    "if",
+    "else",
+}
+FORGIVEN = {"KeyboardInterrupt", "ImportError", "StopIteration", "ModuleNotFoundError"}  # no rewritten code raises them
+
+
+def comments(code: bytes) -> list[str]:
+    """The comments in a piece of a file."""
+    return [token.string for token in _tokens(code.decode()) if token.type == tokenize.COMMENT]
+
+
+def _tokens(code: str) -> list[tokenize.TokenInfo]:
+    """The tokens of a piece of a file, as far as they can be told: it may end in the middle of a block."""
+    found = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            found.append(token)  # noqa: PERF402  (what was found before an error counts)
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        pass
+    return found
+
+
+def finished(function: Function, edits: Sequence[Edit]) -> list[Edit]:
+    """The edits as they are made: what they leave out of comments stands before the statement, and long lines are folded.
+
+    Raises:
+        CannotRewrite: an error that is caught around them would find other statements done.
+    """
+    _refuse_where_caught(function, edits)
+    return _folded(function, [*edits, *_kept_comments(function, edits)])
+
+
+def statement_at(function: Function, span: Span) -> ast.stmt | None:
+    """The innermost statement of a function that holds these bytes."""
+    spans = ((function.file.span(s), s) for s in function.statements)
+    found = [(at.start, -at.end, s) for at, s in spans if at.start <= span.start and span.end <= at.end]
+    return max(found, key=lambda each: each[:2])[2] if found else None
+
+
+def _refuse_where_caught(function: Function, edits: Sequence[Edit]) -> None:
+    """What is read or made earlier or later than it was may raise earlier or later: of one statement, nobody can tell."""
+    tries = [t for t in function.every(ast.Try) if any(not forgives(h) for h in t.handlers)]
+    if not tries or len({id(statement_at(function, e.span)) for e in edits}) < 2:
+        return
+    for span in (function.file.span(s) for t in tries for s in t.body):
+        if any(span.start <= edit.span.start < span.end for edit in edits):
+            raise CannotRewrite("an error between its parts is caught here")
+
+
+def forgives(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler is for what no rewritten code raises."""
+    names = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return all(isinstance(n, ast.Name) and n.id in FORGIVEN for n in names)
+
+
+def _kept_comments(function: Function, edits: Sequence[Edit]) -> Iterable[Edit]:
+    """Comments in what is replaced that the new code has not, on lines of their own before the statement."""
+    file = function.file
+    written = "\n".join(edit.text for edit in edits)
+    for edit in edits:
+        old = file.code[edit.span.start : edit.span.end]
+        lost = [c for c in comments(old) if c not in written] if b"#" in old else []
+        if not lost:
+            continue
+        statement = statement_at(function, edit.span)
+        if statement is None or function.indent(statement).strip():
+            raise CannotRewrite("there is no place for a comment")
+        if isinstance(statement, ast.If) and function.is_elif(statement):
+            raise CannotRewrite("there is no place for a comment before elif")
+        start, indent = file.starts[statement.lineno - 1], function.indent(statement)
+        if any(other.span.start <= start < other.span.end for other in edits):
+            raise CannotRewrite("there is no place for a comment")
+        yield Edit(Span(start, start), "".join(f"{indent}{c}\n" for c in lost))
+
+
+def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
+    """The edits, those of a statement whose lines become too long as one of all of it."""
+    file, result = function.file, list(edits)
+    for statement in {id(s): s for e in edits if (s := statement_at(function, e.span)) is not None}.values():
+        if hasattr(statement, "body") or function.indent(statement).strip():
+            continue
+        span, indent = file.span(statement), function.indent(statement)
+        own = [e for e in result if span.start <= e.span.start and e.span.end <= span.end and e.span.start < span.end]
+        new, at = "", span.start
+        for edit in sorted(own, key=lambda e: e.span):
+            new, at = new + file.code[at : edit.span.start].decode() + edit.text, edit.span.end
+        new += file.code[at : span.end].decode()
+        before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
+        lines = [folded(line, file.width) if line not in before else line for line in (indent + new).splitlines()]
+        text = "\n".join(lines).removeprefix(indent)
+        if text != new and _same_tree(indent, new, text):
+            result = [e for e in result if e not in own] + [Edit(span, text)]
+    return result
+
+
+def _same_tree(indent: str, old: str, new: str) -> bool:
+    head = f"if True:\n{indent}" if indent else ""
+    try:
+        return ast.dump(ast.parse(head + old)) == ast.dump(ast.parse(head + new))
+    except SyntaxError:
+        return False
+
+
+def folded(line: str, width: int) -> str:
+    """A line over several lines, if it is longer than it may be and its brackets are its own: as formatters lay it out."""
+    if len(line) <= width or "\n" in line:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    tokens = [t for t in _tokens(line.strip()) if t.string.strip()]
+    if any(t.type == tokenize.COMMENT for t in tokens):
+        return line
+    code, depth, outer = line.strip(), 0, list[tuple[int, int]]()
+    opened, loose = 0, False
+    value = next((t.end[1] for t in tokens if t.string in ("=", "+=", "-=", "*=", "/=", "&=", "|=", "return")), 0)
+    for token in tokens:
+        at = token.start[1]
+        if token.string in OPEN:
+            opened, depth = (at if depth == 0 else opened), depth + 1
+        elif token.string in CLOSE:
+            depth -= 1
+            if depth == 0 and at > opened + 1:
+                outer.append((opened, at))
+        elif depth == 0 and at >= value and token.string in OPERATORS and token.start[1] > 0:
+            loose = True
+        if depth < 0:
+            return line
+    if depth:
+        return line
+    if loose and value:  # an operation: all of it in brackets
+        body = code[value:].strip()
+        head, tail = f"{code[:value]} (", ")"
+    elif outer:
+        start, end = outer[-1]
+        head, body, tail = code[: start + 1], code[start + 1 : end].strip(), code[end:]
+    else:
+        return line
+    inner = indent + STEP
+    if len(inner + body) <= width:
+        return f"{indent}{head}\n{inner}{body.removesuffix(',')}\n{indent}{tail}"
+    parts = _parts(body)
+    if len(parts) > 1:
+        rows = "\n".join(folded(f"{inner}{part},", width) for part in parts)
+        return f"{indent}{head}\n{rows}\n{indent}{tail}"
+    return f"{indent}{head}\n{folded(inner + body, width)}\n{indent}{tail}"
+
+
+def _parts(body: str) -> list[str]:
+    """What stands between commas; one part where there are none, or a generator would not bear one after it."""
+    depth, cuts = 0, [-1]
+    for token in _tokens(f"({body})"):
+        if token.string and token.string in OPEN:
+            depth += 1
+        elif token.string and token.string in CLOSE:
+            depth -= 1
+        elif token.string == "," and depth == 1:
+            cuts.append(token.start[1] - 1)
+    cuts.append(len(body))
+    return [part for a, b in itertools.pairwise(cuts) if (part := body[a + 1 : b].strip())]
+
+
+def import_edit(file: Text, text: str) -> Edit:
+    """An import among those at the head of the file, where formatters would have it, else after its docstring."""
+    body = file.tree.body
+    head = list(
+        itertools.takewhile(lambda s: not isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)), body)
+    )
+    found = [s for s in head if isinstance(s, (ast.Import, ast.ImportFrom))]
+    torch = [s for s in found if _package(s) == "torch"]
+    whole = [s for s in torch if isinstance(s, ast.Import)]
+    ours = [s for s in found if isinstance(s, ast.ImportFrom) and s.level]
+    standard = [s for s in found if _package(s) in sys.stdlib_module_names]
+    after: Sequence[ast.stmt] = [s for s in found if s not in ours]
+    before: Sequence[ast.stmt] = torch or ours
+    if text == "import math":
+        after, before = [s for s in standard if _package(s) != "__future__"], []
+    elif text != "import torch" and torch:
+        after, before = whole or torch, []
+    if before and before[0].col_offset == 0:
+        at = file.starts[before[0].lineno - 1]
+        return Edit(Span(at, at), f"{text}\n")
+    docstring = body[:1] if body and ast.get_docstring(file.tree, clean=False) is not None else []
+    last = next(reversed(after or found or docstring), None)
+    at = line_end(file, last) if last is not None else _preamble(file)
+    newline = "\n" if at and not file.code[:at].endswith(b"\n") else ""
+    return Edit(Span(at, at), f"{newline}{text}\n")
+
+
+def _preamble(file: Text) -> int:
+    """The end of `#!` and the encoding, which must stay on the first two lines."""
+    found = PREAMBLE.match(file.code)
+    return found.end() if found else 0
+
+
+def _package(statement: ast.Import | ast.ImportFrom) -> str:
+    if isinstance(statement, ast.ImportFrom):
+        return "" if statement.level else (statement.module or "").partition(".")[0]
+    return statement.names[0].name.partition(".")[0]
+
+
+def line_end(file: Text, statement: ast.stmt) -> int:
+    """Where the line ends on which a statement does."""
+    end = file.span(statement).end
+    newline = file.code.find(b"\n", end)
+    return len(file.code) if newline < 0 else newline + 1

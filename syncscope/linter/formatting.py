@@ -1,0 +1,51 @@
+"""How long a project's lines may be, as its own formatter or linter is told."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+from functools import cache
+from typing import Any
+
+from syncscope.files import regular
+
+LARGEST = 1 << 20  # bytes of a settings file
+STATED = re.compile(rb"^\s*[\"']?(?:line[-_]length|max[-_]line[-_]length|column_limit)[\"']?\s*=", re.MULTILINE)
+KEYS = ("line-length", "line_length", "max-line-length", "max_line_length", "column_limit")
+TOOLS = ("ruff", "black", "yapf", "flake8", "pycodestyle")
+
+
+@cache
+def width(folder: str) -> int:
+    """The line length that the settings in this folder, or in the nearest one around it that says any, allow; 0: none do."""
+    for name in ("ruff.toml", ".ruff.toml", "pyproject.toml", "setup.cfg", ".flake8", "tox.ini"):
+        try:
+            raw = regular(os.path.join(folder, name), LARGEST)
+        except OSError:
+            continue
+        if STATED.search(raw) and 40 <= (found := (_toml if name.endswith("toml") else _ini)(raw)) <= 400:
+            return found
+    parent = os.path.dirname(folder)
+    return width(parent) if parent != folder else 0
+
+
+def _toml(raw: bytes) -> int:
+    import tomllib
+
+    try:
+        table: Any = tomllib.loads(raw.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        return 0
+    tools = table.get("tool") if isinstance(table.get("tool"), dict) else {}
+    said = [table, *(tools[t] for t in TOOLS if isinstance(tools.get(t), dict))]
+    return next((s[k] for s in said for k in KEYS if isinstance(s.get(k), int)), 0)
+
+
+def _ini(raw: bytes) -> int:
+    parser = configparser.ConfigParser(interpolation=None)
+    try:
+        parser.read_string(raw.decode())
+        return next((parser.getint(t, k) for t in TOOLS for k in KEYS if parser.has_option(t, k)), 0)
+    except (configparser.Error, ValueError):
+        return 0

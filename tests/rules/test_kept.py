@@ -1,0 +1,192 @@
+"""Code that fixes leave as it is: where they would change a value, add a wait, or no longer compile."""
+
+from pathlib import Path
+
+import pytest
+from rules.driver import config, fixed
+
+from syncscope.linter.engine import check_file
+from syncscope.model.finding import Safety
+
+FIXES = {Safety.SAFE, Safety.UNSAFE}
+HEAD = "import torch\n\n\n"
+MASKS = {  # a number written through a mask waits for nothing; made on the device it would look for the positions
+    "product": "keep = (x > 0) * (x < 1)",
+    "sum": "keep = (x > 0) + (x < 1)",
+    "product with a bool": "keep = (x > 0) * True",
+    "bytes": "keep = x.byte()",
+    "uint8": "keep = (x > 0).to(torch.uint8)",
+    "made of uint8": "keep = torch.ones(x.shape, dtype=torch.uint8, device=x.device)",
+    "of nothing known": "keep = given.to(torch.uint8)",
+}
+STALE = {  # what is written to the mask between its uses
+    "slice": "good[:2].logical_not_()",
+    "view": "good.view(-1)[0] = False",
+    "alias": "flat = good.view(-1)\n    flat[0:1] = False",
+    "older alias": "first.zero_()",
+    "list": "for each in [good]:\n        each.zero_()",
+    "loop": "for row in good:\n        row.zero_()",
+    "data": "good.data[0] = True",
+    "handed on": "change(good[1:])",
+    "kept": "self.kept = good\n    self.change()",
+    "augmented": "same = good\n    same &= y > 1",
+    "given back": "same = self.norm(good)\n    same.zero_()",
+    "out": "torch.logical_not(good, out=good)",
+}
+SHARED = {
+    "alias": "r = repeats\n    r += 1",
+    "slice": "r = repeats[1:]\n    r += 1",
+    "view": "repeats.view(-1)[0] = 7",
+    "nested": "def more():\n        repeats.add_(1)\n    more()",
+}
+
+
+@pytest.mark.parametrize("made", MASKS.values(), ids=MASKS)
+def test_a_number_that_a_mask_takes_stays(made: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, given):\n    {made}\n    x[keep] = 0\n    return x\n"
+    assert fixed(code, allowed=FIXES) == code
+
+
+def test_a_mask_of_a_function_of_the_file_is_one() -> None:
+    code = f"{HEAD}def inside(x):\n    return (x > 0) * (x < 1)\n\n\ndef f(x: torch.Tensor):\n    x[inside(x)] = 0\n"
+    assert fixed(code, allowed=FIXES) == code
+
+
+@pytest.mark.parametrize("write", STALE.values(), ids=STALE)
+def test_a_mask_that_is_written_is_looked_for_again(write: str) -> None:
+    code = (
+        f"{HEAD}def f(self, x: torch.Tensor):\n    y = x.sigmoid()\n    good = x > 0\n    first = good[0]\n"
+        f"    a = x[good]\n    {write}\n    b = y[good]\n    return a, b, first\n"
+    )
+    assert "nonzero" not in fixed(code, allowed=FIXES)
+
+
+@pytest.mark.parametrize("write", SHARED.values(), ids=SHARED)
+def test_counts_that_are_written_have_another_sum(write: str) -> None:
+    code = (
+        f"{HEAD}def f(x: torch.Tensor):\n    repeats = torch.tensor([1, 0, 3], device=x.device)\n    {write}\n"
+        "    return x.repeat_interleave(repeats, dim=0)\n"
+    )
+    assert "output_size" not in fixed(code, allowed=FIXES)
+
+
+def test_a_name_that_a_lambda_reads_is_read_where_it_was() -> None:
+    code = (
+        f"{HEAD}def f(x: torch.Tensor, step: int, hooks):\n    loss = x.mean()\n    value = loss.item()\n"
+        "    if step % 2 == 0:\n        hooks.append(lambda: value)\n"
+    )
+    assert fixed(code, allowed=FIXES) == code
+
+
+def test_reads_are_not_merged_where_an_error_between_them_is_caught() -> None:
+    code = (
+        f"{HEAD}def f(x: torch.Tensor):\n    low = high = None\n    try:\n        low = x.min().item()\n"
+        "        high = x.max().item()\n    except RuntimeError:\n        pass\n    return low, high\n"
+    )
+    assert fixed(code, allowed=FIXES) == code
+    merged = fixed(code.replace("RuntimeError", "KeyboardInterrupt"), allowed={Safety.SAFE})
+    assert "low, high = torch.stack" in merged
+
+
+def test_mean_and_deviation_of_complex_numbers_are_read_apart() -> None:
+    code = (
+        f"{HEAD}def f(z: torch.Tensor):\n    z = torch.view_as_complex(z)\n    return z.mean().item(), z.std().item()\n"
+    )
+    assert fixed(code, allowed={Safety.SAFE}) == code
+
+
+GUARDED = (
+    "if flag:\n        return x[good] + y[good]\n    return x",
+    "return x[good] + y[good] if flag else x",
+    "while flag:\n        x = x[good] + y[good]\n        flag = False\n    return x",
+    "if flag:\n        return x[good]\n    return y[good]",
+    "if flag:\n        return x[good]\n    else:\n        return y[good]",
+)
+
+
+@pytest.mark.parametrize("use", GUARDED)
+def test_an_index_is_looked_for_only_where_it_is_used(use: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, flag: bool):\n    x = x.flatten()\n    y = x.sigmoid()\n    good = x > 0\n    {use}\n"
+    after = fixed(code, allowed=FIXES)
+    lines = after.splitlines()
+    looked = [n for n, line in enumerate(lines) if "nonzero" in line]
+    assert all("if" not in lines[n + 1] or "return" in lines[n + 1] for n in looked), after
+    assert after == code or lines[looked[0]].startswith(" " * 8), after
+
+
+LINALG = {
+    "no tensor is known": "def f(op):\n    return torch.linalg.cholesky(op), op.inverse()\n",
+    "an attribute": "def f(self, y: torch.Tensor):\n    return torch.linalg.solve(self.kernel, y)\n",
+    "caught": (
+        "def f(x: torch.Tensor):\n    try:\n        return torch.linalg.cholesky(x)\n"
+        "    except torch.linalg.LinAlgError:\n        return x\n"
+    ),
+    "caught, whatever it is": (
+        "def f(x: torch.Tensor):\n    try:\n        return torch.linalg.cholesky(x)\n    except Exception:\n        return x\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", LINALG.values(), ids=LINALG)
+def test_a_check_stays_where_somebody_may_need_it(code: str) -> None:
+    assert fixed(HEAD + code, allowed=FIXES) == HEAD + code
+
+
+COPIES = {
+    "what a model gives": "def f(model, x: torch.Tensor, device):\n    y = model(x)\n    return y.to(device)\n",
+    "a parameter": "def f(x: torch.Tensor, device):\n    return x.to(device)\n",
+    "from the device": "def f(x: torch.Tensor, device):\n    x = x.cuda()\n    return x.to(device)\n",
+    "a prediction": (
+        "def f(model, loader, device):\n    for x, y in loader:\n        keep(model(x.cuda(non_blocking=True)).to(device))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", COPIES.values(), ids=COPIES)
+def test_a_copy_that_may_go_to_the_host_is_waited_for(code: str) -> None:
+    assert fixed(HEAD + code, allowed=FIXES) == HEAD + code
+
+
+def test_what_may_be_a_parameter_keeps_its_gradient() -> None:
+    code = (
+        f"{HEAD}class A(torch.nn.Module):\n    def __init__(self, x: float):\n        super().__init__()\n        self.x = x\n"
+        "    def forward(self, z: torch.Tensor):\n        return z * torch.as_tensor(self.x, device=z.device)\n"
+    )
+    assert fixed(code, allowed=FIXES) == code
+
+
+BODY = (
+    "    y = x.clone()\n    y[0, 0] = 1.0\n    low, high = x.min().item(), x.max().item()\n"
+    "    return y, low, high, torch.tensor(0.5, device=x.device)\n"
+)
+FUNCTION = f"def f(x: torch.Tensor):\n{BODY}"
+COMPILED = {
+    "script": f"@torch.jit.script\n{FUNCTION}",
+    "script, later": f"{FUNCTION}\n\nf = torch.jit.script(f)\n",
+    "called by what is": f"{FUNCTION}\n\n@torch.jit.script\ndef g(x: torch.Tensor):\n    return f(x)\n",
+    "if tracing": f"@torch.jit.script_if_tracing\n{FUNCTION}",
+    "whole graph": f"@torch.compile(fullgraph=True)\n{FUNCTION}",
+    "module": (
+        "class M(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        return self.f(x)\n\n"
+        "    def f(self, x: torch.Tensor):\n"
+        f"{BODY.replace('    ', '        ')}\n\nm = M()\nscripted = torch.jit.script(m)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", COMPILED.values(), ids=COMPILED)
+def test_what_a_compiler_takes_whole_it_takes_afterwards(code: str) -> None:
+    assert fixed(HEAD + code) == HEAD + code
+    assert fixed(HEAD + FUNCTION) != HEAD + FUNCTION
+
+
+def test_what_the_project_scripts_elsewhere_is_left(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "ops.py").write_text(HEAD + FUNCTION)
+    (tmp_path / "test_ops.py").write_text(
+        "import torch\nfrom package import ops\n\n\ndef test_f():\n    op = ops.f\n    assert torch.jit.script(op)\n"
+    )
+    found = check_file(str(tmp_path / "package" / "ops.py"), config()).findings
+    assert found
+    assert all(f.fix is None for f in found)
