@@ -32,12 +32,16 @@ def load(package: ModuleType, name: str) -> ModuleType:
     if name not in known:
         kind = package.__name__.rpartition(".")[2].removesuffix("s")
         raise UserError(f"no {kind} is called {name!r}", did_you_mean(name, known))
-    return importlib.import_module(f"{package.__name__}.{name.replace('-', '_')}")
+    return _imported(package, name)
 
 
 def discover(package: ModuleType) -> dict[str, ModuleType]:
     """Every module of a package by its slug, imported."""
-    return {name: load(package, name) for name in names(package)}
+    return {name: _imported(package, name) for name in names(package)}
+
+
+def _imported(package: ModuleType, name: str) -> ModuleType:
+    return importlib.import_module(f"{package.__name__}.{name.replace('-', '_')}")
 
 
 def did_you_mean(word: str, choices: list[str], listed: str = "") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from syncscope.errors import UserError
 CACHE = "SYNCSCOPE_CACHE_DIR"
 SETTINGS = "SYNCSCOPE_CONFIG_DIR"
 LARGEST = 64 << 20  # bytes of a source file, notebooks with their pictures included
+SMALL = 1 << 16  # bytes that are read of a file that does not say how many it has, as those of /proc
 
 
 def cache_folder(what: str) -> Path:
@@ -50,8 +50,11 @@ def regular(path: str | os.PathLike[str], most: int = LARGEST) -> bytes:
     _demand_regular(os.stat(path), path, most)  # before it is opened, which may wait or wake a device
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(handle, "rb") as file:
-        _demand_regular(os.fstat(handle), path, most)
-        return file.read(most)
+        told = os.fstat(handle)
+        _demand_regular(told, path, most)
+        return file.read(
+            min(max(told.st_size, SMALL), most)
+        )  # more is not asked for: memory would be made ready for it
 
 
 def _demand_regular(told: os.stat_result, path: str | os.PathLike[str], most: int) -> None:
@@ -114,7 +117,7 @@ def whole(path: str | os.PathLike[str], *, durable: bool = False) -> Iterator[Bi
         UserError: it cannot be written.
     """
     real = Path(os.path.realpath(path))
-    temporary = real.with_name(f".{secrets.token_hex(8)}.part")
+    temporary = real.with_name(f".{os.urandom(8).hex()}.part")
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
         told = os.stat(real) if real.exists() else None

@@ -30,9 +30,10 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The `command` in the module of that name."""
-        if name not in self.list_commands(ctx):
+        try:
+            found: click.Command = discover.load(sys.modules[__name__], name).command
+        except UserError:
             return None
-        found: click.Command = discover.load(sys.modules[__name__], name).command
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

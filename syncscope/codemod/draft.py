@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import cast
 
 import libcst as cst
-from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
+from libcst.metadata import ByteSpanPositionProvider, CodeSpan
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import comments, finished, import_edit, line_end
@@ -28,6 +29,14 @@ IMPORTS = {
 HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
 Part = ast.expr | cst.BaseExpression | str
 Nodes = dict[tuple[int, int], cst.BaseExpression]
+
+
+class _Spans(ByteSpanPositionProvider):
+    """Where the nodes of a module stand. libcst's wrapper would visit them all once more, for nobody."""
+
+    def of(self, module: cst.Module) -> Iterable[tuple[cst.CSTNode, CodeSpan]]:
+        self._gen_impl(module)
+        return cast(dict[cst.CSTNode, CodeSpan], self._computed).items()
 
 
 def parse(function: Function, statement: ast.stmt | None) -> Nodes:
@@ -54,12 +63,12 @@ def parse(function: Function, statement: ast.stmt | None) -> Nodes:
         code = head + file.code[start : file.span(scope).end].decode()
         shift = start - len(head)
     try:
-        wrapper = MetadataWrapper(cst.parse_module(code), unsafe_skip_copy=True)
+        module = cst.parse_module(code)
     except (cst.ParserSyntaxError, cst.CSTValidationError) as error:  # newer than libcst's grammar, or `for* x in y`
         raise CannotRewrite(f"libcst cannot read the code around: {error}") from error
     return {
         (span.start + shift, span.start + span.length + shift): node
-        for node, span in wrapper.resolve(ByteSpanPositionProvider).items()
+        for node, span in _Spans().of(module)
         if isinstance(node, cst.BaseExpression)
     }
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ MODULES = {"F": "torch.nn.functional"}  # as patterns call them
 NOT_COMPARED = ("ctx", "kind", "type_comment")
 REACH = 4  # expressions that `around` goes outwards
 Parts = dict[str, ast.expr]
+Fits = Callable[[Function, Any, Parts], bool]  # of a node
 
 
 class Around(NamedTuple):
@@ -37,7 +38,7 @@ def seen(function: Function, node: ast.AST | None, *patterns: str) -> Parts | No
     """The parts of an expression or a statement that has one of these shapes: those of the first that fits."""
     for pattern in patterns if node is not None else ():
         parts: Parts = {}
-        if _fits(function, compiled(pattern), node, parts):
+        if compiled(pattern)(function, node, parts):
             return parts
     return None
 
@@ -57,42 +58,63 @@ def around(function: Function, node: ast.expr, *patterns: str) -> Around | None:
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: str) -> ast.AST:
-    """A pattern as a tree, whose holes are names; a single expression as such."""
+def compiled(pattern: str) -> Fits:
+    """What tells whether a node has the shape of a pattern, whose holes are names in what is parsed."""
     code = HOLE.sub(lambda m: f"_{m[2] or 'hole'}_{m[1]}_", pattern)
     body = ast.parse(code).body[0]
-    return body.value if isinstance(body, ast.Expr) else body
+    return _shape(body.value if isinstance(body, ast.Expr) else body)
 
 
-def _fits(function: Function, pattern: object, node: object, parts: Parts) -> bool:
-    """Whether a node has the shape of a pattern's node; `parts` gets what fills the holes."""
-    if isinstance(pattern, ast.Name) and (hole := MARKED.fullmatch(pattern.id)) is not None:
-        return _filled(function, hole[2], node, parts) and (hole[1] == "hole" or isinstance(node, ast.Name))
+def _shape(pattern: object) -> Fits:
+    """What tells whether a node has the shape of a pattern's node, and gives `parts` what fills the holes."""
+    kind = type(pattern)
     if isinstance(pattern, list):
-        return (
-            isinstance(node, list)
-            and len(node) == len(pattern)
-            and all(_fits(function, p, n, parts) for p, n in zip(pattern, node, strict=True))
-        )
+        return _row([_shape(p) for p in pattern])
     if not isinstance(pattern, ast.AST):
-        return type(pattern) is type(node) and pattern == node
+        return lambda _, node, parts: type(node) is kind and node == pattern
+    if isinstance(pattern, ast.Name) and (hole := MARKED.fullmatch(pattern.id)) is not None:
+        return _hole(hole[2], ast.Name if hole[1] == "name" else ast.expr)
     if isinstance(pattern, ast.expr) and (value := number(pattern)) is not None:
-        return isinstance(node, ast.expr) and function.constant(node) == value
-    if type(pattern) is not type(node):
-        return False
-    if isinstance(pattern, ast.Call) and isinstance(node, ast.Call):
-        return _called(function, pattern, node, parts)
-    fields = (f for f in pattern._fields if f not in NOT_COMPARED)
-    return all(_fits(function, getattr(pattern, f), getattr(node, f), parts) for f in fields)
+        return lambda function, node, parts: isinstance(node, ast.expr) and function.constant(node) == value
+    if isinstance(pattern, ast.Call):
+        return _call(pattern)
+    return _node(type(pattern), [(f, _shape(getattr(pattern, f))) for f in pattern._fields if f not in NOT_COMPARED])
 
 
-def _filled(function: Function, name: str, node: object, parts: Parts) -> bool:
-    if not isinstance(node, ast.expr):
-        return False
-    if name in parts:
-        return alike(parts[name], node)
-    parts[name] = node
-    return True
+def _node(kind: type[ast.AST], fields: list[tuple[str, Fits]]) -> Fits:
+    """Of a node of a kind, field by field."""
+
+    def fits(function: Function, node: Any, parts: Parts) -> bool:
+        if type(node) is not kind:
+            return False
+        for name, fit in fields:  # noqa: SIM110  (a loop is twice as fast here, and this runs for every statement)
+            if not fit(function, getattr(node, name), parts):
+                return False
+        return True
+
+    return fits
+
+
+def _row(wanted: list[Fits]) -> Fits:
+    """Of lists, element by element."""
+
+    def fits(function: Function, nodes: Any, parts: Parts) -> bool:
+        if not isinstance(nodes, list) or len(nodes) != len(wanted):
+            return False
+        return all(fit(function, node, parts) for fit, node in zip(wanted, nodes, strict=True))
+
+    return fits
+
+
+def _hole(name: str, kind: type[ast.expr]) -> Fits:
+    """Of what may be anything of a kind; a hole that was filled before takes what is written alike."""
+
+    def fits(_: Function, node: Any, parts: Parts) -> bool:
+        if not isinstance(node, kind):
+            return False
+        return parts.setdefault(name, node) is node or alike(parts[name], node)
+
+    return fits
 
 
 def alike(a: ast.expr, b: ast.expr) -> bool:
@@ -100,29 +122,37 @@ def alike(a: ast.expr, b: ast.expr) -> bool:
     return ast.unparse(a) == ast.unparse(b)
 
 
-def _called(function: Function, pattern: ast.Call, node: ast.Call, parts: Parts) -> bool:
-    """As `_fits`, of calls: a function by its full name, a method as an operation on its tensor."""
-    given = {k.arg: k.value for k in pattern.keywords if k.arg is not None}
+def _call(pattern: ast.Call) -> Fits:
+    """Of calls: a function by its full name, a method as an operation on its tensor."""
+    func, name = pattern.func, _full_name(pattern.func)
+    assert name is not None or isinstance(func, ast.Attribute), f"{ast.unparse(pattern)} calls a hole"
+    word = func.attr if isinstance(func, ast.Attribute) else name
+    base = _shape(func.value) if name is None and isinstance(func, ast.Attribute) else None
+    rest = bool(pattern.args) and isinstance(pattern.args[-1], ast.Starred)
+    wanted = [_shape(a) for a in pattern.args[: len(pattern.args) - rest]]
+    row, given = _row(wanted), {k.arg: _shape(k.value) for k in pattern.keywords if k.arg is not None}
     more = len(given) < len(pattern.keywords)
-    keywords: Mapping[Any, ast.expr]
-    if (name := _full_name(pattern.func)) is not None:
-        keywords = {k.arg: k.value for k in node.keywords}
-        if function.dotted(node.func) != name:
+
+    def fits(function: Function, node: Any, parts: Parts) -> bool:
+        if not isinstance(node, ast.Call) or (isinstance(node.func, ast.Attribute) and node.func.attr != word):
+            return False  # most calls end here: a name may be one of anything, what comes after a dot is what it says
+        args: list[ast.expr] = node.args
+        keywords: Mapping[Any, ast.expr] = {k.arg: k.value for k in node.keywords}
+        if base is None:
+            if function.dotted(node.func) != name:
+                return False
+        else:
+            op = function.op(node)
+            if op is None or op.name != word or not base(function, op.base, parts):
+                return False
+            args, keywords = op.args, op.keywords
+        if not (given.keys() <= keywords.keys() if more else given.keys() == keywords.keys()):
             return False
-        args = node.args
-    else:
-        op = function.op(node)
-        if not isinstance(pattern.func, ast.Attribute) or op is None or op.name != pattern.func.attr:
+        if not row(function, args[: len(wanted)] if rest else args, parts):
             return False
-        if not _fits(function, pattern.func.value, op.base, parts):
-            return False
-        keywords, args = op.keywords, op.args
-    wanted = pattern.args
-    if wanted and isinstance(wanted[-1], ast.Starred):
-        wanted, args = wanted[:-1], args[: len(wanted) - 1]
-    if not (given.keys() <= keywords.keys() if more else given.keys() == keywords.keys()):
-        return False
-    return _fits(function, wanted, args, parts) and all(_fits(function, given[k], keywords[k], parts) for k in given)
+        return all(each(function, keywords[k], parts) for k, each in given.items())
+
+    return fits
 
 
 def _full_name(node: ast.expr) -> str | None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from syncscope.model.source import Span
+from syncscope.model.source import Span, line_starts
 from syncscope.tensors.syntax import held, statements, walk
 
-NEWLINE = re.compile(rb"\r\n|\n")  # what `ast` counts, in code without lone carriage returns
 LONGEST = 60  # characters of the user's code quoted in a message
 
 
@@ -38,9 +36,9 @@ class Text:
         return self._tree if self._tree is not None else ast.parse(self.code)
 
     @cached_property
-    def starts(self) -> list[int]:
+    def starts(self) -> tuple[int, ...]:
         """The offset at which each line begins."""
-        return [0, *(m.end() for m in NEWLINE.finditer(self.code))]
+        return line_starts(self.code)
 
     @cached_property
     def imported(self) -> dict[str, str]:

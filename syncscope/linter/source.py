@@ -14,11 +14,11 @@ from itertools import pairwise
 
 from syncscope.errors import UserError
 from syncscope.model.finding import Edit
+from syncscope.model.source import LINE_END, line_starts
 
 COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)  # PEP 263
 BLANK = re.compile(rb"[ \t\f]*(?:#|$)")
 COOKIE_LINES = re.compile(rb"\A(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n|\Z)){1,2}")
-NEWLINE = re.compile(rb"\r\n|\r|\n")
 NEWLINES = re.compile(r"\r\n|\r|\n")
 LONE_CR = re.compile(rb"\r(?!\n)")
 
@@ -64,7 +64,7 @@ class SourceFile:
         except UnicodeError as error:
             at = getattr(error, "start", 0)
             said = f"not {cookie or 'utf-8'}: {getattr(error, 'reason', error)}"
-            raise SyntaxError(said, (path, len(NEWLINE.findall(text, 0, at)) + 1, 1, "")) from None
+            raise SyntaxError(said, (path, len(LINE_END.findall(text, 0, at)) + 1, 1, "")) from None
         code, newline = text, "\n"
         if encoding != "utf-8":  # `ast.parse` would decode the UTF-8 once more
             code = COOKIE_LINES.sub(lambda m: m[0].replace(b"coding", b"c0ding"), code, count=1)
@@ -74,9 +74,9 @@ class SourceFile:
         return cls(path, raw, code, encoding, bom, newline, text)
 
     @cached_property
-    def starts(self) -> list[int]:
+    def starts(self) -> tuple[int, ...]:
         """The offset at which each line of `code` begins."""
-        return [0, *(m.end() for m in NEWLINE.finditer(self.code))]
+        return line_starts(self.code)
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of the byte at `offset` of `code`: both begin at 1, columns count characters."""
@@ -116,7 +116,7 @@ def declared(text: bytes) -> tuple[str, int]:
     """The encoding that one of the first two lines declares, and that line; ("", 0) where none does."""
     if b"coding" not in text[:4000]:
         return "", 0
-    for number, row in enumerate(NEWLINE.split(text[:4000], 2)[:2], 1):
+    for number, row in enumerate(LINE_END.split(text[:4000], 2)[:2], 1):
         if found := COOKIE.match(row):
             return found.group(1).decode(), number
         if not BLANK.match(row):

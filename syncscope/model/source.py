@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
+
+LINE_END = re.compile(rb"\r\n|\r|\n")  # what `ast` counts
+
+
+@lru_cache(maxsize=2)  # one file is asked for by the linter, the inference and the rewrites, in turns
+def line_starts(code: bytes) -> tuple[int, ...]:
+    """The offset at which each line begins."""
+    return (0, *[end.end() for end in LINE_END.finditer(code)])
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -175,7 +175,8 @@ class Best(NamedTuple):
 def rewrite(site: Site, function: Function) -> Fix | None:
     if b"topk" not in function.file.code and b"sort(" not in function.file.code:
         return None
-    for best in filter(None, (largest(function, n) for n in function.every(ast.Assign))):
+    found = function.once("largest", function.scope, lambda: [largest(function, n) for n in function.every(ast.Assign)])
+    for best in filter(None, found):
         made = Count(function)
         if made.of(best.k) and site.node in concerned(function, best, made):
             return first_count(site, function, best, made)

@@ -61,6 +61,15 @@ def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
     """The fact behind an annotation, UNKNOWN when it says nothing; a tensor's comes with `why` it is one."""
     if node is None:
         return UNKNOWN
+    known = module.announced.get((node, why))
+    if known is None:
+        known = _read(module, node, why)
+        if known is not UNKNOWN:  # which may be a name that is being resolved
+            module.announced[node, why] = known
+    return known
+
+
+def _read(module: Module, node: ast.expr, why: str) -> Fact:
     if isinstance(node, (ast.Name, ast.Attribute)):
         return _meaning(module, _target(module, node), why)
     if isinstance(node, ast.Constant):

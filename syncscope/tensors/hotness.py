@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from functools import lru_cache
 
+from syncscope.model.source import LINE_END
 from syncscope.tensors import conventions
 from syncscope.tensors.project import Class, ProjectFunction
 from syncscope.tensors.syntax import name_of, statements, walk
 
-_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _NO_GRAD = {"no_grad", "inference_mode"}
 TRAINING = (True, conventions.LOOP)  # known by the backward pass in it: outranks what the function is called
 
@@ -29,7 +28,7 @@ def _backward_lines(source: bytes) -> tuple[int, ...]:
     """The lines that speak of a backward pass."""
     if b"backward(" not in source:
         return ()
-    return tuple(n for n, line in enumerate(_LINE_ENDS.split(source), 1) if b"backward" in line)
+    return tuple(n for n, line in enumerate(LINE_END.split(source), 1) if b"backward" in line)
 
 
 @lru_cache(maxsize=64)

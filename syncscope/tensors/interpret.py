@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Fact, Site
 from syncscope.model.ops import Op
-from syncscope.model.source import Place, Span
+from syncscope.model.source import Place, Span, line_starts
 from syncscope.tensors import hotness
 from syncscope.tensors.calls import apply
 from syncscope.tensors.expressions import EXPRESSIONS
@@ -18,7 +18,6 @@ from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.project import Interpreter, Module, ProjectFiles, ProjectFunction
 from syncscope.tensors.statements import STATEMENTS
 
-_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 _ROUNDS = 3  # times that a function is looked at again because its callers turned out to pass tensors
 
 
@@ -106,7 +105,7 @@ class _Offsets:
     def __init__(self, module: Module) -> None:
         source = module.source
         self.source = source
-        self.starts = [0, *(match.end() for match in _LINE_ENDS.finditer(source))]
+        self.starts = line_starts(source)
         self.bom = source.startswith(b"\xef\xbb\xbf")
         self.encoding = _encoding(source)
 

@@ -160,6 +160,7 @@ class Module:
     """A parsed file and the names at its top level."""
 
     __slots__ = (
+        "announced",
         "asked",
         "defined",
         "facts",
@@ -187,6 +188,7 @@ class Module:
         self.usage = Usage(self.text)
         self.symbols: dict[str, ast.AST] = {}
         self.facts: dict[str, Fact] = {}
+        self.announced: dict[tuple[ast.expr, str], Fact] = {}  # what annotations mean, and why that is a tensor
         self.asked: set[str] = set()  # names being resolved: a cycle ends here
         self.functions: list[ProjectFunction] = []  # to be looked at again
         self.top: list[ProjectFunction] = []  # in order, methods included
@@ -199,7 +201,7 @@ class Module:
         """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""
         for each in self.defined:
             each.release()
-        for names in (self.defined, self.facts, self.symbols, self.functions, self.top):
+        for names in (self.defined, self.facts, self.announced, self.symbols, self.functions, self.top):
             names.clear()
 
 
