@@ -13,9 +13,10 @@ import numpy as np
 import pyopencl as cl
 
 from syncscope.errors import UserError
-from syncscope.kernels import memory, queue
+from syncscope.kernels import memory, programs, queue
 
 Command = tuple[Callable[..., None], tuple[Any, ...]]
+_capturing: list[bool] = []
 
 
 class Graph:
@@ -50,18 +51,38 @@ def capture(step: Callable[[], Any]) -> Graph:
         first, _ = _recorded(step)
         second, result = _recorded(step)
     _compare(first, second)
-    return Graph(second, result, pool)
+    return Graph([_settled(command) for command in second], result, pool)
+
+
+def _settled(command: Command) -> Command:
+    """A launch with arguments that are set for good."""
+    enqueue, arguments = command
+    if enqueue is not queue.launch:
+        return command
+    kernel, size, group, *values = arguments
+    return queue.launch_again, ((queue.Ready(programs.with_arguments(kernel, values), size, group),),)
 
 
 def _recorded(step: Callable[[], Any]) -> tuple[list[Command], Any]:
-    if queue.recorder is not None:
+    if _capturing:
         raise UserError("a step is being captured already", "captures do not nest")
     commands: list[Command] = []
-    queue.recorder = lambda enqueue, *arguments: commands.append((enqueue, arguments))
+
+    def enqueued(enqueue: Callable[..., None], *arguments: Any) -> None:
+        if enqueue is queue.read:
+            raise UserError(
+                f"the step cannot be captured: the host waits for the device in {arguments[-1]}",
+                "read the loss after replay(), not in the step",
+            )
+        commands.append((enqueue, arguments))
+
+    _capturing.append(True)
+    queue.recorders.append(enqueued)
     try:
         return commands, step()
     finally:
-        queue.recorder = None
+        queue.recorders.remove(enqueued)
+        _capturing.clear()
 
 
 def _compare(first: list[Command], second: list[Command]) -> None:

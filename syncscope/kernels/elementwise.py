@@ -82,10 +82,10 @@ def apply(
     default what PyTorch's promotion makes of the inputs. `infer` is asked once for each combination of dtypes and layouts.
     """
     if out is None:
-        key: list[Any] = [op, *map(type, numbers)]
+        key: list[Any] = [op, torch.get_default_dtype(), *map(type, numbers)]
         arguments: list[Any] = [None, 0]
     else:
-        key = [op, dtype, out.dtype, out.shape, out.stride()]
+        key = [op, torch.get_default_dtype(), dtype, out.dtype, out.shape, out.stride()]
         arguments = [out.untyped_storage().lease.buffer, out.storage_offset()]
     values: list[tuple[int, Any]] = []
     for x in tensors:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyopencl as cl
 import torch
@@ -22,6 +23,7 @@ Pool = defaultdict[int, list["Block"]]  # size of the class -> free blocks; list
 ROOM = int(device.global_mem_size)  # bytes
 _free: Pool = defaultdict(list)  # where memory is taken from
 _common = _free
+lenders: list[Callable[[Lease], None]] = []  # are told of everything that is lent
 _lock = threading.Lock()
 _next = 0
 _end = 0
@@ -69,7 +71,7 @@ def lease(size: int) -> Lease:
         torch.OutOfMemoryError: the device has no room, even after the pool was emptied.
     """
     global in_use, peak
-    if queue.in_bad_fork():
+    if queue.forked:
         raise RuntimeError(
             "cannot use the device `ocl` in a forked process; start it with the 'spawn' method, or stay on the CPU there"
         )
@@ -79,8 +81,12 @@ def lease(size: int) -> Lease:
     except IndexError:
         block = _new(rounded)
     in_use += size
-    peak = max(peak, in_use)
-    return Lease(block, size, _free)
+    if in_use > peak:
+        peak = in_use
+    made = Lease(block, size, _free)
+    for lender in lenders:
+        lender(made)
+    return made
 
 
 def new_pool() -> Pool:
@@ -113,6 +119,7 @@ def empty_cache() -> None:
             held -= blocks.pop().size
 
 
+@functools.lru_cache(4096)
 def _class(size: int) -> int:
     """The next size of the pool: quarter steps between powers of two, so that at most a fifth is wasted; 256 at least."""
     if size <= 256:

@@ -8,18 +8,21 @@ from typing import Any
 
 import torch
 
-from syncscope.kernels import fallback, queue, storage
+from syncscope.kernels import fallback, plans, queue, storage
 
 Kernel = Callable[..., Any]
 native: dict[str, Kernel] = {}  # an overload such as "add.out" or "relu" -> what runs it on the device
+plain: set[str] = set()  # overloads that enqueue nothing, or depend on more than their arguments show
 
 
 class NotNative(Exception):  # noqa: N818 - no error: a way of saying "the CPU's turn"
     """Raised by an operator, before it has done anything, for arguments it has no kernel for: the CPU runs it instead."""
 
 
-def op(*names: str) -> Callable[[Kernel], Kernel]:
+def op(*names: str, keep: bool = True) -> Callable[[Kernel], Kernel]:
     """Declares a function as the kernel of these overloads; it is called as PyTorch calls the operator.
+
+    What it enqueues is kept for calls that look the same (`plans`), unless told not to: views and reads have nothing to keep.
 
     PyTorch gives positional arguments without trailing defaults, wrapped numbers as Python numbers, and outputs of
     structured operators with their final shape, dtype and strides.
@@ -28,6 +31,8 @@ def op(*names: str) -> Callable[[Kernel], Kernel]:
     def declare(kernel: Kernel) -> Kernel:
         for name in names:
             native[name] = kernel
+        if not keep:
+            plain.update(names)
         return kernel
 
     return declare
@@ -101,10 +106,20 @@ def is_structured(name: str) -> bool:
 
 def functional(name: str) -> str | None:
     """The overload that makes what `name` writes into its outputs; None if there is none that PyTorch derives from it."""
+    found = _derived(name, name.partition(".")[0])
+    return None if found is None or overload(found)._schema.is_mutable else found
+
+
+def in_place(name: str) -> str | None:
+    """The overload that writes to `self` what `name` writes into its output, likewise."""
+    return _derived(name, name.partition(".")[0] + "_")
+
+
+def _derived(name: str, packet: str) -> str | None:
     given = [(a.name, str(a.type)) for a in overload(name)._schema.arguments if not a.is_out]
-    for sibling in overloads(name.partition(".")[0]):
+    for sibling in overloads(packet):
         if is_structured(sibling) and given == [(a.name, str(a.type)) for a in overload(sibling)._schema.arguments]:
-            return None if overload(sibling)._schema.is_mutable else sibling
+            return sibling
     return None
 
 
@@ -121,7 +136,7 @@ def making(name: str, into: str, kernel: Kernel) -> Kernel:
     outputs = tuple(a.name for a in overload(into)._schema.arguments if a.is_out)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        key = (target, *map(_kind, args), *kwargs, *map(_kind, kwargs.values()))
+        key = (target, torch.get_default_dtype(), *map(_kind, args), *kwargs, *map(_kind, kwargs.values()))
         layouts = _made.get(key)
         if layouts is None:
             if len(_made) >= _MADE:  # a loss that selects by a mask has another shape on every step
@@ -132,6 +147,44 @@ def making(name: str, into: str, kernel: Kernel) -> Kernel:
         return made[0] if len(made) == 1 else tuple(made)
 
     return run
+
+
+def writing(like: str, into: str, kernel: Kernel) -> Kernel:
+    """What writes to its first argument as `like` makes anew, by the kernel of the `out=` variant `into`.
+
+    Raises:
+        RuntimeError: its shape or dtype cannot hold the result; in PyTorch's words.
+    """
+    target = overload(like)
+    (output,) = (a.name for a in overload(into)._schema.arguments if a.is_out)
+
+    def run(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        key = (into, torch.get_default_dtype(), *map(_kind, (self, *args)), *kwargs, *map(_kind, kwargs.values()))
+        if key not in _made:
+            (made,) = inferred(target, (self, *args), kwargs)
+            if made.shape != self.shape:
+                raise RuntimeError(
+                    f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(made.shape)}"
+                )
+            if not torch.can_cast(made.dtype, self.dtype):
+                raise RuntimeError(
+                    f"result type {_spelled(made.dtype)} can't be cast to the desired output type {_spelled(self.dtype)}"
+                )
+            if len(_made) >= _MADE:
+                _made.clear()
+            _made[key] = [made]
+        kernel(self, *args, **kwargs, **{output: self})
+        return self
+
+    return run
+
+
+_SPELLED = {torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char", torch.uint8: "Byte",
+            torch.bool: "Bool", torch.float32: "Float", torch.float64: "Double", torch.float16: "Half"}  # fmt: skip
+
+
+def _spelled(dtype: torch.dtype) -> str:
+    return _SPELLED.get(dtype) or str(dtype).removeprefix("torch.")
 
 
 def inferred(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[storage.Layout]:
@@ -165,6 +218,8 @@ def watched(name: str, kernel: Kernel) -> Kernel:
     infers_shape = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
     if infers_shape and any(argument.is_out for argument in target._schema.arguments):
         kernel = _sized(target, kernel)
+    if name not in plain:
+        kernel = plans.kept(kernel)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         start = monotonic_ns() if queue.observers else 0
@@ -183,7 +238,10 @@ def watched(name: str, kernel: Kernel) -> Kernel:
 def install(library: torch.library.Library) -> None:
     """Registers every native operator with PyTorch."""
     for name, kernel in list(native.items()):
-        if name.partition(".")[2] and (plain := functional(name)) and plain not in native:
-            native[plain] = making(plain, name, kernel)
+        made, written = (functional(name), in_place(name)) if name.partition(".")[2] else (None, None)
+        if made and made not in native:
+            native[made] = making(made, name, kernel)
+        if made and written and written not in native:
+            native[written] = writing(made, name, kernel)
     for name, kernel in native.items():
         library.impl(name, watched(name, kernel), "PrivateUse1")

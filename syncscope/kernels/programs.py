@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -42,6 +44,7 @@ _PRELUDE = f"#define ON_GPU {int(is_gpu)}\n" + (CL / "prelude.cl").read_text()
 
 # The shape of `cl/rows.cl`: items of a work-group, and elements that an item takes at a time.
 GROUP, WIDTH = (256, 4) if is_gpu else (1, 8)
+_types: dict[int, list[Any]] = {}  # of a kernel's arguments, by its address: kernels live as long as the process
 built = 0  # programs so far: a step in which this grows is no measure of others
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
@@ -64,7 +67,16 @@ def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
         words = declared.replace("const", "").split()
         arguments.append(None if "*" in declared else _NUMPY[known.get(words[0], words[0])])
     kernel.set_scalar_arg_dtypes(arguments)
+    _types[kernel.int_ptr] = arguments
     return kernel
+
+
+def with_arguments(kernel: cl.Kernel, arguments: Sequence[Any]) -> cl.Kernel:
+    """The same kernel once more, with arguments of its own that stay as they are until others are set."""
+    own = cl.Kernel(kernel.program, kernel.function_name)
+    for at, (kind, value) in enumerate(zip(_types[kernel.int_ptr], arguments, strict=True)):
+        own.set_arg(at, value if kind in (None, np.void) else kind(value))
+    return own
 
 
 def kernel(file: str, name: str, **macros: str | int) -> cl.Kernel:

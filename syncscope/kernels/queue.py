@@ -9,15 +9,14 @@ import atexit
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 import torch
 
-from syncscope.errors import UserError
 from syncscope.kernels.device import context
 
 Observer = Callable[[str, int, bool, tuple[Any, ...], dict[str, Any], Any], None]
@@ -30,8 +29,8 @@ observers: list[Observer] = []
 # After every wait of the host for bytes: the operator that read, the bytes, host start and end.
 readers: list[Reader] = []
 
-# While a step is captured: is told of everything that is enqueued, as a function of this module and its arguments.
-recorder: Callable[..., None] | None = None
+# Are told of everything that is enqueued, as a function of this module and its arguments, and of waits before they begin.
+recorders: list[Callable[..., None]] = []
 launches = 0  # kernels enqueued in this process
 _queue = cl.CommandQueue(context)
 _timed = False  # whether the queue keeps the device's times
@@ -42,15 +41,15 @@ KEPT = 8 if context.devices[0].type & cl.device_type.GPU else 1 << 62
 _lock = threading.RLock()  # a kernel object holds its arguments: setting and enqueuing must not be torn apart
 # Dropping the event of an unfinished write would wait for it: they rest here, with the host memory they read from.
 _writes: deque[tuple[cl.Event, np.ndarray[Any, Any]]] = deque()
-_forked: list[bool] = []
+forked: list[bool] = []  # whether this is a child process that inherited the queue
 
 
 def in_bad_fork() -> bool:
     """Whether this is a child process that inherited the queue; OpenCL does not survive a fork."""
-    return bool(_forked)
+    return bool(forked)
 
 
-os.register_at_fork(after_in_child=lambda: _forked.append(True))
+os.register_at_fork(after_in_child=lambda: forked.append(True))
 
 
 def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *args: Any) -> None:
@@ -59,16 +58,48 @@ def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *ar
     with _lock:
         try:
             kernel(_ready(), size, group, *args)
-        except cl.MemoryError as error:  # drivers that find room for a buffer only when it is used
-            raise torch.OutOfMemoryError(
-                f"ocl: no memory for what {kernel.function_name} works on ({error}); "
-                f"the device has {context.devices[0].global_mem_size / 2**20:.0f} MiB, which others may use too"
-            ) from error
-        if recorder is not None:
+        except cl.MemoryError as error:
+            raise _no_room(kernel, error) from error
+        for recorder in recorders:
             recorder(launch, kernel, size, group, *args)
         launches += 1
         if not launches % KEPT:
             _queue.flush()
+
+
+class Ready(NamedTuple):
+    """A kernel that has its arguments, but for buffers: the places of these, and where in a list the buffer is."""
+
+    kernel: cl.Kernel
+    size: tuple[int, ...]
+    group: tuple[int, ...]
+    holes: tuple[tuple[int, int], ...] = ()
+
+
+def launch_again(ready: Sequence[Ready], buffers: Sequence[cl.Buffer] = ()) -> None:
+    """Enqueues kernels whose arguments are known from an earlier time; returns at once. Recorders hear nothing of it."""
+    global launches
+    with _lock:
+        queue = _ready()
+        for kernel, size, group, holes in ready:
+            set_arg = kernel.set_arg
+            for at, number in holes:
+                set_arg(at, buffers[number])
+            try:
+                cl.enqueue_nd_range_kernel(queue, kernel, size, group)
+            except cl.MemoryError as error:
+                raise _no_room(kernel, error) from error
+            launches += 1
+            if not launches % KEPT:
+                queue.flush()
+
+
+def _no_room(kernel: cl.Kernel, error: cl.Error) -> torch.OutOfMemoryError:
+    """For drivers that find room for a buffer only when it is used."""
+    return torch.OutOfMemoryError(
+        f"ocl: no memory for what {kernel.function_name} works on ({error}); "
+        f"the device has {context.devices[0].global_mem_size / 2**20:.0f} MiB, which others may use too"
+    )
 
 
 def _ready() -> cl.CommandQueue:
@@ -99,7 +130,7 @@ def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, s
     """Enqueues a copy of `size` bytes within the device; returns at once."""
     with _lock:
         cl.enqueue_copy(_ready(), target, source, src_offset=source_at, dst_offset=target_at, byte_count=size)
-        if recorder is not None:
+        for recorder in recorders:
             recorder(copy, source, source_at, target, target_at, size)
 
 
@@ -107,7 +138,7 @@ def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
     """Enqueues filling `size` bytes from byte `at` with one value; returns at once."""
     with _lock:
         cl.enqueue_fill_buffer(_ready(), target, pattern, at, size)
-        if recorder is not None:
+        for recorder in recorders:
             recorder(fill, target, pattern, at, size)
 
 
@@ -116,7 +147,7 @@ def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
     with _lock:
         event = cl.enqueue_copy(_ready(), target, source, dst_offset=at, is_blocking=False)
         _writes.append((event, source))
-        if recorder is not None:
+        for recorder in recorders:
             recorder(write, source, target, at)
         _reap()
 
@@ -128,11 +159,8 @@ def _reap() -> None:
 
 def read(source: cl.Buffer, at: int, target: np.ndarray[Any, Any], operator: str) -> None:
     """Waits until the device has run everything queued before, and copies from byte `at` into host memory."""
-    if recorder is not None:
-        raise UserError(
-            f"the step cannot be captured: the host waits for the device in {operator}",
-            "read the loss after replay(), not in the step",
-        )
+    for recorder in recorders:
+        recorder(read, source, at, target, operator)
     with _lock:
         queue = _ready()
     start = monotonic_ns()
@@ -145,6 +173,8 @@ def read_later(source: cl.Buffer, at: int, target: np.ndarray[Any, Any]) -> None
     """Enqueues a copy into host memory; returns at once, and the bytes are there after `finish`."""
     with _lock:
         _writes.append((cl.enqueue_copy(_ready(), target, source, src_offset=at, is_blocking=False), target))
+        for recorder in recorders:
+            recorder(read_later, source, at, target)
 
 
 def marker() -> cl.Event:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -33,10 +34,18 @@ def check() -> None:
         )
 
 
+class _Guard(torch._C._acc.DeviceGuard):
+    """PyTorch asks it several times in every operator; this answer is given without a function of Python."""
+
+    type_ = staticmethod(itertools.repeat(torch._C._autograd.DeviceType.PrivateUse1).__next__)
+
+
 def register() -> None:
     """Makes `torch.device("ocl")`, `torch.ocl` and every operator known."""
     check()
-    torch.utils.backend_registration._setup_privateuseone_for_python_backend(storage.NAME, backend_module=backend)
+    torch.utils.backend_registration._setup_privateuseone_for_python_backend(
+        storage.NAME, backend_module=backend, device_guard=_Guard()
+    )
     storage.name_the_device()
     storage.install()
     backend.install()

@@ -6,14 +6,18 @@ object as long as the C++ storage lives, so all views see the same buffer, and i
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import struct
+import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from syncscope.kernels import queue
-from syncscope.kernels.memory import lease
+from syncscope.kernels.memory import Lease, lease
 
 NAME = "ocl"
 CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
@@ -38,8 +42,12 @@ def device() -> torch.device:
 
 def untyped(size: int) -> torch.UntypedStorage:
     """A storage of `size` bytes on the device; its content is undefined."""
-    memory = lease(size)
-    storage = _construct(memory.block.address, _device[0], size)
+    return over(lease(size))
+
+
+def over(memory: Lease) -> torch.UntypedStorage:
+    """A storage of memory that was lent."""
+    storage = _construct(memory.block.address, _device[0], memory.size)
     storage.lease = memory
     return storage
 
@@ -62,28 +70,75 @@ def contiguous_stride(shape: Sequence[int]) -> list[int]:
 def empty(shape: Sequence[int], dtype: torch.dtype, stride: Sequence[int] | None = None) -> torch.Tensor:
     """A tensor on the device; row-major unless strides are given; its content is undefined."""
     if stride is None:
-        stride = contiguous_stride(shape)
-    return Layout(shape, stride, dtype, extent(shape, stride) * dtype.itemsize).make()
+        return row_major(tuple(shape), dtype).make()
+    return Layout(shape, stride, dtype).make()
 
 
-class Layout(NamedTuple):
-    """What a tensor is besides its elements."""
+@functools.lru_cache(4096)
+def row_major(shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
+    """The layout of a row-major tensor."""
+    return Layout(shape, contiguous_stride(shape), dtype)
 
-    shape: Sequence[int]
-    stride: Sequence[int]
-    dtype: torch.dtype
-    size: int  # bytes
+
+# A DLManagedTensor of dlpack.h: data; device type and number; dimensions; code, bits and lanes of an element; addresses of
+# shape and strides; offset; whose it is; what frees it. PyTorch copies all but the last, and asks for that as the tensor dies.
+_FORM = "=QiiiBBHQQQQQ"
+_OUR_DEVICE = (12, 0)  # kDLExtDev
+_CODES = {
+    torch.float32: 2, torch.float64: 2, torch.float16: 2, torch.bfloat16: 4, torch.bool: 6, torch.uint8: 1,
+    torch.int8: 0, torch.int16: 0, torch.int32: 0, torch.int64: 0,
+}  # fmt: skip
+_form = ctypes.create_string_buffer(struct.calcsize(_FORM))  # the one that all tensors are made with, never freed
+_FORM_NAME = ctypes.create_string_buffer(b"dltensor")
+_new_capsule, _set_name = ctypes.pythonapi.PyCapsule_New, ctypes.pythonapi.PyCapsule_SetName
+_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_set_name.restype, _set_name.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_void_p)
+_FORM_NAME_AT = ctypes.addressof(_FORM_NAME)
+_capsule = _new_capsule(ctypes.addressof(_form), _FORM_NAME_AT, None)
+_from_dlpack = torch._C._from_dlpack
+_making = threading.Lock()
+
+
+class Layout:
+    """What a tensor is besides its elements: shape, strides, dtype, and bytes from its first element to its last."""
+
+    __slots__ = ("_code", "_lists", "dtype", "shape", "size", "stride")
+
+    def __init__(self, shape: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> None:
+        self.shape, self.stride, self.dtype = shape, stride, dtype
+        self.size = extent(shape, stride) * dtype.itemsize
+        self._code: tuple[int, ...] | None = None
+        rank = len(shape)
+        if dtype in _CODES:
+            self._lists = (ctypes.c_int64 * (2 * rank))(*shape, *stride)
+            lists = ctypes.addressof(self._lists)
+            self._code = (*_OUR_DEVICE, rank, _CODES[dtype], 8 * dtype.itemsize, 1, lists, lists + 8 * rank, 0, 0, 0)
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Layout:
         """That of a tensor, whatever device it is on."""
-        shape, stride = tensor.shape, tensor.stride()
-        return cls(shape, stride, tensor.dtype, extent(shape, stride) * tensor.dtype.itemsize)
+        return cls(tensor.shape, tensor.stride(), tensor.dtype)
 
-    def make(self) -> torch.Tensor:
-        """A tensor of this layout on the device; its content is undefined."""
+    def make(self, memory: Lease | None = None) -> torch.Tensor:
+        """A tensor of this layout on the device, in new memory or in what was lent for it; its content is undefined.
+
+        DLPack is the door of PyTorch through which a tensor comes in 3 us; `set_` takes 10.
+        """
+        if memory is None:
+            memory = lease(self.size)
+        if self._code is None:
+            return self.on(over(memory), 0)
+        with _making:
+            struct.pack_into(_FORM, _form, 0, memory.block.address, *self._code)
+            _set_name(_capsule, _FORM_NAME_AT)
+            tensor: torch.Tensor = _from_dlpack(_capsule)
+        tensor.untyped_storage().lease = memory
+        return tensor
+
+    def on(self, storage: torch.UntypedStorage, offset: int) -> torch.Tensor:
+        """A tensor of this layout, whose elements begin so far into a storage."""
         tensor = _shell(_NONE, self.dtype)
-        _set(CPU_KEYS, tensor, untyped(self.size), 0, self.shape, self.stride)
+        _set(CPU_KEYS, tensor, storage, offset, self.shape, self.stride)
         return tensor
 
 

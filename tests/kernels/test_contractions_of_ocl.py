@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from syncscope.cli.tune import command
+from syncscope.kernels import plans
 from syncscope.kernels.generate import convolutions, cpu, gpu, run, space, store, tune
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
@@ -23,8 +24,10 @@ sizes = st.integers(1, 40)
 def gpu_shape():
     """The kernels of GPUs, which any device can run, if slowly."""
     before, run.SHAPE = run.SHAPE, "gpu"
+    plans.forget()
     yield
     run.SHAPE = before
+    plans.forget()
 
 
 @st.composite

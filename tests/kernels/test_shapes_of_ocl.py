@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 import syncscope.kernels  # noqa: F401 - registers the device
-from syncscope.kernels import fold, programs
+from syncscope.kernels import fold, plans, programs
 
 
 @pytest.fixture(params=[(1, 8), (64, 4)], ids=["for CPUs", "for GPUs"])
@@ -14,6 +14,9 @@ def shape(request, monkeypatch):
     monkeypatch.setattr(programs, "GROUP", group)
     monkeypatch.setattr(programs, "WIDTH", width)
     monkeypatch.setattr(fold, "TEAMS", group > 1)
+    plans.forget()
+    yield
+    plans.forget()
 
 
 def agrees(function, *inputs, tolerance=1e-5):

@@ -91,7 +91,7 @@ def _has_kernel(dtype: torch.dtype) -> bool:
     return elementwise.storable(dtype) or dtype.is_complex
 
 
-@op("_copy_from")
+@op("_copy_from", keep=False)
 def copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     """`target.copy_(source)`: to the device, within it, or off it (the host waits then, unless it asked not to)."""
     if not target.numel():
@@ -136,7 +136,7 @@ def _to_host(source: Tensor, target: Tensor, non_blocking: bool) -> Tensor:
     return target.copy_(storage.download(source, "aten::copy_"))
 
 
-@op("_copy_from_and_resize")
+@op("_copy_from_and_resize", keep=False)
 def copy_from_and_resize(source: Tensor, target: Tensor) -> Tensor:
     """`_copy_from` into a target that takes the source's shape."""
     if target.shape != source.shape:
@@ -144,7 +144,7 @@ def copy_from_and_resize(source: Tensor, target: Tensor) -> Tensor:
     return copy_from(source, target)
 
 
-@op("_to_copy")
+@op("_to_copy", keep=False)
 def to_copy(
     self: Tensor,
     *,

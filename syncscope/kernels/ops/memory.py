@@ -10,7 +10,7 @@ import torch
 
 from syncscope.errors import UserError
 from syncscope.kernels import queue, storage
-from syncscope.kernels.operators import native, op
+from syncscope.kernels.operators import native, op, plain
 from syncscope.kernels.ops.copying import copy_from
 
 Size = Sequence[int]
@@ -23,7 +23,7 @@ def _check(device: torch.device | None) -> None:
         )
 
 
-@op("empty.memory_format")
+@op("empty.memory_format", keep=False)
 def empty(
     size: Size,
     dtype: torch.dtype | None = None,
@@ -40,7 +40,7 @@ def empty(
     return storage.empty(size, dtype or torch.get_default_dtype(), stride)
 
 
-@op("empty_strided")
+@op("empty_strided", keep=False)
 def empty_strided(
     size: Size,
     stride: Size,
@@ -57,6 +57,7 @@ def empty_strided(
 def _metadata_only(name: str) -> None:
     """PyTorch's CPU kernel only touches sizes and strides, so it serves us too."""
     kernel = torch.library.get_kernel(f"aten::{name}", "CPU")
+    plain.add(name)
     native[name] = lambda *args, **kwargs: kernel.call_boxed(storage.CPU_KEYS, *args, **kwargs)
 
 
@@ -73,19 +74,19 @@ for _name in (
     _metadata_only(_name)
 
 
-@op("set_.source_Storage")
+@op("set_.source_Storage", keep=False)
 def set_source_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torch.Tensor:
     """Views the whole of a storage."""
     return self.set_(source, 0, [source.nbytes() // self.dtype.itemsize])
 
 
-@op("set_")
+@op("set_", keep=False)
 def set_empty(self: torch.Tensor) -> torch.Tensor:
     """Leaves a tensor of no elements."""
     return self.set_(storage.untyped(0), 0, [0], [1])
 
 
-@op("resize_")
+@op("resize_", keep=False)
 def resize_(self: torch.Tensor, size: Size, *, memory_format: torch.memory_format | None = None) -> torch.Tensor:
     """Gives a tensor another shape, in place; new elements are undefined."""
     if list(self.shape) == list(size):
@@ -93,7 +94,7 @@ def resize_(self: torch.Tensor, size: Size, *, memory_format: torch.memory_forma
     return storage.resize(self, size)
 
 
-@op("_local_scalar_dense")
+@op("_local_scalar_dense", keep=False)
 def local_scalar_dense(self: torch.Tensor) -> int | float | bool | complex:
     """The one element, as a Python number: the host waits."""
     number: int | float | bool | complex = storage.download(self, "aten::_local_scalar_dense").item()
