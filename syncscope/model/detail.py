@@ -25,7 +25,8 @@ class Detail:
     """Further facts of an event; empty where they are not known.
 
     Of a wait: the `nn.Module` in whose forward it happened, the library's line that reads beside the user's, the operator
-    that fell back to the CPU, what it is `about` in words. Of an operator: shapes and types as Kineto writes them (a tensor's
+    that fell back to the CPU, what it is `about` in words; where rows were selected, how many were `kept` of how many `rows`,
+    and 1 as `gradient` if one comes back to them. Of an operator: shapes and types as Kineto writes them (a tensor's
     is a list of numbers, that of a list of tensors a list of lists), what was made of them, or the operations and bytes
     themselves. Of a collective: which, in which group, of how many elements. Of a driver's record of a wait
     (`Kind.SYNC`): which queue it waited for (a number or a name) and the correlation of the call that recorded the event.
@@ -36,6 +37,9 @@ class Detail:
     library: str = ""
     operator: str = ""
     about: str = ""
+    kept: int | None = None
+    rows: int | None = None
+    gradient: int | None = None
     input_dims: tuple[Any, ...] = ()
     input_types: tuple[Any, ...] = ()
     concrete_inputs: tuple[Any, ...] = ()

@@ -137,7 +137,7 @@ class PythonEvents:
         return rows
 
     def _read_row(self, r: Record) -> tuple[int, ...]:
-        key = (r.seen, r.operator, r.module)
+        key = (r.seen, r.operator, r.module, r.selection)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self._described(r)
@@ -150,7 +150,9 @@ class PythonEvents:
         spot = reads.spot_of(r.seen)
         place, column = places.resolve(spot) if spot else (None, -1)
         library = places.short(r.seen.library) if r.seen.library is not None and r.seen.user is not None else ""
-        number = self._number(Detail(module=r.module, library=library, operator=r.operator).text())
+        kept, rows, gradient = r.selection or (None, None, False)
+        detail = Detail(r.module, library, r.operator, kept=kept, rows=rows, gradient=int(gradient) or None)
+        number = self._number(detail.text())
         return (self._number(str(place)) if place else 0, max(0, column), number)
 
 

@@ -11,6 +11,14 @@ from typing import Any, NamedTuple
 from syncscope.tracers.places import Seen
 
 
+class Selection(NamedTuple):
+    """What a read selected: `kept` of `rows`, and whether a gradient will come back to it."""
+
+    kept: int
+    rows: int
+    gradient: bool
+
+
 class Record(NamedTuple):
     """One read. Times are ns of CLOCK_MONOTONIC; `operator` is what fell back to the CPU, `module` the nn.Module's path."""
 
@@ -22,6 +30,7 @@ class Record(NamedTuple):
     bytes: int = -1
     operator: str = ""
     module: str = ""
+    selection: Selection | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,19 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import monotonic_ns
 from types import CodeType
 from typing import Any
 
-from syncscope.tracers.hooks.listeners import Record, listeners
+from syncscope.tracers.hooks.listeners import Record, Selection, listeners
 from syncscope.tracers.hooks.methods import Answer, Before
 from syncscope.tracers.modules import path_from
 from syncscope.tracers.opencl import compiled
 from syncscope.tracers.places import BETWEEN, Seen, Spot, kind_of, seen_from
+
+Selects = Callable[[tuple[Any, ...], Any], Selection | None]
+"""Of the arguments of a call and its result: what was selected; None where that is not known."""
 
 threads: dict[int, int] = {}  # the system's number of each thread that has read, by its POSIX number
 
@@ -94,19 +98,19 @@ def _of_device(keys: Any) -> bool:
     return any(keys.has(getattr(key, name)) for name in ("CUDA", "XPU", "PrivateUse1", "HPU", "MPS"))
 
 
-def method(op: str, waits: Callable[..., bool] | None = None) -> Before:
+def method(op: str, waits: Callable[..., bool] | None = None, selects: Selects | None = None) -> Before:
     """For `methods.hear`: a method of a tensor is noted as `op` where it reads; `waits(tensor, ...)` may say that it does
-    not."""
+    not, `selects` how many rows it kept."""
 
     def before(tensor: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Answer | None:
         if local.inside or not on_device(tensor) or (waits is not None and not waits(tensor, *args, **(kwargs or {}))):
             return None
-        return None, None, begin(op, sys._getframe(1), tensor)
+        return None, None, begin(op, sys._getframe(1), tensor, selects and partial(selects, (tensor, *args)))
 
     return before
 
 
-def function(op: str, waits: Callable[..., bool] | None = None) -> Before:
+def function(op: str, waits: Callable[..., bool] | None = None, selects: Selects | None = None) -> Before:
     """The same for a function whose first argument is the tensor."""
 
     def before(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Answer | None:
@@ -114,7 +118,7 @@ def function(op: str, waits: Callable[..., bool] | None = None) -> Before:
             return None
         if waits is not None and not waits(*args, **(kwargs or {})):
             return None
-        return None, None, begin(op, sys._getframe(1), args[0])
+        return None, None, begin(op, sys._getframe(1), args[0], selects and partial(selects, args))
 
     return before
 
@@ -128,8 +132,11 @@ def always(op: str) -> Before:
     return before
 
 
-def begin(op: str, frame: Any, tensor: Any = None) -> Callable[[Any], None]:
-    """A read begins: the guards are asked. What is returned is to be called when it has ended, and tells the listeners."""
+def begin(
+    op: str, frame: Any, tensor: Any = None, selected: Callable[[Any], Selection | None] | None = None
+) -> Callable[[Any], None]:
+    """A read begins: the guards are asked. What is returned is to be called when it has ended, and tells the listeners;
+    `selected` is then asked what the result says of the rows that were kept."""
     while frame is not None and kind_of(frame.f_code) == BETWEEN:
         op = named.get(frame.f_code, op)
         frame = frame.f_back
@@ -144,13 +151,14 @@ def begin(op: str, frame: Any, tensor: Any = None) -> Callable[[Any], None]:
     muted = mute is not None and mute()
     start = monotonic_ns()
 
-    def end(_: Any) -> None:
+    def end(result: Any) -> None:
         now = monotonic_ns()
         if muted and unmute is not None:
             unmute()
         try:
             if listeners.reads:
-                tell(op, frame, seen, start, now, _bytes(tensor))
+                kept = selected(result) if selected is not None and result is not None else None
+                tell(op, frame, seen, start, now, _bytes(tensor), selection=kept)
         finally:
             local.inside = False
             waits = local.waits
@@ -183,10 +191,19 @@ def unexplained() -> bool:
     return not local.inside
 
 
-def tell(op: str, frame: Any, seen: Seen, start: int, end: int, size: int = -1, operator: str = "") -> None:
+def tell(
+    op: str,
+    frame: Any,
+    seen: Seen,
+    start: int,
+    end: int,
+    size: int = -1,
+    operator: str = "",
+    selection: Selection | None = None,
+) -> None:
     """Gives the listeners a read of this thread: from `start` to `end` ns, of `size` bytes, by an operator that fell back."""
     module = path_from(frame) if listeners.modules else ""
-    record = tuple.__new__(Record, (op, seen, local.thread, start, end, size, operator, module))
+    record = tuple.__new__(Record, (op, seen, local.thread, start, end, size, operator, module, selection))
     for read in listeners.reads:
         read(record)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncscope.model.ops import Op
 from syncscope.tracers.hooks import methods, reads, sync_debug
-from syncscope.tracers.hooks.listeners import listeners
+from syncscope.tracers.hooks.listeners import Selection, listeners
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import seen_from
 
@@ -50,6 +50,48 @@ def _no_output_size(*args: Any, **kwargs: Any) -> bool:
     return len(args) < 2 and kwargs.get("num_classes", -1) == -1
 
 
+def _rows_of_mask(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+    """x[mask], or x[:, mask]: of each element of the mask one row of x, or none."""
+    x, key = arguments[:2]
+    masks = (
+        [key]
+        if type(key) is not tuple
+        else [k for k in key if k is not ... and not (type(k) is slice and k == slice(None))]
+    )
+    if len(masks) != 1 or not masks[0].numel() or not x.numel():
+        return None
+    rows = masks[0].numel()
+    return Selection(result.numel() * rows // x.numel(), rows, result.requires_grad)
+
+
+def _rows_found(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+    """Of each element one row of the result, or none; of several results the first."""
+    first = result[0] if isinstance(result, tuple) else result
+    return Selection(len(first), arguments[0].numel(), first.requires_grad)
+
+
+def _elements_found(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+    """masked_select, where either may be expanded to the other."""
+    return Selection(len(result), max(t.numel() for t in arguments[:2]), result.requires_grad)
+
+
+def _distinct(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+    """Distinct elements, or along a dimension, which is then the second argument."""
+    first, x = result[0] if isinstance(result, tuple) else result, arguments[0]
+    if first.dim() < 2:
+        return Selection(len(first), x.numel(), False)
+    along = arguments[1] if len(arguments) > 1 else 0
+    return Selection(first.shape[along], x.shape[along], False)
+
+
+SELECTS: dict[Op, reads.Selects] = {
+    Op.NONZERO: _rows_found,
+    Op.ARGWHERE: _rows_found,
+    Op.WHERE: _rows_found,
+    Op.MASKED_SELECT: _elements_found,
+    Op.UNIQUE: _distinct,
+    Op.UNIQUE_CONSECUTIVE: _distinct,
+}
 BOTH: dict[str, tuple[Op, Waits]] = {  # methods, and functions of the same name
     "nonzero": (Op.NONZERO, None),
     "argwhere": (Op.ARGWHERE, None),
@@ -92,11 +134,11 @@ SYNCHRONIZE = (
 def _torch(torch: Any) -> None:
     base, functions = torch._C.TensorBase, torch._C._VariableFunctions
     for name, (op, waits) in METHODS.items():
-        methods.hear(base, name, reads.method(op, waits))
-    methods.hear_slot(base, methods.ITEM, reads.method(Op.MASK_READ, _reads_index))
+        methods.hear(base, name, reads.method(op, waits, SELECTS.get(op)))
+    methods.hear_slot(base, methods.ITEM, reads.method(Op.MASK_READ, _reads_index, _rows_of_mask))
     methods.hear_slot(base, methods.SET, reads.method(Op.MASK_WRITE, _writes_index))
     for name, (op, waits) in FUNCTIONS.items():
-        methods.hear(functions, name, reads.function(op, waits))
+        methods.hear(functions, name, reads.function(op, waits, SELECTS.get(op)))
     methods.hear(torch._C._nn, "one_hot", reads.function(Op.ONE_HOT, _no_output_size))
     global uploads_wait
     uploads_wait = frozenset({"cuda"} if torch.version.cuda or torch.version.hip else ())
