@@ -1,18 +1,19 @@
 """Predictions against reality: what a loop takes without its waits, foretold from a run with them, then run.
 
-    python benchmarks/prediction.py                    all loops on the `ocl` device
-    python benchmarks/prediction.py --device cuda      on a GPU
+    python benchmarks/prediction.py                       the loops that helped to make the model, on the `ocl` device
+    python benchmarks/prediction.py --loops held_out      those that were written after it
+    python benchmarks/prediction.py --device cuda         on a GPU
     python benchmarks/prediction.py many-reads clipping   some of them
-    python benchmarks/prediction.py --loops FOLDER     loops of one's own: each file has `loop(torch, device)`, which
-                                                       returns a function of whether the step is as written (True) or
-                                                       without its waits (False)
+    python benchmarks/prediction.py --load 1 --steps 10   beside a busy process, ten steps recorded
+    python benchmarks/prediction.py --cold one-read       each round in a process of its own, with no kernels built before
 
-Every loop is run with its reads and without, in turns; each run with reads is recorded and replayed without them, and the
-table compares the median prediction with the median of the runs without. The range is what the prediction leaves open for
-what takes the reads' place. Beside it stands what blocked time would have foretold: the step less the time the host was
-blocked. *Untraced* is a step without its waits and without a recording, both versions being run in turns; A/A is by how much
-two runs of one version differ; then the share of a step that the waits cost, as predicted and as measured without a recording.
-Recordings whose replay cannot be trusted are left out, and counted.
+`--loops` also takes a folder of one's own: `benchmarks/loops/__init__.py` says what a file holds.
+
+Every loop is run as written and without its waits, in turns, without a recording: that is the truth, and A/A is by how much
+two runs of one version differ. A recording of it as written then foretells the step without waits, and the range in which it
+may lie; recordings whose replay cannot be trusted give no price, and are counted. *Off* is in points of the share of a step
+that is saved. A price is outside where its range and the truth's 95 % interval, by the rounds, do not meet. Beside it stands
+what blocked time would have foretold: the step less the time the host was blocked.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
 not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command helps.
@@ -22,270 +23,48 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
-import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import mean, median
 from typing import Any
 
-STEPS, WARM = 14, 3  # recorded, and before that
-Step = Callable[[bool], None]
-TIMES = {"ocl": 1, "cuda": 8}  # so much larger are the tensors' sides: a GPU does in 1 us what a processor does in 1 ms
-scale = 1
+from loops import Step
+
+WARM = 8  # steps before a recording, which are timed without it
+LOOPS = Path(__file__).with_name("loops")
+COLUMNS = ("as written", "without", "A/A", "predicted", "range", "error", "saves: said", "really", "off", "by blocked")
 
 
-def sized(side: int) -> int:
-    """The side of a tensor, so that this device has about as much to do as the host."""
-    return side * scale
+@dataclass(frozen=True, slots=True)
+class Round:
+    """ms a step: as written and without waits, each before and after the other; what was foretold of the latter."""
+
+    written: tuple[float, float]
+    without: tuple[float, float]
+    step: float = 0.0
+    predicted: float | None = None  # None: no price was given
+    low: float = 0.0
+    high: float = 0.0
+    by_blocked: float = 0.0
+
+    @property
+    def saves(self) -> float:
+        """The share of a step that the waits really cost."""
+        return 1 - sum(self.without) / sum(self.written)
 
 
-def work(ms: float) -> None:
-    """The host has something else to do: it waits for the next batch, as of a loader's worker or a disk."""
-    time.sleep(ms / 1000)
-
-
-def linear_step(torch: Any, device: Any, width: int, depth: int, batch: int) -> Callable[[], Any]:
-    """One SGD step of a plain network; returns its loss."""
-    torch.manual_seed(0)
-    width, batch = sized(width), sized(batch)
-    layers = [m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())]
-    net = torch.nn.Sequential(*layers).to(device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    x, y = torch.randn(batch, width).to(device), torch.randn(batch, width).to(device)
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        loss = torch.nn.functional.mse_loss(net(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return step
-
-
-def host_bound(torch: Any, device: Any) -> Step:
-    """Small kernels, much Python: the device waits for the host."""
-    step = linear_step(torch, device, 64, 2, 16)
-
-    def run(reads: bool) -> None:
-        loss = step()
-        if reads:
-            loss.item()
-        work(12)
-
-    return run
-
-
-def device_bound(torch: Any, device: Any) -> Step:
-    """Large kernels, little Python: the host waits for the device at the end of every step."""
-    step = linear_step(torch, device, 512, 3, 256)
-
-    def run(reads: bool) -> None:
-        loss = step()
-        if reads:
-            loss.item()
-
-    return run
-
-
-def one_read(torch: Any, device: Any) -> Step:
-    """Host and device have about as much to do: a read in between costs the overlap."""
-    step = linear_step(torch, device, 512, 2, 192)
-
-    def run(reads: bool) -> None:
-        loss = step()
-        if reads:
-            loss.item()
-        work(15)
-
-    return run
-
-
-def many_reads(torch: Any, device: Any) -> Step:
-    """Six reads in a step, between its parts."""
-    step = linear_step(torch, device, 384, 1, 128)
-
-    def run(reads: bool) -> None:
-        for _ in range(6):
-            loss = step()
-            if reads:
-                loss.item()
-            work(2)
-
-    return run
-
-
-def logging_reads(torch: Any, device: Any) -> Step:
-    """Two values of every third step are logged."""
-    step = linear_step(torch, device, 512, 2, 192)
-    count = 0
-
-    def run(reads: bool) -> None:
-        nonlocal count
-        loss = step().detach()
-        mean = loss.mean()
-        if reads and count % 3 == 0:
-            float(loss), mean.item()
-        work(12)
-        count += 1
-
-    return run
-
-
-def two_optimizers(torch: Any, device: Any) -> Step:
-    """A GAN's step: two networks, two optimizers, both losses and a score read for the log line."""
-    nn = torch.nn
-    torch.manual_seed(0)
-    noises, inner, values, batch = (sized(side) for side in (64, 512, 256, 128))
-    netd = nn.Sequential(nn.Linear(values, inner), nn.LeakyReLU(0.2), nn.Linear(inner, 1)).to(device)
-    netg = nn.Sequential(nn.Linear(noises, inner), nn.ReLU(), nn.Linear(inner, values), nn.Tanh()).to(device)
-    optd, optg = (torch.optim.SGD(net.parameters(), lr=1e-3) for net in (netd, netg))
-    criterion = nn.BCEWithLogitsLoss()
-    real, noise = torch.randn(batch, values).to(device), torch.randn(batch, noises).to(device)
-    ones, zeros = torch.ones(batch, 1).to(device), torch.zeros(batch, 1).to(device)
-
-    def run(reads: bool) -> None:
-        fake = netg(noise)
-        netd.zero_grad()
-        score = netd(real)
-        errd = criterion(score, ones) + criterion(netd(fake.detach()), zeros)
-        errd.backward()
-        optd.step()
-        if reads:
-            errd.item()
-        work(3)
-        netg.zero_grad()
-        errg = criterion(netd(fake), ones)
-        errg.backward()
-        optg.step()
-        mean = score.mean()
-        if reads:
-            errg.item(), mean.item()
-        work(4)
-
-    return run
-
-
-def segmentation(torch: Any, device: Any) -> Step:
-    """The sample: the loss as written has three waits, the one in fixed shapes none."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "samples"))
-    import segmentation as sample
-
-    torch.manual_seed(0)
-    net = sample.network().to(device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
-    images, labels = next(
-        iter(torch.utils.data.DataLoader(sample.crops(sized(4), 64 if scale == 1 else 256), batch_size=sized(4)))
-    )
-    images, labels = images.to(device), labels.to(device)
-
-    def run(reads: bool) -> None:
-        optimizer.zero_grad()
-        loss = sample.loss_as_written if reads else sample.loss_in_fixed_shapes
-        loss(net(images), labels).backward()
-        optimizer.step()
-        work(10)
-
-    return run
-
-
-# Written after the model was settled, and predicted once before anything was changed for them: docs/price.md has both figures.
-
-
-def boolean_mask(torch: Any, device: Any) -> Step:
-    """A loss over the positions that a mask keeps, whose number only the device knows; without, weights of nought and one."""
-    torch.manual_seed(1)
-    width, inner, batch = sized(256), sized(512), sized(256)
-    net = torch.nn.Sequential(torch.nn.Linear(width, inner), torch.nn.ReLU(), torch.nn.Linear(inner, 16)).to(device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    x, y = torch.randn(batch, width).to(device), torch.randn(batch, 16).to(device)
-    known = (torch.rand(batch, 16) < 0.6).to(device)
-
-    def run(reads: bool) -> None:
-        optimizer.zero_grad()
-        out = net(x)
-        if reads:
-            loss = ((out[known] - y[known]) ** 2).mean()
-        else:
-            loss = torch.where(known, (out - y) ** 2, 0.0).sum() / known.sum()
-        loss.backward()
-        optimizer.step()
-        work(6)
-
-    return run
-
-
-def clipping(torch: Any, device: Any) -> Step:
-    """Gradients scaled to a norm that the host reads to decide, as Python `if` or as a clamp on the device."""
-    torch.manual_seed(2)
-    width, batch = sized(320), sized(160)
-    layers = [m for _ in range(3) for m in (torch.nn.Linear(width, width), torch.nn.Tanh())]
-    net = torch.nn.Sequential(*layers).to(device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    x, y = torch.randn(batch, width).to(device), torch.randn(batch, width).to(device)
-
-    def run(reads: bool) -> None:
-        optimizer.zero_grad()
-        loss = torch.nn.functional.mse_loss(net(x), y)
-        loss.backward()
-        total = torch.stack([p.grad.norm() for p in net.parameters()]).norm()
-        if reads:
-            norm = total.item()
-            if norm > 1e-4:
-                for p in net.parameters():
-                    p.grad.mul_(1e-4 / norm)
-        else:
-            scale = (1e-4 / total).clamp(max=1.0)
-            for p in net.parameters():
-                p.grad.mul_(scale)
-        work(8)
-        optimizer.step()
-
-    return run
-
-
-def evaluation(torch: Any, device: Any) -> Step:
-    """Eight batches are classified, each prediction goes to the CPU at once; without, all of them in one copy at the end."""
-    torch.manual_seed(3)
-    width, inner, batch = sized(384), sized(768), sized(96)
-    net = torch.nn.Sequential(torch.nn.Linear(width, inner), torch.nn.ReLU(), torch.nn.Linear(inner, 64)).to(device)
-    batches = [torch.randn(batch, width).to(device) for _ in range(8)]
-
-    def run(reads: bool) -> None:
-        found = []
-        with torch.no_grad():
-            for x in batches:
-                best = net(x).argmax(1)
-                found.append(best.cpu() if reads else best)
-                work(1.5)
-            if reads:
-                torch.cat(found)
-            else:
-                torch.cat(found).cpu()
-
-    return run
-
-
-LOOPS = {
-    "host-bound": host_bound,
-    "device-bound": device_bound,
-    "one-read": one_read,
-    "many-reads": many_reads,
-    "logging": logging_reads,
-    "two-optimizers": two_optimizers,
-    "segmentation": segmentation,
-    "boolean-mask": boolean_mask,
-    "clipping": clipping,
-    "evaluation": evaluation,
-}
-
-
-def given_loops(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
+def loops_of(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
     """The loops of a folder, by the names of their files."""
     found = {}
-    for file in sorted(folder.glob("*.py")):
+    for file in sorted(folder.glob("[!_]*.py")):
         spec = importlib.util.spec_from_file_location(file.stem, file)
         assert spec is not None
         assert spec.loader is not None
@@ -295,64 +74,117 @@ def given_loops(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
     return found
 
 
-def timed(torch: Any, device: Any, run: Step, reads: bool) -> float:
+def timed(torch: Any, device: Any, run: Step, reads: bool, steps: int) -> float:
     """ms of a step without a recording: many in a row, and the device waited for at the end."""
     synchronize = getattr(torch, device.type).synchronize
-    for _ in range(WARM):
+    for _ in range(3):
         run(reads)
     synchronize()
     begin = time.perf_counter()
-    for _ in range(STEPS):
+    for _ in range(steps):
         run(reads)
     synchronize()
-    return 1e3 * (time.perf_counter() - begin) / STEPS
+    return 1e3 * (time.perf_counter() - begin) / steps
 
 
-def recorded(run: Step, reads: bool) -> Any:
+def recorded(run: Step, reads: bool, steps: int, warm: int) -> Any:
     """The trace of some steps of a loop."""
     import syncscope
 
-    with syncscope.trace(wait=0, warmup=WARM, active=STEPS) as session:
-        for _ in range(WARM + STEPS):
+    with syncscope.trace(wait=0, warmup=warm, active=steps) as session:
+        for _ in range(warm + steps):
             run(reads)
             session.step()
     return session.trace
 
 
-def foretold(given: Any, without: Any) -> tuple[float, ...] | None:
-    """ms per step: with reads, predicted without them, its range, without; foretold by blocked time; the device's work in both.
-
-    None where no prediction is made.
-    """
+def rounds_of(torch: Any, device: Any, run: Step, rounds: int, steps: int, cold: bool) -> Iterator[Round]:
+    """The rounds of one loop. A cold one records first, before anything was built."""
     from syncscope.analysis.compare import compare
-    from syncscope.analysis.intervals import union
-    from syncscope.model.trace import DEVICE
 
-    found = compare(given, without)
-    if (
-        found.predicted is None
-        or found.predicted_range is None
-        or found.before.step is None
-        or found.after.step is None
-    ):
-        return None
-    blocked = sum(line.blocked for line in found.gone)
-    blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
-    works = []
-    for trace in (given, without):
-        rows = trace.rows(*DEVICE)
-        works.append(union(trace.start[rows], trace.end[rows]).length / max(1, len(found.after.steps)))
-    least, most = found.predicted_range
-    times = (found.before.step, found.predicted, least, most, found.after.step, found.before.step - blocked, *works)
-    return tuple(time / 1e6 for time in times)
+    early = [recorded(run, True, steps, 0)] if cold else []
+    for reads in (True, False):
+        for _ in range(3):
+            run(reads)
+    for number in range(rounds):
+        order = (True, False) if number % 2 else (False, True)  # who is first, in turns too
+        times: dict[bool, list[float]] = {True: [], False: []}
+        for reads in (*order, *reversed(order)):
+            times[reads].append(timed(torch, device, run, reads, max(steps, 14)))
+        traces = {reads: recorded(run, reads, steps, WARM) for reads in order if reads is False or not early}
+        found = compare(early.pop() if early else traces[True], traces[False])
+        truth = Round((times[True][0], times[True][1]), (times[False][0], times[False][1]))
+        if found.predicted is None or found.predicted_range is None or found.before.step is None:
+            yield truth
+            continue
+        blocked = sum(line.blocked for line in found.gone)
+        blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
+        told = (found.before.step, found.predicted, *found.predicted_range, found.before.step - blocked)
+        yield Round(truth.written, truth.without, *(time / 1e6 for time in told))
+
+
+def in_processes(name: str, given: argparse.Namespace) -> Iterator[Round]:
+    """Rounds of which each is a process that has never built a kernel."""
+    for _ in range(given.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            cache = {"SYNCSCOPE_CACHE_DIR": folder, "POCL_CACHE_DIR": f"{folder}/pocl"}
+            words = [name, "--loops", str(given.loops), "--device", given.device, "--steps", str(given.steps)]
+            command = [sys.executable, __file__, *words, "--one-cold"]
+            done = subprocess.run(command, env=os.environ | cache, capture_output=True, text=True, check=True)
+            found = json.loads(done.stdout.splitlines()[-1])
+            yield Round(tuple(found.pop("written")), tuple(found.pop("without")), **found)
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """The 95 % interval of the mean of some values; of one, that value."""
+    import numpy as np
+
+    from syncscope.analysis.errors import half_interval
+
+    half = half_interval(np.array(values))
+    return mean(values) - half, mean(values) + half
+
+
+def row(name: str, found: list[Round], errors: list[tuple[float, float, float, bool]]) -> str:
+    """A line of the table; `errors` gets those of the step, of the share and of blocked time, and whether the sign is wrong."""
+    written, without = (
+        median(time for one in found for time in getattr(one, which)) for which in ("written", "without")
+    )
+    really, same = median(one.saves for one in found), median(_same(one) for one in found)
+    told = [one for one in found if one.predicted is not None]
+    cells = [f"{written:.2f}", f"{without:.2f}", f"{same:.1%}"]
+    if told:
+        predicted = median(one.predicted or 0.0 for one in told)
+        low, high = median(one.low for one in told), median(one.high for one in told)
+        said = median(1 - (one.predicted or 0.0) / one.step for one in told)
+        error, naive = predicted / without - 1, median(one.by_blocked for one in told) / without - 1
+        low_truth, high_truth = interval([one.saves for one in found])
+        surely = low_truth > same or high_truth < -same
+        errors.append((error, said - really, naive, surely and said * really < 0))
+        cells += [f"{predicted:.2f}", f"{low:.2f}-{high:.2f}", f"{error:+.1%}", f"{said:+.1%}", f"{really:+.1%}"]
+        cells += [f"{100 * (said - really):+.1f}", f"{naive:+.1%}"]
+    cells += ["no price"] * (not told)
+    outside = (
+        sum(1 - one.high / one.step > high_truth or 1 - one.low / one.step < low_truth for one in told) if told else 0
+    )
+    more = f"  {len(found) - len(told)} refused" * (len(told) < len(found)) + f"  {outside} outside" * bool(outside)
+    return f"{name:16}" + "".join(f"{cell:>13}" for cell in cells) + more
+
+
+def _same(one: Round) -> float:
+    return max(abs(a - b) / max(a, b) for a, b in (one.written, one.without))
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", default=[], metavar="LOOP")
-    options.add_argument("--loops", type=Path, metavar="FOLDER", help="loops of one's own, one a file")
+    options.add_argument("--loops", default="made_with", metavar="SET", help="made_with, held_out, or a folder")
     options.add_argument("--device", default="ocl")
     options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--steps", type=int, default=14, help="recorded in each round (default 14)")
+    options.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
+    options.add_argument("--cold", action="store_true", help="each round in a process that has built no kernel")
+    options.add_argument("--one-cold", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.device == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:
         cores = str(max(1, (os.cpu_count() or 2) - 1))
@@ -364,63 +196,33 @@ def main() -> None:
     if given.device == "ocl":
         import syncscope.kernels  # noqa: F401  registers the device
     device = torch.device(given.device)
-    global scale
-    scale = TIMES.get(device.type, 1)
-    loops = LOOPS if given.loops is None else given_loops(given.loops)
+    folder = LOOPS / given.loops
+    loops = loops_of(folder if folder.is_dir() else Path(given.loops))
     if unknown := set(given.names) - set(loops):
         options.error(f"no loop is called {', '.join(sorted(unknown))}; there are {', '.join(loops)}")
-    columns = (
-        "with reads",
-        "predicted",
-        "range",
-        "measured",
-        "error",
-        "by blocked",
-        "error",
-        "device: with",
-        "without",
-        "untraced",
-        "A/A",
-        "saves: said",
-        "really",
-    )
-    print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in columns))
-    errors, naive, refused = [], [], 0
-    for name in given.names or loops:
-        run = loops[name](torch, device)
-        for reads in (True, False):
-            for _ in range(3):
-                run(reads)
-        rounds, plain = [], []
-        for number in range(given.rounds):  # in turns, and who is first in turns too
-            order = (True, False) if number % 2 else (False, True)
-            plain.append([timed(torch, device, run, reads) for reads in (*order, *reversed(order))])
-            plain[-1] = plain[-1] if order[0] else [plain[-1][n] for n in (1, 0, 3, 2)]  # with, without, without, with
-            traces = {reads: recorded(run, reads) for reads in order}
-            if (one := foretold(traces[True], traces[False])) is not None:
-                rounds.append(one)
-        refused += given.rounds - len(rounds)
-        if not rounds:
-            print(f"{name:16} no recording can be trusted", flush=True)
-            continue
-        step, predicted, least, most, measured, blocked, busy, busy_without = (
-            statistics.median(column) for column in zip(*rounds, strict=True)
-        )
-        errors.append((predicted - measured) / measured)
-        naive.append((blocked - measured) / measured)
-        between = f"{least:.2f}-{most:.2f}"
-        foretelling = f"{step:13.2f}{predicted:13.2f}{between:>13}{measured:13.2f}{errors[-1]:+13.1%}"
-        first, short, again, last = (statistics.median(column) for column in zip(*plain, strict=True))
-        same = max(abs(first - last) / first, abs(short - again) / short)
-        really = 1 - (short + again) / (first + last)
-        shares = f"{(short + again) / 2:13.2f}{same:13.1%}{1 - predicted / step:+13.1%}{really:+13.1%}"
-        devices = f"{busy:13.2f}{busy_without:13.2f}"
-        print(f"{name:16}{foretelling}{blocked:13.2f}{naive[-1]:+13.1%}{devices}{shares}", flush=True)
-    for what, found in (("prediction", errors), ("blocked time", naive)):
-        if sizes := sorted(abs(e) for e in found):
-            print(f"{what}: {statistics.median(sizes):.1%} off in the median, {sizes[-1]:.1%} at worst")
-    if refused:
-        print(f"{refused} recordings whose replay cannot be trusted were left out")
+    if given.one_cold:
+        one = next(rounds_of(torch, device, loops[given.names[0]](torch, device), 1, given.steps, cold=True))
+        print(json.dumps(asdict(one)))
+        return
+    print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in COLUMNS), flush=True)
+    errors: list[tuple[float, float, float, bool]] = []
+    refused = 0
+    with ExitStack() as stack:
+        for _ in range(given.load):
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(busy.kill)
+        for name in given.names or loops:
+            if given.cold:
+                found = list(in_processes(name, given))
+            else:
+                run = loops[name](torch, device)
+                found = list(rounds_of(torch, device, run, given.rounds, given.steps, cold=False))
+            refused += sum(one.predicted is None for one in found)
+            print(row(name, found, errors), flush=True)
+    for number, (what, unit) in enumerate((("the step", "%"), ("the share saved", "points"), ("by blocked time", "%"))):
+        if sizes := sorted(100 * abs(one[number]) for one in errors):
+            print(f"{what}: {median(sizes):.1f} {unit} off in the median, {sizes[-1]:.1f} at worst")
+    print(f"wrong sign: {sum(one[3] for one in errors)} of {len(errors)}; recordings without a price: {refused}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.join import same_end
 from syncscope.analysis.price import timed_part
+from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, summarize
@@ -187,6 +188,7 @@ def _foretold(
     graph = event_graph.graph()
     if not fidelity_of(event_graph, graph).enough:
         return None
+    graph = without_recorder(event_graph, trace)
     kept = {}
     for a, b in pairs:
         if a is not None:

@@ -28,19 +28,22 @@ from syncscope.analysis.hosts import Host
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
+from syncscope.analysis.selections import selections
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
 from syncscope.analysis.steps import steps
 from syncscope.analysis.waits import CLOCKS, FROM_PAGEABLE, TO_HOST, Launches, Wait, launches, waits, working_threads
-from syncscope.model.ops import COUNTS, VALUES
+from syncscope.model.ops import COPIES, COUNTS, VALUES
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Lane, Trace
 
 After = Literal["work", "launch", "never"]
+Added = Literal["nothing", "known", "most"]
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 PINNED = 12.0  # bytes a ns: PCIe 3 with 16 lanes, the slowest that devices are still used with
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 LARGE = 1 << 20  # bytes of a copy that tells the bandwidth
+EVENT = 1_000.0  # ns that a profiler takes on the host for an event, about
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
 
@@ -87,9 +90,26 @@ class EventGraph:
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
         self.counting = self._counting_of()
-        self._fetching = frozenset(n for n, read in enumerate(reads) if read.op in VALUES and read.row >= 0)
+        whole = [(number, read.op) for number, read in enumerate(reads) if read.row >= 0]
+        self._fetching = frozenset(number for number, op in whole if op in VALUES)
+        self._copying = frozenset(number for number, op in whole if op in COPIES)
         self.pinned = pinned or pinned_bandwidth(trace)
         self._uploads = self._uploads_of()
+        launch_times = self._host.begin[work.item] + host.origin if len(host.row) else work.start + host.origin
+        counted = self._launched_by(self.counting)
+        self._least = (
+            float(np.quantile(work.duration, 0.01)) if len(work.start) else 0.0
+        )  # what the smallest work takes
+        self.selections = selections(trace, reads, work.row, launch_times.astype(np.int64), counted)
+
+    def keep_selections(self, plain: Collection[int]) -> None:
+        """Leaves out the selections whose rewrite adds nothing: those of which any of these reads asks for rows."""
+        self.selections = [one for one in self.selections if set(one.reads).isdisjoint(plain)]
+
+    def kept(self, reads: Collection[int]) -> float | None:
+        """The share of the rows that is kept by the selections for which these reads ask; None without any."""
+        of = [one for one in self.selections if not set(one.reads).isdisjoint(reads)]
+        return sum(one.kept for one in of) / sum(one.rows for one in of) if of else None
 
     def graph(
         self,
@@ -100,16 +120,19 @@ class EventGraph:
         ordered: bool = False,
         gone: bool = False,
         slow: bool = False,
+        added: Added = "known",
     ) -> Graph:
         """What is replayed; `overhead` ns are taken off the host for each event of it that was recorded (the recorder's own
         time), by default those of the whole graph.
 
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
-        then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched a
-        value or asked how many there are; the latter, if it `stays`, only waits for nothing. With `ordered`, work of different
-        queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read goes with all it did, uploads
-        aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that slept goes on more slowly.
+        then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched
+        values or asked how many there are; a copy or the latter, if it `stays`, only waits for nothing. With `ordered`, work
+        of different queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read goes with all it
+        did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that slept goes on
+        more slowly. What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the
+        `most` that may (`analysis.selections`).
         """
         overhead = self.overhead if overhead is None else overhead
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
@@ -132,12 +155,18 @@ class EventGraph:
                 latency = np.where(moved, np.minimum(latency, work.usual), latency)
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
-        going = self._fetching if stays else self._fetching | self.counting
+        going = self._fetching if stays else self._fetching | self._copying | self.counting
         if gone:
             going = frozenset(n for n, read in enumerate(self.reads) if read.row >= 0) - self.uploads
         with_read, left = self._launched_by(going), np.full(len(work.start), -1.0)
         for j, (number, time) in self._uploads.items():
             with_read[j], left[j] = number, time
+        chosen = self.selections if added != "nothing" else []
+        for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
+            over = one.work if added == "known" else one.most
+            over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
+            with_read[over] = len(self.reads) + turn
+            left[over] = work.duration[over] + (one.ratio - 1.0) * (work.duration[over] - self._least).clip(0.0)
         columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
@@ -178,6 +207,7 @@ class EventGraph:
             ends=tuple(marks),
             depth=work.depth,
             free=tuple(work.free.tolist()),
+            together=tuple(one.reads for one in chosen),
             inferred=int((work.cause == Cause.INFERRED).sum()),
             assumed=work.assumed,
             odd=int((work.cause == Cause.NOTHING).sum()),
@@ -197,7 +227,7 @@ class EventGraph:
         """
         found, operators = {}, self._trace.start[_recorded(self._trace)]
         for number, read in enumerate(self.reads):
-            if read.op in VALUES or number in going:
+            if number in going:
                 besides = float(read.besides)
                 if overhead and read.row >= 0:
                     start = self._trace.start[read.row]
@@ -230,6 +260,11 @@ class EventGraph:
                 size, duration = int(trace.bytes[row]), float(trace.duration[row])
                 found[j] = number_of[call], min(duration, size / self.pinned) if size > 0 else duration
         return found
+
+    @property
+    def replaceable(self) -> frozenset[int]:
+        """The reads that may go with all they did, or be replaced by what does as much and does not wait."""
+        return self._copying | self.counting
 
     @property
     def uploads(self) -> frozenset[int]:
@@ -344,16 +379,22 @@ def pinned_bandwidth(trace: Trace) -> float:
 
 
 def _recorded(trace: Trace) -> NDArray[np.intp]:
-    """The events for which the host pays: operators, and where none were recorded, the driver's calls and reads."""
+    """The events for which the host pays besides reads: operators, and where none were recorded, the driver's calls."""
     operators = trace.rows(Kind.OP)
-    return operators if len(operators) else trace.rows(Kind.CALL, Kind.READ)
+    return operators if len(operators) else trace.rows(Kind.CALL)
 
 
 def _overhead(trace: Trace, host: Host, each: float) -> Any:
-    """The recorder's own time in each gap of the host: so much for each event that began in it, at most the gap."""
+    """The recorder's own time in each gap of the host: so much for each event that began in it, at most the gap.
+
+    A read, which is noted after it, costs as many times more as the recorder says.
+    """
     if not each or not len(host.row):
         return np.zeros(len(host.row))
-    began = trace.start[_recorded(trace)] - host.origin
-    upto = np.searchsorted(began, host.began)
-    count = np.diff(np.concatenate(([0], upto)))
-    return np.minimum(host.gap, count * each)
+    events, reads = _recorded(trace), trace.rows(Kind.READ)
+    at = np.concatenate([trace.start[events], trace.end[reads]]) - host.origin
+    cost = np.full(len(at), float(each))
+    cost[len(events) :] *= max(1.0, float(trace.meta.get("read_ns", EVENT)) / EVENT)
+    order = np.argsort(at, kind="stable")
+    total = np.concatenate(([0.0], np.cumsum(cost[order])))[np.searchsorted(at[order], host.began)]
+    return np.minimum(host.gap, np.diff(total, prepend=0.0))

@@ -89,15 +89,18 @@ def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
 def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tuple[float, float]:
     """The shortest and the longest that a step may take without these reads, ns.
 
-    What takes the place of a read may do as much as it did, except to wait, or nothing at all, and the host may go on faster
-    where it did not sleep. What was late for no recorded reason may have been so for the work before it, for its launch, or by
+    What takes the place of a read may do as much as it did, except to wait, or nothing at all; what runs over all rows in place
+    of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where it
+    did not sleep. What was late for no recorded reason may have been so for the work before it, for its launch, or by
     chance. The steps were not alike, and no replay is better than it reproduces the recording.
     """
     window = timed_part(graph)
     step = window.of(replay(graph))
     lengths = [window.of(replay(graph, freed)), window.of(replay(event_graph.graph(gone=True, slow=True), freed))]
-    if not event_graph.counting.isdisjoint(freed):
+    if not event_graph.replaceable.isdisjoint(freed):
         lengths.append(window.of(replay(event_graph.graph(stays=True), freed)))
+    if any(not set(one.reads).isdisjoint(freed) for one in event_graph.selections):
+        lengths += [window.of(replay(event_graph.graph(added=added), freed)) for added in ("nothing", "most")]
     if event_graph.orders:
         lengths.append(window.of(replay(event_graph.graph(ordered=True), freed)))
     if _matters(event_graph, graph):

@@ -36,7 +36,8 @@ class Launch(NamedTuple):
     """A launch that is not folded: its work begins, besides, `lag` after `source`, work of another queue, if there is one.
 
     If it is `collective` (a number the caller gave it), it ends when that of all ranks ends. If it belongs to a `read`, it
-    takes `left` ns where the read is taken out; less than nothing: there is no such work then.
+    takes `left` ns where the read is taken out; less than nothing: there is no such work then. A number beyond those of the
+    reads is that of several, `Graph.together`.
     """
 
     host_gap: float
@@ -73,7 +74,8 @@ class Graph:
     """What is replayed: `stream` is the host's order of launches and waits.
 
     `reads` are the logical reads, `holds` the positions in `stream` at which each of them waits. `ends[m]` is when step m
-    had ended in the recording, on the host and on the device; `end` the same for everything.
+    had ended in the recording, on the host and on the device; `end` the same for everything. `together` are sets of reads:
+    what belongs to one changes where any of them is taken out, and number n of them goes on after the reads.
     """
 
     stream: list[Entry]
@@ -85,6 +87,7 @@ class Graph:
     ends: tuple[float, ...]
     depth: int
     free: tuple[float, ...]  # when each queue had done what came before the recording
+    together: tuple[tuple[int, ...], ...] = ()
     inferred: int = 0  # edges between queues that were guessed from times
     assumed: int = (
         0  # edges between queues that held nothing up: for calls that made a queue wait, nobody knows for what

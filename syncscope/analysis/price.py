@@ -8,7 +8,7 @@ to lines that need each other, and the shares add up to what removing all of the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,13 +51,17 @@ class TimedPart:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of lines (and of single reads, if asked for), ns per step; `plan` is lines in the order to fix them."""
+    """Prices of lines (and of single reads, if asked for), ns per step; `plan` is lines in the order to fix them.
+
+    `saving` is that of all but those that are `left`: without them a step would be longer, for what then runs over all rows.
+    """
 
     step: float
     saving: float
     lines: tuple[Price, ...]
     plan: tuple[int, ...]
     plan_saving: float
+    left: tuple[int, ...] = ()
 
 
 def timed_part(graph: Graph) -> TimedPart:
@@ -84,21 +88,56 @@ def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Price
     """Price lines, each given as the numbers of its reads in the graph."""
     value = _SetFunction(graph, lines)
     count = len(lines)
-    everything = np.ones(count, bool)
     single = np.eye(count, dtype=bool)
-    alone, all_but = value(single), value(~single)
-    saving = float(value(everything[None])[0])
-    share, error = shapley(value, count, alone, seed)
+    kept, blocks = _worthwhile(graph, lines, value)
+    alone, last = value(single | blocks), value(kept | blocks) - value(kept & ~single)
+    saving = float(value(kept[None])[0])
+    chosen = np.flatnonzero(kept)
+
+    def of_chosen(sets: NDArray[np.bool_]) -> NDArray[np.float64]:
+        rows = np.zeros((len(sets), count), bool)
+        rows[:, chosen] = sets
+        return value(rows)
+
+    share, error = np.zeros(count), np.zeros(count)
+    share[chosen], error[chosen] = shapley(of_chosen, len(chosen), alone[chosen], seed)
     found = [
-        Price(float(a), float(saving - b), float(s), float(e))
-        for a, b, s, e in zip(alone, all_but, share, error, strict=True)
+        Price(float(a), float(b), float(s), float(e)) for a, b, s, e in zip(alone, last, share, error, strict=True)
     ]
     dearest = sorted(range(count), key=lambda i: -max(found[i].share, found[i].last))[:MODES]
     for i in dearest:
         if max(found[i].last, found[i].alone, found[i].share) > 1e-3 * value.step:
             found[i] = _with_modes(graph, lines[i], value, found[i])
-    plan, plan_saving = plan_of(value, count, saving, found)
-    return Prices(value.step, saving, tuple(found), plan, plan_saving)
+    order, plan_saving = plan_of(of_chosen, len(chosen), saving, [found[i] for i in chosen])
+    plan = tuple(int(chosen[i]) for i in order)
+    return Prices(value.step, saving, tuple(found), plan, plan_saving, tuple(np.flatnonzero(~kept).tolist()))
+
+
+def _worthwhile(
+    graph: Graph, lines: Sequence[Sequence[int]], value: SetFunction
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The set of lines that saves most: all, without those that select rows where that makes a step longer.
+
+    With the lines that go with each line that is left out, for a mask is rewritten wherever it selects; a row of booleans a
+    line.
+    """
+    count = len(lines)
+    line_of = {read: number for number, members in enumerate(lines) for read in members}
+    kept, blocks = np.ones(count, bool), np.zeros((count, count), bool)
+    by_mask = {frozenset(line_of[r] for r in reads if r in line_of) for reads in graph.together}
+    candidates = [block for block in by_mask if block]
+    while candidates:
+        rows = np.repeat(kept[None], len(candidates), axis=0)
+        for row, block in zip(rows, candidates, strict=True):
+            row[list(block)] = False
+        rest = value(rows)
+        best = int(np.argmax(rest))
+        if rest[best] <= value(kept[None])[0]:
+            break
+        kept = rows[best]
+        members = sorted(candidates.pop(best))
+        blocks[np.ix_(members, members)] = True
+    return kept, blocks
 
 
 def alone_and_last(
@@ -144,7 +183,7 @@ class _SetFunction:
 
 
 def shapley(
-    value: SetFunction, count: int, alone: NDArray[np.float64], seed: int
+    value: Callable[[NDArray[np.bool_]], NDArray[np.float64]], count: int, alone: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Each line's mean gain over orders of fixing them, and the standard error of that mean."""
     if count <= 1:
@@ -206,7 +245,9 @@ def _targets(graph: Graph, position: int) -> tuple[int, ...]:
     return entry.targets if isinstance(entry, Hold) else ()
 
 
-def plan_of(value: SetFunction, count: int, saving: float, found: Sequence[Price]) -> tuple[tuple[int, ...], float]:
+def plan_of(
+    value: Callable[[NDArray[np.bool_]], NDArray[np.float64]], count: int, saving: float, found: Sequence[Price]
+) -> tuple[tuple[int, ...], float]:
     """The fewest lines that give most of the saving: all, without one after the other that is missed least; then ordered."""
     kept = [i for i in range(count) if max(found[i].alone, found[i].last, found[i].share) > 0]
     if not kept or saving <= 0:

@@ -7,11 +7,20 @@ event is found by halving; nothing is taken where the recorded step is no longer
 from __future__ import annotations
 
 from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
+from syncscope.model.trace import Trace
 
 MOST = 64_000.0  # ns an event: beyond it the difference is something else
 CLOSE = 0.002  # of a step
+
+
+def without_recorder(event_graph: EventGraph, trace: Trace) -> Graph:
+    """The graph of a recording, from now on without the recorder's own time where the same run was also timed without it."""
+    if "untraced" in trace.meta:
+        event_graph.overhead = recorder_cost(event_graph, float(trace.meta["untraced"]["median_ns"]))
+    return event_graph.graph()
 
 
 def recorder_cost(event_graph: EventGraph, untraced: float) -> float:

@@ -36,6 +36,7 @@ def replay(
     that the end of a step waits for besides.
     """
     taken_out = set(freed)
+    taken_out |= {n for n, members in enumerate(graph.together, len(graph.reads)) if not taken_out.isdisjoint(members)}
     host = 0.0
     queues = list(graph.free)
     limited = graph.ops > graph.depth
@@ -134,6 +135,8 @@ def walk(
     """Replays side by side, stopping at each collective to be told when it ends; the host begins at `begin`."""
     width = len(freed)
     out = freed.T.copy()
+    for members in graph.together:
+        out = np.concatenate([out, out[list(members)].any(axis=0, keepdims=True)])
     host = np.full(width, begin)
     queues = np.repeat(np.array(graph.free)[:, None] + begin, width, axis=1)
     limited = graph.ops > graph.depth

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from syncscope.analysis.advice import advised
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
@@ -15,11 +16,11 @@ from syncscope.analysis.graph import Graph
 from syncscope.analysis.join import Join
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
 from syncscope.analysis.price import prices as price_lines
-from syncscope.analysis.recorder_cost import recorder_cost
+from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import WORTH, remarks, verdict
-from syncscope.model.finding import Finding, Hazard
+from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.ops import COUNTS
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place
@@ -44,11 +45,6 @@ def summarize(
     """
     event_graph = event_graph_of(trace, pinned)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
-    graph = event_graph.graph()
-    trusted = fidelity_of(event_graph, graph)
-    if prices and trusted.enough and "untraced" in trace.meta:
-        event_graph.overhead = recorder_cost(event_graph, float(trace.meta["untraced"]["median_ns"]))
-        graph = event_graph.graph()
     steady = tuple(found_steps[n] for n in alike(found_steps))
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
@@ -57,6 +53,14 @@ def summarize(
         _line(key, [found[i] for i in rows if not steady or found[i].step in numbers], max(1, len(steady)), join)
         for key, rows in members.items()
     ]
+    fixed = [(rows, line.finding.fix) for rows, line in zip(members.values(), lines, strict=True) if line.finding]
+    event_graph.keep_selections(
+        {r for rows, fix in fixed if fix is not None and fix.adds is not Adds.ROWS for r in rows}
+    )
+    graph = event_graph.graph()
+    trusted = fidelity_of(event_graph, graph)
+    if prices and trusted.enough:
+        graph = without_recorder(event_graph, trace)
     uncounted = [rows for rows, line in zip(members.values(), lines, strict=True) if not line.count]
     aside = sum(found[i].step >= 0 for rows in uncounted for i in rows)
     counted = [(rows, line) for rows, line in zip(members.values(), lines, strict=True) if line.count]
@@ -98,11 +102,13 @@ def summarize(
 def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
     costs = price_lines(graph, members)
     left = unpriced(graph)
-    everything = {r for rows in members for r in rows} - left
+    everything = {r for n, rows in enumerate(members) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
+    between = _between(costs, graph, members, left, (low, high))
+    lines = tuple(replace(line, price=price) for line, price in zip(report.lines, between, strict=True))
     lines = tuple(
-        replace(line, price=price)
-        for line, price in zip(report.lines, _between(costs, graph, members, left, (low, high)), strict=True)
+        advised(line, costs.step, n in costs.left, event_graph.kept(rows))
+        for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     plan = costs.plan if low >= WORTH * costs.step else ()
     report = replace(
@@ -118,9 +124,10 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
     )
     if plan:
         chosen = {r for n in plan for r in members[n]} - left
-        if not event_graph.counting.isdisjoint(chosen):
+        unknown = event_graph.counting - {r for one in event_graph.selections for r in one.reads}
+        if not unknown.isdisjoint(chosen):
             asking = ", ".join(dict.fromkeys(f"`{lines[n].op}`" for n in plan if lines[n].op in COUNTS))
-            said = f"what a fixed shape in place of {asking} adds is not priced: where few are kept, measure it first"
+            said = f"how many rows {asking} kept was not recorded: what a fixed shape adds is not priced, so measure it first"
             report = replace(report, notes=(*report.notes, said))
         report = replace(report, plan_range=_range(event_graph, graph, chosen, costs.step))
     if report.trace is not None and (each := overhead(report.trace)):  # of somebody else's profiler: ours says it

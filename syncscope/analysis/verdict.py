@@ -8,7 +8,7 @@ from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.durations import about_ms
-from syncscope.model.report import Line, Report
+from syncscope.model.report import Advice, Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
@@ -62,6 +62,13 @@ def verdict(report: Report) -> str:
             f"without any wait a {per} of {about_ms(report.step)} would be {about_ms(max(0.0, report.saving))} "
             f"({max(0.0, share):.1%}) shorter"
         )
+        longer = [line for line in report.lines if line.price and line.advice is Advice.LEAVE and line.price.alone < 0]
+        if share < WORTH and longer:
+            more = about_ms(max(-line.price.alone for line in longer if line.price))
+            return (
+                f"Nothing here is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(report.step)} "
+                f"would take {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
+            )
         if share < WORTH:
             return f"Nothing here is worth fixing: {shorter}, although the host is blocked for {about_ms(blocked)}."
         return (

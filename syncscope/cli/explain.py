@@ -161,7 +161,7 @@ def further(name: str, rule: Rule, shown: list[Example]) -> str:
             fix = next(iter(fixes_of(name, example)), None)
             if fix is None:  # a rule of the user's own, whose examples do not hold
                 continue
-            title, changes = fix.title[:1].upper() + fix.title[1:], f": {fix.changes}" if fix.changes else ""
+            title, changes = fix.title[:1].upper() + fix.title[1:], f": {fix.terms}" if fix.terms else ""
             told = f"\n{title} ({fix.safety.value}){changes}.\n\n{difference(example, around=1)}"
         elif example.instead is not None:
             title, told = example.code, f"\nBy hand:\n\n{difference(example, around=1)}"

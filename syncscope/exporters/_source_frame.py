@@ -58,7 +58,7 @@ def offer(finding: Finding) -> str:
     """The fix in words: its title, its safety, what it changes."""
     assert finding.fix is not None
     flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[finding.fix.safety]
-    changes = f": {finding.fix.changes}" if finding.fix.changes else ""
+    changes = f": {finding.fix.terms}" if finding.fix.terms else ""
     return f"fix ({finding.fix.safety.value}, {flag}): {finding.fix.title}{changes}"
 
 

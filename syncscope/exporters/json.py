@@ -137,6 +137,8 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "asynchronous_ms": ms(single.asynchronous) if single else None,
         "fallback": any(line.fallback for line in lines),
         "rule": next((line.rule for line in lines if line.rule), None),
+        "advice": next((line.advice for line in lines if line.advice), None),
+        "why": next((line.why for line in lines if line.why), None),
         "fix": fix(found, report) if found else None,
     }
 
@@ -171,6 +173,7 @@ def offered(found: Finding) -> dict[str, Any] | None:
         "title": found.fix.title,
         "safety": found.fix.safety.value,
         "changes": found.fix.changes,
+        **({"adds": found.fix.adds.name.lower()} if found.fix.adds.value else {}),
         "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in found.fix.edits],
     }
 

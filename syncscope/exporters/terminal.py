@@ -13,7 +13,7 @@ from rich.text import Text
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
-from syncscope.model.report import Line, Report
+from syncscope.model.report import Advice, Line, Report
 from syncscope.model.trace import DEVICE, Trace
 
 SUFFIX = ".txt"
@@ -173,6 +173,9 @@ def table(report: Report, width: int) -> Iterator[Text]:
         if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
         yield Text.assemble(margin, about(line), no_wrap=True, overflow="ellipsis")
+        if line.why and line.advice is not None:
+            said = Text(f"{line.advice}: {line.why}", "yellow" if line.advice is Advice.LEAVE else "green")
+            yield from (Text.assemble(margin, part) for part in said.wrap(Console(), width - len(margin)))
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
 
@@ -227,7 +230,7 @@ def about(line: Line) -> Text:
     else:
         text.append("no rule knows this line", "dim")
     fix = line.finding.fix if line.finding else None
-    if fix:
+    if fix and line.advice is not Advice.LEAVE:
         text.append(f"  rewrite: {fix.title} ")
         text.append(f"({fix.safety.value})", {"safe": "green", "unsafe": "yellow"}.get(fix.safety.value, "dim"))
     return text

@@ -254,7 +254,7 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
     """The fix of each finding there, and a comment that lets it stand."""
     for document, finding in ls.at(uri, wanted):
         if fix := finding.fix:
-            changes = f": {fix.changes}" if fix.changes else ""
+            changes = f": {fix.terms}" if fix.terms else ""
             yield ls.action(document, finding, f"{fix.title} ({fix.safety.value}{changes})", fix.edits)
         if finding.rule not in config.BUILT_IN:
             edits = suppressions.additions(document.source, {finding.place.line: [finding.rule]}, "")

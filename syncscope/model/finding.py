@@ -24,17 +24,32 @@ class Edit:
     text: str
 
 
+class Adds(Enum):
+    """What a device does more once code is rewritten, and when that pays; as its value in words."""
+
+    NOTHING = ""
+    ROWS = "what hangs on the selection then runs over all rows, forward and backward: that pays where most are kept"
+    BRANCHES = "both branches then run every time: that pays where they are small"
+
+
 @dataclass(frozen=True, slots=True)
 class Fix:
     """Edits that belong together: all of them or none.
 
-    `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand.
+    `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
+    device does more then: `ROWS` is priced by how many rows were kept.
     """
 
     title: str
     edits: tuple[Edit, ...]
     safety: Safety
     changes: str = ""
+    adds: Adds = Adds.NOTHING
+
+    @property
+    def terms(self) -> str:
+        """What is changed and what is added, in words; "" where it is neither."""
+        return "; ".join(filter(None, (self.changes, self.adds.value)))
 
 
 @dataclass(frozen=True, slots=True)

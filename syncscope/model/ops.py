@@ -125,8 +125,11 @@ class Op(StrEnum):
     OCL_FALLBACK = "ocl_fallback", Family.FALLBACK, "runs on the CPU on the OpenCL backend"
 
 
-VALUES = frozenset({Op.ITEM, Op.BOOL, Op.FLOAT, Op.INT, Op.TOLIST})
+VALUES = frozenset({Op.ITEM, Op.BOOL, Op.FLOAT, Op.INT, Op.COMPLEX, Op.TOLIST})
 """They do nothing but fetch a value."""
+
+COPIES = frozenset({Op.CPU, Op.NUMPY, Op.ASARRAY, Op.FORMAT, Op.READ_BUFFER})
+"""They fetch a tensor; a copy that does not wait may stand in their place."""
 
 COUNTS: frozenset[str] = frozenset({
     Op.NONZERO, Op.ARGWHERE, Op.WHERE, Op.UNIQUE, Op.UNIQUE_CONSECUTIVE, Op.MASKED_SELECT, Op.MASK_READ, Op.MASK_WRITE,

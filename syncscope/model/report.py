@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
@@ -78,9 +79,20 @@ class Price:
     high: float | None = None
 
 
+class Advice(StrEnum):
+    """What is best done about a line."""
+
+    LEAVE = "leave"  # whatever takes its place makes a step longer, or no shorter
+    REWRITE = "rewrite"
+    LATER = "read later"  # the value of the step before is enough
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """All reads of one op at one place. `count`, `blocked` and `idle_after` are per step, times in ns."""
+    """All reads of one op at one place. `count`, `blocked` and `idle_after` are per step, times in ns.
+
+    `advice` is the best of what can be done about it, `why` says it in words; both are empty where nobody knows.
+    """
 
     op: str
     place: Place | None
@@ -93,6 +105,8 @@ class Line:
     finding: Finding | None = None
     fallback: bool = False
     function: str = ""  # set where only the enclosing function is known: then `place` is the line on which it begins
+    advice: Advice | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

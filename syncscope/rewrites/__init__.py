@@ -1,7 +1,8 @@
 """One rewrite, one file: examples, and `rewrite(site, function)`, which builds the fix for a site or says that there is none.
 
 A rule lists the rewrites that may mend it (`REWRITES`), and they are tried in that order. Only then are they imported, and
-libcst with them. A rewrite that several rules list says in each example which rule flags it.
+libcst with them. A rewrite that several rules list says in each example which rule flags it. One after which the device does
+more says what as `ADDS`: the price of its lines is then what the wait costs, less that.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Protocol, cast
 
@@ -48,6 +50,8 @@ def named(name: str) -> Rewrite:
 
 def first(names: Iterable[str], site: Site, function: Function, compiles: bool = False) -> Fix | None:
     """The fix of the first of these rewrites that has one; with `compiles`, of those alone that TorchScript takes too."""
-    tried = (named(name) for name in names)
-    fixes = (each.rewrite(site, function) for each in tried if not compiles or getattr(each, "COMPILES", False))
-    return next((fix for fix in fixes if fix is not None), None)
+    for module in (named(name) for name in names):
+        fix = module.rewrite(site, function) if not compiles or getattr(module, "COMPILES", False) else None
+        if fix is not None:
+            return replace(fix, adds=getattr(module, "ADDS", fix.adds))
+    return None

@@ -10,10 +10,11 @@ from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.conditions import BOTH, alike, decided_by, holes, mixing, predicate, waits
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 
 ONE_WAY = "if {test}:\n    {x:name} = {yes}"
 BOTH_WAYS = f"{ONE_WAY}\nelse:\n    {{x}} = {{no}}"
+ADDS = Adds.BRANCHES
 EXAMPLES = (
     Example(
         """

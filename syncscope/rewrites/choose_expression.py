@@ -9,8 +9,9 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.conditions import alike, holes, mixing, predicate, test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 
+ADDS = Adds.BRANCHES
 EXAMPLES = (
     Example(
         """

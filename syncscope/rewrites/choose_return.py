@@ -11,9 +11,10 @@ from syncscope.codemod.patterns.conditions import alike, decided_by, holes, mixi
 from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 
 LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.Break, ast.Continue)
+ADDS = Adds.BRANCHES
 EXAMPLES = (
     Example(
         """

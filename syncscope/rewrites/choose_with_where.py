@@ -9,10 +9,11 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.proofs import is_mask, of_rows, pointwise, same_rank
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 
 SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}  # of `x[m] += a`
 COMPILES = True
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

@@ -13,7 +13,7 @@ from syncscope.codemod.proofs import ELEMENTWISE, is_mask
 from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.model.ops import Op
 
 POINTWISE = ELEMENTWISE | {"pow", "clamp", "log", "log1p", "sqrt", "clone"}
@@ -30,6 +30,7 @@ CHANGES = (
     "{0} is a new tensor; what was computed for the kept rows is computed for all rows and columns: more work where few "
     "are kept, and it must be finite there or gradients become NaN; a class out of range is left out instead of raising"
 )
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

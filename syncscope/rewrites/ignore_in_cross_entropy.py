@@ -13,7 +13,7 @@ from syncscope.codemod.proofs import same_rank
 from syncscope.codemod.writes import changed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.model.ops import Op
 
 CROSS_ENTROPY = {
@@ -26,6 +26,7 @@ IGNORING = (
     "with nothing kept both are NaN"
 )
 COMPILES = True
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

@@ -12,7 +12,7 @@ from syncscope.codemod.proofs import is_mask, same_rank, same_shape
 from syncscope.codemod.writes import named_uses, quiet, sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 
 FINITE = "what is left out must be finite or its gradient is NaN"
 OTHER_WORDS = "a mask that does not fit, or a division by zero that is left out, is reported in other words"
@@ -21,6 +21,7 @@ EXACT = (
     ast.USub, ast.cmpop, ast.expr_context,
 )  # fmt: skip  # what raises nothing, whatever the values are
 COMPILES = True
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

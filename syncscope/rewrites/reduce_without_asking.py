@@ -8,11 +8,12 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.conditions import test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.rewrites import reduce_if_mask_fits, sum_losses_by_mask
 from syncscope.rewrites.reduce_with_mask import reduced
 
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

@@ -14,13 +14,14 @@ from syncscope.codemod.proofs import is_mask, same_rank
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.rewrites.use_mask_not_positions import Unrowed
 
 CHANGES = (
     "{k} is a tensor that stays on the device; all are sorted, and the sum may differ in its last bits; of equal ones at "
     "the cut others may be taken; a k larger than the number there is does not raise"
 )
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

@@ -11,7 +11,7 @@ from syncscope.codemod.patterns.losses import Loss, enclosing_loss, reduction, s
 from syncscope.codemod.proofs import is_mask, pointwise, same_rank
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 
 PER_ELEMENT = {
     "torch.nn.functional.mse_loss", "torch.nn.functional.l1_loss", "torch.nn.functional.smooth_l1_loss",
@@ -19,6 +19,7 @@ PER_ELEMENT = {
 }  # fmt: skip
 CHANGES = "the sum may differ in its last bits, and what is left out must be finite or its gradient is NaN"
 COMPILES = True
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

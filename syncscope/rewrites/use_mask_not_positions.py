@@ -15,12 +15,13 @@ from syncscope.codemod.patterns.positions import Rows, lookup, rows_of
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
-from syncscope.model.finding import Fix, Safety
+from syncscope.model.finding import Adds, Fix, Safety
 from syncscope.rewrites.sum_losses_by_mask import PER_ELEMENT, for_all, total_of
 
 OF_ROWS = re.compile(r"_?(inds?|idxs?|index|indexes|indices|ids|rows|positions)$")
 TOTALS = {"sum": "torch.where({m}, {x}, 0).sum()", "mean": "torch.where({m}, {x}, 0.0).sum() / {m}.sum()"}
 ROWS = "the sums may differ in their last bits; what was counted is a tensor that stays on the device"
+ADDS = Adds.ROWS
 EXAMPLES = (
     Example(
         """

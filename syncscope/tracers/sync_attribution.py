@@ -5,7 +5,8 @@ host      [aten::to ...]  ^mark       becomes   [to ........... ]
 host      [loss.backward() ......] ^  no operator of its own: those of other threads since the last one are meant
 autograd     [Index .. [aten::index_put_]]         [index_put_]
 ```
-Where no operators were recorded, the driver's calls that wait stand for them, each with the copy before it.
+Where no operators were recorded, the driver's calls that wait stand for them, each with the copy before it. One wait of a
+backward pass is known then, too: the gradient of `x[mask]` goes back to its rows, and the kernel that puts it there says so.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ OPERATOR = re.compile(r"^(?!autograd::)\w+::")  # the autograd engine's own regi
 WAITS = re.compile(
     r"Synchronize|MemcpyWithStream"
 )  # torch makes every copy that waits of an asynchronous one and the first
+PUT_BACK = re.compile(r"indexing_backward|index_put")  # a kernel of aten::index_put_
+COUNTING = re.compile(r"\bcub\b|cub::|rocprim")  # kernels of the nonzero() in it, which counts before it waits
 ENGINE = "torch/autograd/graph.py"  # whose line tells of the waits of a backward pass
 
 
@@ -62,6 +65,8 @@ def placed(trace: Trace) -> Trace:
                 continue
             start, end = int(operators.start[row]), int(operators.end[row])
             name = trace.names[trace.name[row]].removeprefix("aten::") if operators.recorded else str(MARK)
+            if not operators.recorded and (put := operators.put_back(row)) is not None:
+                name, start, end = "index_put_", *put
             lane_of = trace.lanes[trace.lane[row]]
             stop = max(end, event.start) if [row] == own[-1:] else end
             found.append(replace(event, name=name, lane=lane_of, start=start, duration=stop - start))
@@ -89,6 +94,10 @@ class _Operators:
         # of OTHER: whatever a thread did
         self.recorded = len(chosen[Kind.OP]) > 0
         calls = np.flatnonzero((trace.kind == Kind.CALL) & host)
+        kernels = trace.rows(Kind.KERNEL) if not self.recorded else np.zeros(0, np.intp)
+        self._correlation = trace.correlation
+        self._launched = dict(zip(trace.correlation[kernels].tolist(), trace.name[kernels].tolist(), strict=True))
+        self._names = trace.names
         for lane, rows in self._of.items():
             if self.recorded:
                 rows[Kind.OP] = rows[Kind.OTHER] = _outermost(trace, rows[Kind.OP])
@@ -125,6 +134,27 @@ class _Operators:
             if other != lane:
                 found += rows[(self.start[rows] >= since) & (self.end[rows] <= now)].tolist()
         return [row for row in found if self.waits(row)]
+
+    def put_back(self, row: int) -> tuple[int, int] | None:
+        """Begin and end of the index_put_ in which this call waits, by the kernels of its thread; None if it is another's."""
+        calls = self._of[int(self._lane[row])][Kind.OTHER]
+        at = int(np.searchsorted(calls, row))
+        waiting = self._of[int(self._lane[row])][Kind.CALL]
+        later = waiting[waiting > row]
+        upto = int(np.searchsorted(calls, later[0])) if len(later) else len(calls)
+        last = next((n for n in range(at + 1, upto) if PUT_BACK.search(self._kernel(calls[n]))), None)
+        if last is None:
+            return None
+        start = int(self.start[row])
+        for n in range(at - 1, -1, -1):
+            if int(self.start[calls[n]]) < start and not COUNTING.search(self._kernel(calls[n])):
+                break
+            start = min(start, int(self.start[calls[n]]))
+        return start, int(self.end[calls[last]])
+
+    def _kernel(self, call: int) -> str:
+        row = self._launched.get(int(self._correlation[call]))
+        return "" if row is None else self._names[row]
 
     def waits(self, row: int) -> bool:
         """Whether there is a call of the driver in this operator that may wait."""

@@ -62,6 +62,8 @@ def test_times_are_milliseconds_per_step(report):
         "asynchronous_ms": None,
         "fallback": False,
         "rule": "nonzero",
+        "advice": None,
+        "why": None,
     }
 
 

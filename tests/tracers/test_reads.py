@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
+from syncscope.api import trace as recording  # noqa: E402
 from syncscope.model.trace import Event, Flag, Kind  # noqa: E402
 from syncscope.tracers.guard import dry_if  # noqa: E402
 from syncscope.tracers.hooks import listening  # noqa: E402
@@ -244,3 +245,27 @@ def test_a_read_that_fails_is_a_read_all_the_same(device: str) -> None:
             x.item()
 
     assert [e.name for e in reads_of(fails)] == ["item"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kept", "rows"),
+    [
+        ("x[m]", 3, 4), ("x[:, c]", 1, 2), ("x.masked_select(m[:, None])", 6, 8), ("m.nonzero()", 3, 4),
+        ("torch.where(m)", 3, 4), ("x.unique()", 8, 8), ("x[m, 0]", None, None),
+    ],
+)  # fmt: skip
+def test_what_selects_says_how_many_rows_it_kept(device: str, code: str, kept: int | None, rows: int | None) -> None:
+    x, m = torch.arange(8.0).view(4, 2).to(device), torch.tensor([True, False, True, True]).to(device)
+    names = {"torch": torch, "x": x, "m": m, "c": torch.tensor([True, False]).to(device)}
+    with recording() as session:
+        eval(code, names)
+    (row,) = session.trace.rows(Kind.READ)
+    detail = session.trace.known(int(row))
+    assert (detail.kept, detail.rows, detail.gradient) == (kept, rows, None)
+
+
+def test_a_gradient_that_comes_back_is_known(device: str) -> None:
+    x = torch.ones(4, device=device, requires_grad=True)
+    with recording() as session:
+        x[x > 0]
+    assert session.trace.known(int(session.trace.rows(Kind.READ)[0])).gradient == 1

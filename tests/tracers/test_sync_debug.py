@@ -266,3 +266,30 @@ def test_without_operators_marks_of_a_backward_pass_go_to_its_threads() -> None:
     ]
     found = reads_of(events("w m l", MAIN, kinds), last, events("     l w", AUTOGRAD, kinds))
     assert found == [(str(MARK), MAIN, 0, 2), (str(MARK), AUTOGRAD, 7, 8)]
+
+
+def test_without_operators_the_kernels_tell_of_a_gradient_that_goes_back_to_its_rows() -> None:
+    main, engine, queue = Lane(1, 1), Lane(1, 2), Lane(0, 7, 0)
+    kernels = [
+        "gemm",
+        "cub::DeviceReduceKernel",
+        "cub::DeviceReduceSingleTile",
+        "",
+        "",
+        "write_indices",
+        "indexing_backward_kernel",
+        "gemm",
+    ]
+    calls = ["cudaLaunchKernel"] * 3 + ["cudaMemcpyAsync", "cudaStreamSynchronize"] + ["cudaLaunchKernel"] * 3
+    events = [Event(Kind.CALL, "cudaLaunchKernel", main, 0, 1_000, correlation=99)]
+    for number, (call, kernel) in enumerate(zip(calls, kernels, strict=True), 1):
+        start = number * 10_000
+        events.append(Event(Kind.CALL, call, engine, start, 9_000, correlation=number))
+        if kernel:
+            events.append(Event(Kind.KERNEL, kernel, queue, start + 5_000, 1_000, correlation=number))
+    told = '{"library":"torch/autograd/graph.py:869"}'
+    events.append(Event(Kind.READ, MARK, main, 95_000, 0, place=Place("train.py", 29), detail=told))
+    found = placed(Trace.of(sorted(events, key=lambda e: e.start)))
+    (read,) = [found[int(row)] for row in found.rows(Kind.READ)]
+    assert (read.name, read.lane, read.place) == ("index_put_", engine, Place("train.py", 29))
+    assert (read.start, read.end) == (20_000, 79_000)  # from the count to the kernel that writes

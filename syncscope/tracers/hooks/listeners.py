@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from syncscope.tracers.places import Seen
 
 
-class Selection(NamedTuple):
+class RowsKept(NamedTuple):
     """What a read selected: `kept` of `rows`, and whether a gradient will come back to it."""
 
     kept: int
@@ -30,7 +30,7 @@ class Record(NamedTuple):
     bytes: int = -1
     operator: str = ""
     module: str = ""
-    selection: Selection | None = None
+    selection: RowsKept | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,13 +17,13 @@ from time import monotonic_ns
 from types import CodeType
 from typing import Any
 
-from syncscope.tracers.hooks.listeners import Record, Selection, listeners
+from syncscope.tracers.hooks.listeners import Record, RowsKept, listeners
 from syncscope.tracers.hooks.methods import Answer, Before
 from syncscope.tracers.modules import path_from
 from syncscope.tracers.opencl import compiled
 from syncscope.tracers.places import BETWEEN, Seen, Spot, kind_of, seen_from
 
-Selects = Callable[[tuple[Any, ...], Any], Selection | None]
+Selects = Callable[[tuple[Any, ...], Any], RowsKept | None]
 """Of the arguments of a call and its result: what was selected; None where that is not known."""
 
 threads: dict[int, int] = {}  # the system's number of each thread that has read, by its POSIX number
@@ -41,6 +41,20 @@ class _Local(threading.local):
 
 
 local = _Local()
+
+
+class _Cost:
+    """What noting reads has taken, besides the reads."""
+
+    ns = reads = 0
+
+    @property
+    def mean(self) -> float:
+        """ns a read."""
+        return self.ns / max(1, self.reads)
+
+
+cost = _Cost()
 # Keeps torch from warning of the waits of a read that is known, which would cost more than the read: whether it did, and how to
 # have it warn again. Set while torch's warnings are heard (`sync_debug`).
 mute: Callable[[], bool] | None = None
@@ -133,10 +147,11 @@ def always(op: str) -> Before:
 
 
 def begin(
-    op: str, frame: Any, tensor: Any = None, selected: Callable[[Any], Selection | None] | None = None
+    op: str, frame: Any, tensor: Any = None, selected: Callable[[Any], RowsKept | None] | None = None
 ) -> Callable[[Any], None]:
     """A read begins: the guards are asked. What is returned is to be called when it has ended, and tells the listeners;
     `selected` is then asked what the result says of the rows that were kept."""
+    entered = monotonic_ns()
     while frame is not None and kind_of(frame.f_code) == BETWEEN:
         op = named.get(frame.f_code, op)
         frame = frame.f_back
@@ -163,6 +178,8 @@ def begin(
             local.inside = False
             waits = local.waits
             waits[1] = waits[0]  # explained
+            cost.ns += monotonic_ns() - now + start - entered
+            cost.reads += 1
 
     return end
 
@@ -199,7 +216,7 @@ def tell(
     end: int,
     size: int = -1,
     operator: str = "",
-    selection: Selection | None = None,
+    selection: RowsKept | None = None,
 ) -> None:
     """Gives the listeners a read of this thread: from `start` to `end` ns, of `size` bytes, by an operator that fell back."""
     module = path_from(frame) if listeners.modules else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncscope.model.ops import Op
 from syncscope.tracers.hooks import methods, reads, sync_debug
-from syncscope.tracers.hooks.listeners import Selection, listeners
+from syncscope.tracers.hooks.listeners import RowsKept, listeners
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import seen_from
 
@@ -50,7 +50,7 @@ def _no_output_size(*args: Any, **kwargs: Any) -> bool:
     return len(args) < 2 and kwargs.get("num_classes", -1) == -1
 
 
-def _rows_of_mask(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+def _rows_of_mask(arguments: tuple[Any, ...], result: Any) -> RowsKept | None:
     """x[mask], or x[:, mask]: of each element of the mask one row of x, or none."""
     x, key = arguments[:2]
     masks = (
@@ -61,27 +61,27 @@ def _rows_of_mask(arguments: tuple[Any, ...], result: Any) -> Selection | None:
     if len(masks) != 1 or not masks[0].numel() or not x.numel():
         return None
     rows = masks[0].numel()
-    return Selection(result.numel() * rows // x.numel(), rows, result.requires_grad)
+    return RowsKept(result.numel() * rows // x.numel(), rows, result.requires_grad)
 
 
-def _rows_found(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+def _rows_found(arguments: tuple[Any, ...], result: Any) -> RowsKept | None:
     """Of each element one row of the result, or none; of several results the first."""
     first = result[0] if isinstance(result, tuple) else result
-    return Selection(len(first), arguments[0].numel(), first.requires_grad)
+    return RowsKept(len(first), arguments[0].numel(), first.requires_grad)
 
 
-def _elements_found(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+def _elements_found(arguments: tuple[Any, ...], result: Any) -> RowsKept | None:
     """masked_select, where either may be expanded to the other."""
-    return Selection(len(result), max(t.numel() for t in arguments[:2]), result.requires_grad)
+    return RowsKept(len(result), max(t.numel() for t in arguments[:2]), result.requires_grad)
 
 
-def _distinct(arguments: tuple[Any, ...], result: Any) -> Selection | None:
+def _distinct(arguments: tuple[Any, ...], result: Any) -> RowsKept | None:
     """Distinct elements, or along a dimension, which is then the second argument."""
     first, x = result[0] if isinstance(result, tuple) else result, arguments[0]
     if first.dim() < 2:
-        return Selection(len(first), x.numel(), False)
+        return RowsKept(len(first), x.numel(), False)
     along = arguments[1] if len(arguments) > 1 else 0
-    return Selection(first.shape[along], x.shape[along], False)
+    return RowsKept(first.shape[along], x.shape[along], False)
 
 
 SELECTS: dict[Op, reads.Selects] = {

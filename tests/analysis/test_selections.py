@@ -1,0 +1,143 @@
+"""What a rewrite to fixed shapes adds: the work that hangs on a selection, over all rows."""
+
+import json
+
+import pytest
+
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import bounds
+from syncscope.analysis.price import timed_part
+from syncscope.analysis.replay import replay
+from syncscope.analysis.summary import summarize
+from syncscope.model.finding import Adds, Finding, Fix, Safety
+from syncscope.model.report import Advice
+from syncscope.model.source import Place, Span
+from syncscope.model.trace import Event, Kind, Lane, Trace
+
+US = 1_000
+MAIN, QUEUE = Lane(1, 1), Lane(0, 7, 0)
+MASK, BACKWARD = Place("train.py", 26), Place("train.py", 29)
+
+
+def training(kept: int | None, rows: int, head: int = 900, put: str = "indexing_backward_kernel") -> Trace:
+    """Eight steps of a body (2 ms on the device), x[mask], a head over the rows that were kept, its backward pass, the body's.
+
+    The head takes `head` us, and as much in the backward pass; `put` is the kernel that brings its gradient back.
+    """
+    events, now, free, correlation = [], 0, 0, 0
+
+    def host(us: float) -> None:
+        nonlocal now
+        now += int(us * US)
+
+    def launch(name: str, us: float, kind: Kind = Kind.KERNEL) -> None:
+        nonlocal free, correlation
+        correlation += 1
+        events.append(Event(Kind.CALL, "cudaLaunchKernel", MAIN, now, 5 * US, correlation=correlation))
+        host(5)
+        begin = max(now + 3 * US, free + 500)
+        events.append(Event(kind, name, QUEUE, begin, int(us * US), correlation=correlation))
+        free = begin + int(us * US)
+        host(10)
+
+    def read(name: str, place: Place, known: dict[str, int]) -> None:
+        nonlocal now
+        begin = now
+        launch("DeviceReduceKernel", 2)
+        launch("Memcpy DtoH (Device -> Pinned)", 2, Kind.COPY)
+        events.append(Event(Kind.CALL, "cudaStreamSynchronize", MAIN, now, max(5 * US, free + 4 * US - now)))
+        now = max(now + 5 * US, free + 4 * US)
+        launch("gather" if name == "mask_read" else put, 5)
+        text = json.dumps(known) if known else ""
+        events.append(Event(Kind.READ, name, MAIN, begin, now - begin, place=place, detail=text))
+
+    for step in range(8):
+        begin = now
+        launch("body", 2000)
+        read("mask_read", MASK, {"kept": kept, "rows": rows, "gradient": 1} if kept is not None else {})
+        launch("head", head)
+        launch("head_backward", head)
+        if put:
+            read("index_put_", BACKWARD, {})
+        launch("body_backward", 3000)
+        for _ in range(7):
+            host(500)
+            launch("small", 30)
+        events.append(Event(Kind.STEP, f"ProfilerStep#{step}", MAIN, begin, now - begin))
+    return Trace.of(sorted(events, key=lambda e: e.start), recorder="syncscope")
+
+
+def test_where_few_rows_are_kept_the_selection_is_left() -> None:
+    report = summarize(training(kept=100, rows=1000))
+    assert report.plan == ()
+    assert report.verdict.startswith("Nothing here is worth fixing: `")
+    mask = next(line for line in report.lines if line.place == MASK)
+    assert mask.advice is Advice.LEAVE
+    assert "10% of the rows are kept" in mask.why
+    assert mask.price is not None
+    assert mask.price.alone == pytest.approx(-2 * 9 * 900 * US, rel=0.05)  # forward and backward, ten times as long
+
+
+def test_where_most_rows_are_kept_it_is_rewritten() -> None:
+    report = summarize(training(kept=990, rows=1000))
+    assert report.plan
+    assert all(line.advice is Advice.REWRITE for line in report.lines)
+    assert report.saving is not None
+    assert report.saving > 300 * US
+
+
+def test_the_range_holds_nothing_and_all_of_it() -> None:
+    event_graph = event_graph_of(training(kept=100, rows=1000))
+    graph = event_graph.graph()
+    everything = set(range(len(graph.reads)))
+    low, high = bounds(event_graph, graph, everything)
+    plain = timed_part(graph).of(replay(event_graph.graph(added="nothing"), everything))
+    assert low <= plain < timed_part(graph).of(replay(graph, everything)) <= high
+
+
+def test_only_what_lies_before_the_gradients_return_hangs_on_it() -> None:
+    event_graph = event_graph_of(trace := training(kept=100, rows=1000))
+    names = {
+        trace.names[trace.name[event_graph._work.row[j]]] for one in event_graph.selections for j in one.work.tolist()
+    }
+    assert names == {"head", "head_backward"}
+
+
+def test_without_a_gradients_return_nothing_is_said_to_hang_on_it_but_may() -> None:
+    event_graph = event_graph_of(training(kept=100, rows=1000, put=""))
+    assert event_graph.selections
+    assert all(not len(one.work) and len(one.most) for one in event_graph.selections)
+
+
+def test_a_rewrite_that_adds_nothing_has_the_price_of_the_wait() -> None:
+    trace = training(kept=100, rows=1000)
+    fix = Fix("say how many", (), Safety.SAFE)
+    finding = Finding("boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, True, fix=fix)
+    assert summarize(trace, [finding]).plan
+    adding = Finding(
+        "boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, True, fix=Fix("", (), Safety.SAFE, "", Adds.ROWS)
+    )
+    assert not summarize(trace, [adding]).plan
+
+
+def test_a_recording_that_does_not_know_says_so() -> None:
+    report = summarize(training(kept=None, rows=1000))
+    assert report.plan
+    assert any("kept was not recorded" in note for note in report.notes)
+
+
+def test_with_shapes_only_operators_that_were_given_such_rows_count() -> None:
+    trace = training(kept=100, rows=1000)
+    events = [trace[row] for row in range(len(trace))]
+    shapes = {"head": [[100, 8], [8, 4]], "head_backward": [[8, 4], [16, 8]]}
+    works = {e.correlation: e.name for e in events if e.kind in (Kind.KERNEL, Kind.COPY)}
+    for call in [e for e in events if e.kind is Kind.CALL and e.correlation > 0]:
+        dims = shapes.get(works[call.correlation], [[3, 3]])
+        text = json.dumps({"Input Dims": dims})
+        events.append(Event(Kind.OP, "aten::mm", MAIN, call.start - 1 * US, call.duration + 2 * US, detail=text))
+    shaped = Trace.of(sorted(events, key=lambda e: e.start), **trace.meta)
+    event_graph = event_graph_of(shaped)
+    names = {
+        shaped.names[shaped.name[event_graph._work.row[j]]] for one in event_graph.selections for j in one.most.tolist()
+    }
+    assert names == {"head"}
