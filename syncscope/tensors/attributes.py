@@ -14,7 +14,7 @@ from syncscope.tensors.facts import (
     join,
 )
 from syncscope.tensors.frame import Frame
-from syncscope.tensors.project import Class, ProjectFunction
+from syncscope.tensors.project import Class
 from syncscope.tensors.scope import Bound, Instance, ancestry
 from syncscope.tensors.settling import Settling
 
@@ -57,13 +57,22 @@ def prepare(cls: Class) -> None:
                 cls.module.project.interpreter.run(method, 1)
 
 
-def set_attribute(owner: Fact, name: str, fact: Fact, by: ProjectFunction | None = None) -> None:
-    """Remember what is set on an object, joined with what was set before."""
+def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
+    """Remember what is set on an object, joined with what was set before.
+
+    Of a class of another file that is what the class itself sets up: what else is set depends on who was looked at before.
+    """
     ref = owner.ref
     if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN:
         if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
-        if not ref.cls.module.linted and by is not None and by.name not in conventions.SET_UP:
+        if not ref.cls.module.linted and not _sets_up(frame, ref.cls):
             return
         before = ref.cls.attributes.get(name)
         ref.cls.attributes[name] = fact if before is None else join(before, fact)
+
+
+def _sets_up(frame: Frame, cls: Class) -> bool:
+    """Whether a set-up method of this class is run here, whoever calls it and with what."""
+    by = frame.function
+    return by is not None and by.cls is cls and by.name in conventions.SET_UP and not frame.inlined

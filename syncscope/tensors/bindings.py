@@ -54,7 +54,7 @@ def bind(frame: Frame, target: ast.expr, fact: Fact, value: ast.expr | None = No
     elif isinstance(target, ast.Attribute):
         owner = evaluate(frame, target.value)
         if isinstance(owner.ref, Instance):
-            set_attribute(owner, target.attr, fact, frame.function)
+            set_attribute(owner, target.attr, fact, frame)
         path = dotted(target)
         if path:
             frame.env[path] = fact

@@ -117,7 +117,7 @@ def construct(call: Call, cls: Class) -> Fact:
     if init is None and cls.fields:
         for name, fact in [*zip(cls.fields, call.args, strict=False), *call.keywords.items()]:
             if name is not None and fact.kind is TENSOR:
-                set_attribute(made, name, fact)
+                set_attribute(made, name, fact, call.frame)
     return made
 
 
@@ -213,7 +213,7 @@ def _registered(call: Call) -> bool:
         return False
     known = call.args[1] if call.args[1].kind is TENSOR else UNKNOWN
     buffer = Fact(TENSOR, known.dtype, SOMEWHERE, FIXED, known.ndim, 3, call.node)
-    set_attribute(call.receiver, str(name.value), buffer)
+    set_attribute(call.receiver, str(name.value), buffer, call.frame)
     return True
 
 

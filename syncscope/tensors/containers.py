@@ -75,4 +75,4 @@ def _grown(call: Call) -> None:
     if isinstance(at, ast.Attribute):
         holder = evaluate(call.frame, at.value)
         if isinstance(holder.ref, Instance):
-            set_attribute(holder, at.attr, both)
+            set_attribute(holder, at.attr, both, call.frame)

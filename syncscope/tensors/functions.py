@@ -34,6 +34,7 @@ NOTHING_KNOWN = UNKNOWN.kind
 _DEEPEST = 16  # calls into calls: what lies deeper is unknown
 _INLINED = 2  # of them for particular arguments
 _LONGEST = 60  # lines of a function that is run for particular arguments
+_PARTICULAR = 9  # times that one is run for what a file passes
 
 
 def run(function: ProjectFunction, depth: int = 0) -> Fact:
@@ -173,21 +174,19 @@ def on_host(fact: Fact) -> Fact:
 def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], missing: list[str]) -> Fact:
     """The result for these very arguments, when the function is small and some argument is known; the missing are None."""
     node = function.node
-    if (
-        function.running
-        or frame.inlined >= _INLINED
-        or frame.depth > _DEEPEST
-        or (node.end_lineno or 0) - node.lineno > _LONGEST
-    ):
+    if frame.inlined >= _INLINED or (node.end_lineno or 0) - node.lineno > _LONGEST:
+        return UNKNOWN
+    if function.running or frame.depth > _DEEPEST:
+        function.module.project.cut.add(function if function.running else function.module)
         return UNKNOWN
     telling = {name: fact for name, fact in given.items() if fact.kind in (TENSOR, ARRAY, SEQUENCE, MODULE, SCALAR)}
     if not telling and "device" not in missing:
         return UNKNOWN
+    here = frame.module.linted or frame.inlined > 0  # what is passed is of the file at hand
     key = (*sorted((name, hash(fact)) for name, fact in telling.items()), *missing)
-    known = function.calls.get(key)
-    if known is not None:
-        return known
-    if len(function.calls) > 8:
+    if here and key in function.calls:
+        return function.calls[key]
+    if here and len(function.calls) >= _PARTICULAR:
         return UNKNOWN
     with Settling(function, function):
         inner = Frame(function.module, function, _outer(function), None, frame.depth + 1)
@@ -208,7 +207,9 @@ def particular(function: ProjectFunction, frame: Frame, given: dict[str, Fact], 
                 inner.env[name] = fact
         execute(inner, node.body)
         result = conclude(function, inner)
-    function.calls[key] = result
+    if here:
+        function.calls[key] = result
+        function.module.project.particular.add(function)
     return result
 
 

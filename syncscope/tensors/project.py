@@ -64,7 +64,7 @@ class ProjectFunction:
         self.result: Fact | None = None
         self.running = False
         self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
-        self.calls: dict[tuple[object, ...], Fact] = {}  # results for particular arguments
+        self.calls: dict[tuple[object, ...], Fact] = {}  # results for what the file at hand passes
         self.sites: object = None
         self.inner: list[ProjectFunction] = []
         self._decorators: frozenset[str] | None = None
@@ -270,6 +270,7 @@ class ProjectFiles:
         self.cut: set[object] = set()  # functions that were met while they ran, or modules in which it went too deep
         self.last: Module | None = None  # the file that was linted last: its facts can be asked for until the next
         self.unsettled: list[ProjectFunction | Class] = []
+        self.particular: set[ProjectFunction] = set()  # whose `calls` are not empty
         self._modules: dict[str, Module | None] = {}
         self._meant: dict[tuple[tuple[str, ...], str, int], str | None] = {}  # what an import from a package means
         self._files: dict[str, str | None] = {}
@@ -303,6 +304,9 @@ class ProjectFiles:
                 what.prepared = False
                 what.attributes.clear()
         self.unsettled.clear()
+        for function in self.particular:  # what was passed is of the file that passed it
+            function.calls.clear()
+        self.particular.clear()
         if self._held > self.limit:  # all at once: what is kept of one module points into others
             for module in self._modules.values():
                 if module is not None:

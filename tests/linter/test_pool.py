@@ -1,5 +1,6 @@
 """Work over processes: the same answers in the same order, and no run that dies of one file."""
 
+import json
 import os
 import signal
 import subprocess
@@ -26,6 +27,45 @@ def test_processes_change_nothing_but_the_time(many):
     alone = many("lint", "--no-cache", "--jobs", "1", "--format", "json")
     assert alone.out.count('"rule"') == MANY
     assert many("lint", "--no-cache", "--jobs", "2", "--format", "json") == alone
+
+
+def test_what_is_said_of_a_file_does_not_depend_on_the_files_seen_before(door):
+    # two files pass likes to a function of a third, and one makes an object of its class
+    door.write(
+        "shared.py",
+        """
+        from dataclasses import dataclass
+
+
+        def first(values):
+            return values[0]
+
+
+        @dataclass
+        class Size:
+            height: int
+        """,
+    )
+    for name in ("ones", "twos"):
+        door.write(
+            f"{name}.py",
+            f"""
+            import torch
+            from shared import Size, first
+
+
+            def forward({name}: torch.Tensor, size: Size):
+                made = {"Size(torch.rand(3))" if name == "ones" else "size"}
+                return first(({name},)).item(), int(made.height)
+            """,
+        )
+    said = [
+        door("lint", "--no-cache", "--jobs", "1", "--min-confidence", "low", "--format", "json", *files).out
+        for files in (("ones.py", "twos.py"), ("twos.py", "ones.py"))
+    ]
+    one, other = (sorted(json.loads(each), key=lambda f: (f["path"], f["line"], f["column"])) for each in said)
+    assert len(one) >= 2
+    assert one == other
 
 
 def test_fixes_made_by_processes_are_written(many):
