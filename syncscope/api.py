@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -116,13 +117,14 @@ def report(
     prices: bool = True,
     most: int | None = None,
     pinned: float | None = None,
+    sources: bool = True,
 ) -> Report:
     """Where the host waited in a recording, what each line costs a step, and which rewrite is known for it.
 
     `source` is a trace, or a file of one as `kineto.read` takes it, or the `.records` that a killed program left; `name` is
-    its title. The source files that it names are
-    linted where they are at hand, and never run: those below the working folder or the project around it, and all of a
-    `Trace` that the caller's own program made. `code` is a folder in which they lie if the recording was made elsewhere.
+    its title. The source files that it names are linted where they are at hand, and never run: those below the working
+    folder or the project around it, and all of a `Trace` that the caller's own program made. `code` is a folder in which
+    they lie if the recording was made elsewhere. Without `sources` none of them is opened.
     `steps=(3, 6)` takes steps 3, 4 and 5 only. Without `prices` nothing is replayed.
     At most `most` bytes of a file are read, unpacked.
     `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows.
@@ -152,7 +154,8 @@ def report(
     if steps is not None:
         trace = only_steps(trace, *steps)
     anywhere = isinstance(source, Trace)  # recorded by the caller's own program
-    here = at_hand({place.path for place in trace.places}, None if code is None else Path(code), anywhere=anywhere)
+    named = {place.path for place in trace.places} if sources else set()
+    here = at_hand(named, None if code is None else Path(code), anywhere=anywhere)
     places = tuple(Place(str(here.get(p.path, p.path)), p.line) for p in trace.places)
     trace = replace(trace, places=places)
     linted = _linted(sorted({str(path) for path in here.values()}))
@@ -163,7 +166,36 @@ def report(
     }
     lost = [] if here or code is None or not places else [f"none of the source files it names was found below {code}"]
     notes = (*said.notes, *lost, *linted.notes)
+    _shown_in_notebooks()
     return replace(said, name=name, sources={**others, **linted.sources}, notes=notes, hazards=linted.hazards)
+
+
+def _shown_in_notebooks() -> None:
+    """Have IPython, where the program runs in it, show a report as its page: as the last line of a cell, and by `display`."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return
+    from syncscope.exporters import html
+    from syncscope.model.report import Report
+
+    shell.display_formatter.formatters["text/html"].for_type(Report, lambda report: html.notebook(with_work(report)))
+
+
+def with_work(report: Report) -> Report:
+    """The report with what the device did in the counted steps, by kernel and by operator, which takes a moment to find out."""
+    from dataclasses import replace
+
+    from syncscope.analysis.data_sheets import ceilings_of, source_of
+    from syncscope.analysis.work_done import work_done
+
+    trace = report.trace
+    if trace is None or report.uses is None or report.work is not None:
+        return report
+    devices = trace.meta.get("devices") or [None]
+    name = str(devices[0].get("name", "")) if isinstance(devices[0], dict) else ""
+    ceilings = ceilings_of(name)
+    return replace(report, work=work_done(trace, report.steps, ceilings, source_of(name) if ceilings else ""))
 
 
 def lint(

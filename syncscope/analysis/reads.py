@@ -181,7 +181,7 @@ class _Around:
         for frame in reversed(self._stack(call)):
             if trace.place[frame] >= 0:
                 place = trace.places[trace.place[frame]]
-                if not _carries(place.path):
+                if not carries(place.path):
                     return place, -1, trace.names[trace.name[frame]].rpartition(": ")[2]
         return None, -1, ""
 
@@ -207,6 +207,7 @@ class _Around:
         return frames
 
 
-def _carries(path: str) -> bool:
+def carries(path: str) -> bool:
+    """Whether a file only carries the user's wish: torch's own, the interpreter's and the standard library's do."""
     bare = "/" not in path and path.removesuffix(".py") in sys.stdlib_module_names
     return bare or bool(CARRIER.search(path))

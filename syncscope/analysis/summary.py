@@ -18,6 +18,7 @@ from syncscope.analysis.price import Prices, alone_and_last, timed_part, unprice
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
+from syncscope.analysis.step_uses import step_uses
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Adds, Finding, Hazard
@@ -79,6 +80,7 @@ def summarize(
         step=_step(steady),
         steady=len(steady),
         unseen=join.unseen,
+        uses=step_uses(trace, event_graph, graph.origin),
     )
     if event_graph.uploads:
         size = (

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 @click.argument("after", metavar="AFTER")
 @max_size
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-def command(before: str, after: str, most: int, format_: str) -> int:
+@click.option("-o", "--output", metavar="OUT.html", help="Write the page of AFTER there, with both side by side.")
+def command(before: str, after: str, most: int, format_: str, output: str | None) -> int:
     """What became of a loop between two recordings, line by line, and whether the prediction held.
 
     \b
     syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz
+    syncscope diff before.pt.trace.json.gz after.pt.trace.json.gz -o both.html
 
     The prediction is a replay of BEFORE without the reads that AFTER no longer makes. A change of anything else between the
     two recordings, as of the batch size or the machine, shows as its error, and beside it in numbers. Steps that may differ by
@@ -37,6 +39,9 @@ def command(before: str, after: str, most: int, format_: str) -> int:
     from syncscope.analysis.compare import compare
 
     found = compare(kineto.read(before, most), kineto.read(after, most))
+    if output is not None:
+        keep(found, before, after, most, output)
+        return 0
     if format_ == "json":
         echo(json.dumps(as_object(found), indent=2))
     else:
@@ -63,6 +68,23 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
         "same": [_as_object(c.after) for c in found.same],
     }
+
+
+def keep(found: Comparison, before: str, after: str, most: int, output: str) -> None:
+    """Write the page of the second recording, with what became of the first."""
+    from syncscope import api, files
+    from syncscope.analysis.steps import alike
+    from syncscope.exporters import html, stem
+
+    def steps(report: Report) -> list[float | None]:
+        return [ms(report.steps[n].end - report.steps[n].start) for n in alike(report.steps)]
+
+    names = {"before_name": stem(before), "after_name": stem(after), "words": sentence(found)}
+    lengths = {"before_steps_ms": steps(found.before), "after_steps_ms": steps(found.after)}
+    report = api.with_work(api.report(after, most=most))
+    shown, events = html.parts(report, comparison=as_object(found) | names | lengths)
+    files.write(output, html.page(shown, events).encode())
+    echo(f"wrote {output}", err=True)
 
 
 def _totals(report: Report) -> dict[str, Any]:

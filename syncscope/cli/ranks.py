@@ -17,10 +17,11 @@ from syncscope.cli._console import echo
 from syncscope.cli._progress import Progress
 from syncscope.cli._traces import max_size, traces
 from syncscope.errors import UserError
-from syncscope.model.durations import in_ms
+from syncscope.model.durations import in_ms, ms
 
 if TYPE_CHECKING:
     from syncscope.analysis.job import JobReport
+    from syncscope.analysis.rank import Rank
 
 SHOWN = 12  # ranks and collectives in a table
 
@@ -32,7 +33,13 @@ SHOWN = 12  # ranks and collectives in a table
 )
 @max_size
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str) -> int:
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT.html",
+    help="Write a page there: heat maps of steps by ranks, and who waited for whom.",
+)
+def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str, output: str | None) -> int:
     """Who waits for whom in a job, and what a line costs all of it.
 
     FOLDER holds one trace for each rank, or the tables that --tables made; the traces may be named one by one. A rank that
@@ -40,27 +47,28 @@ def command(files: tuple[str, ...], tables: Path | None, most: int, format_: str
 
     \b
     syncscope ranks traces/                       a table for people
+    syncscope ranks traces/ -o job.html           a page, with heat maps of steps by ranks
     syncscope ranks traces/ --tables tables/      and keep the tables: SQL by DuckDB, or again by `syncscope ranks tables/`
     """
     if len(files) == 1 and os.path.isdir(os.path.join(files[0], "graph")):
         from syncscope.analysis import fleet
-        from syncscope.analysis.job import job
 
-        return _told(job(fleet.load(Path(files[0]))), [], format_)
+        return _told(fleet.load(Path(files[0])), [], format_, output, files[0])
     missing = next((name for name in files if not os.path.exists(name) and "://" not in name), None)
     if missing is not None:
         raise UserError(f"there is no {missing!r}", "name the folder that holds one trace for each rank")
     paths = traces(files)
     if empty := next((path for path in paths if os.path.isdir(path)), None):
         raise UserError(f"{empty} holds no trace", "traces end in .json or .json.gz, one for each rank")
-    return show_job(paths, most, tables, format_)
+    return show_job(paths, most, tables, format_, output)
 
 
-def show_job(paths: Sequence[str], most: int, tables: Path | None = None, format_: str = "terminal") -> int:
+def show_job(
+    paths: Sequence[str], most: int, tables: Path | None = None, format_: str = "terminal", output: str | None = None
+) -> int:
     """Print what these traces say as one job, of each at most so many bytes, unpacked; the exit code."""
     from syncscope import kineto
     from syncscope.analysis import fleet
-    from syncscope.analysis.job import job
     from syncscope.analysis.rank import Rank
 
     try:
@@ -80,19 +88,39 @@ def show_job(paths: Sequence[str], most: int, tables: Path | None = None, format
     ranks = [part for part in parts if isinstance(part, Rank)]
     if len(problems) == len(parts):
         raise problems[0]
-    return _told(job(ranks if tables is None else fleet.load(tables)), problems, format_)
+    name = os.path.dirname(paths[0]) or paths[0]
+    return _told(ranks if tables is None else fleet.load(tables), problems, format_, output, name)
 
 
-def _told(found: JobReport, problems: Sequence[UserError], format_: str) -> int:
+def _told(ranks: Sequence[Rank], problems: Sequence[UserError], format_: str, output: str | None, name: str) -> int:
+    from syncscope.analysis.job import job
     from syncscope.cli._console import complain
 
-    if format_ == "json":
+    found = job(ranks)
+    if output is not None:
+        keep(found, ranks, name, output)
+    elif format_ == "json":
         echo(json.dumps(asdict(found) | {"problems": [error.message for error in problems]}, indent=2))
     else:
         show(found)
     for error in problems:
         complain(error)
     return 2 if problems else 0
+
+
+def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> None:
+    """Write the page of a job."""
+    from syncscope import files
+    from syncscope.exporters import html
+
+    numbers = [rank.number if rank.number >= 0 else position for position, rank in enumerate(ranks)]
+    steps = [
+        (number, [(step.index, ms(step.end - step.start)) for step in rank.graph.steps])
+        for number, rank in sorted(zip(numbers, ranks, strict=True), key=lambda pair: pair[0])
+    ]
+    shown = html.job_page(name, found.verdict, found.notes, asdict(found) | {"steps": steps})
+    files.write(output, html.page(shown, "").encode())
+    echo(f"wrote {output}", err=True)
 
 
 def show(found: JobReport) -> None:

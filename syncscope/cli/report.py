@@ -109,6 +109,7 @@ def command(
 
     Exit status: 0 all well, 1 a limit is broken, 2 a file could not be read.
     """
+    from syncscope import api
     from syncscope.cli import _gate, _left_behind, _traces
     from syncscope.cli._console import complain
 
@@ -137,6 +138,8 @@ def command(
     for path in paths:
         try:
             report = read(path, source, steps, not no_price, most, pinned)
+            if getattr(exporter, "WORK", False):
+                report = api.with_work(report)
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:

@@ -17,17 +17,6 @@ from syncscope.errors import UserError
 if TYPE_CHECKING:
     from syncscope.analysis.roofline import Ceilings, Roofline, Row
 
-# From the vendors' data sheets, the SXM or OAM cards: memory in GB/s, TFLOPS of arithmetic in 32 bits (no TF32) and of
-# matrices in 16 bits (dense)
-SHEETS = {
-    "V100": (900, 15.7, 125),
-    "A100": (1555, 19.5, 312),
-    "H100": (3350, 67, 989),
-    "H200": (4800, 67, 989),
-    "B200": (8000, 80, 2250),
-    "MI250": (3277, 45.3, 362),
-    "MI300X": (5300, 163.4, 1307),
-}
 SHOWN = 12
 STEPS = 8
 
@@ -64,18 +53,18 @@ def limits(devices: list[Any], bandwidth: float | None, flops: float | None) -> 
     Raises:
         UserError: nothing is known of the device, and it cannot be measured here.
     """
+    from syncscope.analysis.data_sheets import ceilings_of, source_of
     from syncscope.analysis.roofline import Ceilings
 
     if bandwidth is not None and flops is not None:
         return Ceilings(bandwidth * 1e9, flops * 1e12), "given"
     name = str(devices[0].get("name", "")) if devices and isinstance(devices[0], dict) else ""
-    known = next((sheet for key, sheet in SHEETS.items() if key in name), None)
+    known = ceilings_of(name)
     if known is not None:
-        memory, plain, half = known
+        memory = bandwidth * 1e9 if bandwidth else known.bandwidth
         if flops:
-            return Ceilings((bandwidth or memory) * 1e9, flops * 1e12), f"data sheet of {name}, memory"
-        sheet = "32 bits without TF32; 16 bits dense"
-        return Ceilings((bandwidth or memory) * 1e9, plain * 1e12, half * 1e12), f"data sheet of {name}, {sheet}"
+            return Ceilings(memory, flops * 1e12), f"data sheet of {name}, memory"
+        return Ceilings(memory, known.flops, known.flops_16), source_of(name)
     measured, here = _measured(name)
     rest = (bandwidth or measured[0] / 1e9) * 1e9, (flops or measured[1] / 1e12) * 1e12
     return Ceilings(*rest), f"measured on {here}: a copy, and a plain GEMM in 32 bits"

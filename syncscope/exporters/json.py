@@ -11,9 +11,12 @@ from syncscope.exporters._diff import of_fix
 from syncscope.model.durations import ms
 from syncscope.model.finding import CONFIDENCE, Finding
 from syncscope.model.report import Line, Price, Report
+from syncscope.model.uses import StepUses, Use
+from syncscope.model.work import Work
 
 SUFFIX = ".json"
 TAKES = {"findings", "trace"}
+WORK = True
 
 
 def export(report: Report) -> str:
@@ -29,6 +32,7 @@ def export_findings(report: Report) -> str:
 def as_object(report: Report) -> dict[str, Any]:
     """The report as JSON values. `reads` has an entry for each op at each place, `lines` one for each place."""
     unseen = {id(found) for found in figures.unseen(report)}
+    parts = report.uses.steps if report.uses else ()
     return {
         "schema": 1,
         "name": report.name,
@@ -44,9 +48,12 @@ def as_object(report: Report) -> dict[str, Any]:
                 "start_ms": ms(step.start),
                 "ms": ms(step.end - step.start),
                 "busy_ms": ms(step.busy),
+                "uses_ms": dict(zip(Use, map(ms, parts[number]), strict=True)) if number < len(parts) else None,
             }
-            for step in report.steps
+            for number, step in enumerate(report.steps)
         ],
+        "uses": uses(report.uses),
+        "work": work(report.work),
         "device_busy": report.device_busy,
         "verdict": report.verdict,
         "total_saving_ms": ms(report.saving),
@@ -79,6 +86,66 @@ def as_object(report: Report) -> dict[str, Any]:
         ],
         "findings": [{**finding(f), "fix": fix(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
+    }
+
+
+def uses(found: StepUses | None) -> dict[str, Any] | None:
+    """Where a step goes."""
+    if found is None:
+        return None
+    return {
+        "step_ms": ms(found.step),
+        "words": found.words,
+        "parts": [
+            {
+                "use": one.use,
+                "words": one.use.words,
+                "idle": one.use.is_idle,
+                "ms": ms(one.time),
+                "by": [{"name": name, "ms": ms(ns)} for name, ns in one.by],
+            }
+            for one in found.spent
+        ],
+    }
+
+
+def work(found: Work | None) -> dict[str, Any] | None:
+    """What the device did, by kernel and by operator, per step."""
+    if found is None:
+        return None
+    return {
+        "kernels": [
+            {
+                "name": line.name,
+                "kind": line.kind,
+                "count": round(line.count, 6),
+                "ms": ms(line.time),
+                "longest_ms": ms(line.longest),
+            }
+            for line in found.kernels
+        ],
+        "operators": [
+            {
+                "op": line.op,
+                "shapes": line.shapes,
+                "count": round(line.count, 6),
+                "ms": ms(line.time),
+                "flops": line.flops,
+                "bytes": line.bytes,
+                "bound": line.bound,
+                "reached": line.reached,
+                "kernels": list(line.kernels),
+            }
+            for line in found.operators
+        ],
+        "ceilings": {
+            "bytes_per_s": found.bandwidth,
+            "flops_per_s": found.flops,
+            "flops_16_per_s": found.flops_16,
+            "from": found.source,
+        }
+        if found.bandwidth
+        else None,
     }
 
 

@@ -1,7 +1,9 @@
-"""A folder for TensorBoard: each recording in the two formats that its profiler tabs read, the waits as spans with names.
+"""A folder for TensorBoard: each recording as our own tab and the two profiler tabs read it, the waits as spans with names.
 
-    FOLDER/<run>/<host>_<pid>.<digits>.pt.trace.json.gz         the tab "PyTorch Profiler"; Perfetto opens it too
+    FOLDER/<run>/<host>_<pid>.<digits>.page.json.gz             the tab "Syncscope": the page as it was concluded here
+    FOLDER/<run>/<host>_<pid>.<digits>.pt.trace.json.gz         the tab "PyTorch Profiler"; Perfetto and our tab open it too
     FOLDER/plugins/profile/<run>/<host>.xplane.pb               the tab "Profile" of XProf, which works offline
+    FOLDER/progress/events.out.tfevents.*                       the tabs of scalars: step, reads and saving over all recordings
 
 A viewer reads a run once and keeps what it has read, so every export has a run name of its own, and a file appears under its
 name only when it is whole.
@@ -9,6 +11,8 @@ name only when it is whole.
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,19 +23,25 @@ import numpy as np
 
 from syncscope import files, kineto
 from syncscope.exporters import _figures as figures
-from syncscope.exporters import stem
+from syncscope.exporters import html, stem
+from syncscope.exporters._fit import fit, without_waits
 from syncscope.exporters._owners import with_owners
+from syncscope.exporters._scalars import Point, event_file
 from syncscope.exporters._xplane import WAITS, xspace
 from syncscope.model.detail import Detail
 from syncscope.model.report import Line, Read, Report
 from syncscope.model.source import Place
-from syncscope.model.trace import DEVICE, Event, Flag, Kind, Lane, Trace
+from syncscope.model.trace import Event, Kind, Lane, Trace
 
 SUFFIX = ""  # a folder, not a file
 TAKES = {"trace"}
+WORK = True
 
 MOST_EVENTS = 900_000
 """About 200 MB of JSON. The viewers that read JSON hold it as one string of JavaScript, which ends near 500 MB."""
+
+ENDING = ".pt.trace.json.gz"
+PAGE = ".page.json.gz"  # in place of it
 
 ROW = (
     1_000_000_000  # thread number of the row of waits: above any the system gives, and a number, as the viewers demand
@@ -46,7 +56,32 @@ def write(report: Report, folder: Path) -> list[Path]:
     """
     if report.trace is None:
         raise ValueError("only a report of a recording can be opened in TensorBoard")
-    return save(report.trace, folder, run_of(report.name), waits(report))
+    written = save(report.trace, folder, run_of(report.name), waits(report))
+    page = written[0].with_name(written[0].name.removesuffix(ENDING) + PAGE)
+    shown, events = html.parts(report)
+    files.write(
+        page, gzip.compress(json.dumps({"shown": shown, "events": events}, allow_nan=False).encode(), 6, mtime=0)
+    )
+    return [*written, page, _progress(report, folder)]
+
+
+def _progress(report: Report, folder: Path) -> Path:
+    """A point more on the curves over all recordings of the folder; the file."""
+    place = folder / "progress"
+    before = len(list(place.glob("events.out.tfevents.*")))
+    origin = int(report.trace.meta.get("origin_ns", 0)) / 1e9 if report.trace is not None else 0.0
+    known = {
+        "step_ms": figures.step(report),
+        "saving_ms": report.saving,
+        "reads_per_step": sum(line.count for line in report.lines) * 1e6 if report.steps else None,
+        "device_busy": None if report.device_busy is None else report.device_busy * 1e6,
+    }
+    points = [
+        Point(f"syncscope/{name}", before, origin, value / 1e6) for name, value in known.items() if value is not None
+    ]
+    file = place / f"events.out.tfevents.{int(origin):010d}.{before:06d}.syncscope"
+    files.write(file, event_file(points, origin))
+    return file
 
 
 def run_of(name: str) -> str:
@@ -59,9 +94,10 @@ def run_of(name: str) -> str:
 def how_to_open(folder: Path) -> str:
     """What to install and type to see it."""
     return (
-        f"open it with: tensorboard --logdir {folder}\n"
-        "  tab Profile, tool Trace Viewer   pip install 'xprof>=2.24.2'       works offline\n"
-        "  tab PyTorch Profiler             pip install torch-tb-profiler   its pages need the internet\n"
+        f"open it with: tensorboard --logdir {folder}   then http://localhost:6006/#syncscope\n"
+        "  tab Syncscope                    pip install 'syncscope[tensorboard]'   works offline: this report\n"
+        "  tab Profile, tool Trace Viewer   pip install 'xprof>=2.24.2'            works offline: the timeline alone\n"
+        "  tab PyTorch Profiler             pip install torch-tb-profiler          its pages need the internet\n"
     )
 
 
@@ -80,7 +116,7 @@ def save(
     host = re.sub(r"[^A-Za-z0-9-]+", "-", str(trace.meta.get("host", "host"))) or "host"
     process = next((lane.process for lane in trace.lanes if lane.device < 0 and isinstance(lane.process, int)), 0)
     digits = int(trace.meta.get("origin_ns", 0)) // 1_000_000
-    json_file = folder / run / f"{host}_{process}.{digits}.pt.trace.json.gz"
+    json_file = folder / run / f"{host}_{process}.{digits}{ENDING}"
     xplane_file = folder / "plugins" / "profile" / run / f"{host}.xplane.pb"
     json_file.parent.mkdir(parents=True)
     kineto.save(trace, json_file)
@@ -140,12 +176,6 @@ def about(read: Read, line: Line | None) -> str:
     return "; ".join(parts)
 
 
-def without_waits(trace: Trace) -> Trace:
-    """The trace without the row of waits of an earlier export."""
-    ours = [i for i, lane in enumerate(trace.lanes) if lane.label.startswith(WAITS)]
-    return trace.take(~np.isin(trace.lane, ours)) if ours else trace
-
-
 def merged(trace: Trace, spans: Iterable[Event]) -> Trace:
     """The trace with further events."""
     more = Trace.of(spans)
@@ -161,22 +191,6 @@ def merged(trace: Trace, spans: Iterable[Event]) -> Trace:
         columns[column] = np.concatenate([getattr(trace, column), getattr(more, column)])
     order = np.lexsort((-columns["duration"], columns["start"]))
     return replace(trace, **columns).take(order)
-
-
-def fit(trace: Trace, most: int) -> Trace:
-    """At most so many events, and those that matter: what waits first, then the device's work and its launches, then the rest
-    by its length."""
-    if len(trace) <= most:
-        return trace
-    waits = np.isin(trace.kind, (Kind.STEP, Kind.READ, Kind.SYNC)) | (trace.flags & Flag.BLOCKING > 0)
-    work = np.isin(trace.kind, DEVICE)
-    launches = (trace.kind == Kind.CALL) & np.isin(trace.correlation, trace.correlation[work])
-    tier = np.select([waits, work | launches, trace.kind == Kind.ANNOTATION], [0, 1, 2], 3)
-    order = np.lexsort((-trace.duration, tier))
-    kept = np.sort(order[: max(most, int(waits.sum()))])
-    left_out = f"{len(trace) - len(kept):,} of {len(trace):,} events"
-    note = f"{left_out} left out, the shortest first; --steps A:B has part of it in full"
-    return replace(trace.take(kept), meta={**trace.meta, "notes": [*trace.meta.get("notes", []), note]})
 
 
 def fresh(folder: Path, run: str) -> str:

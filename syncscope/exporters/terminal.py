@@ -15,6 +15,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.report import Advice, Line, Report
 from syncscope.model.trace import DEVICE, Trace
+from syncscope.model.uses import Use
 
 SUFFIX = ".txt"
 TAKES = {"trace"}
@@ -23,6 +24,18 @@ ROOM = 28  # columns for the place and the op; figures that leave less are not s
 MOST_LINES = 30
 MUCH, NOTHING = 0.05, 0.005  # shares of a step
 LABEL = 9  # width of the labels at the left of the summary
+
+SHORTLY = {
+    Use.COMPUTE: "computing",
+    Use.COPY: "copies",
+    Use.COLLECTIVE: "other ranks",
+    Use.WAIT: "idle after waits",
+    Use.LOADER: "idle in the loader",
+    Use.LAUNCH: "idle in launches",
+    Use.HOST: "idle in other work of the host",
+    Use.QUEUE: "idle between kernels",
+    Use.UNEXPLAINED: "idle unexplained",
+}
 
 # heading, width, and how soon it is left out where there is little room
 MEASURED = (("reads", 6, 2), ("blocked", 9, 1), ("idle after", 11, 3))
@@ -90,6 +103,11 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         cells = round(busy * room)
         bar = Text.assemble(("█" * cells, "green"), ("░" * (room - cells), "bright_black"))
         yield "device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar)
+    if report.uses is not None:
+        shares = [(one.use, one.time / report.uses.step) for one in report.uses.spent if report.uses.step]
+        shown = [f"{SHORTLY[use]} {figures.percent(share)}" for use, share in shares if share >= NOTHING]
+        yield "goes to", Text(", ".join(shown))
+        yield "", Text(report.uses.words, "dim")
     if report.fidelity is not None:
         unexplained = report.unexplained or 0.0
         silent = report.silent or 0.0

@@ -9,7 +9,9 @@ from enum import StrEnum
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
+from syncscope.model.uses import StepUses
 from syncscope.model.words import all_visible
+from syncscope.model.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class Group:
     price: Price
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """Findings, prices, and the trace if there is one.
 
@@ -133,6 +135,7 @@ class Report:
     plan. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
+    `uses` is where a step goes, None without work of a device; `work` what the device did, where it was asked for.
 
     Its words are those of strangers (names in a recording, in source, of files), so it makes them `visible`: whatever an
     exporter writes of them stays on its line. The text of edits and sources is exact, and an exporter that shows a line of
@@ -165,8 +168,15 @@ class Report:
     sources: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     name: str = ""
     hazards: tuple[Hazard, ...] = ()
+    uses: StepUses | None = None
+    work: Work | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        """A line for a person: a report holds a whole recording."""
+        name = f" of {self.name}" if self.name else ""
+        return f"<Report{name}: {len(self.steps)} steps, {len(self.lines)} lines wait. {self.verdict}>"
 
     def __post_init__(self) -> None:
         known: dict[int, object] = {}  # a finding of a line stays the very finding of the report
-        for name in ("findings", "lines", "groups", "verdict", "notes", "unseen", "sources", "name"):
+        for name in ("findings", "lines", "groups", "verdict", "notes", "unseen", "sources", "name", "uses", "work"):
             object.__setattr__(self, name, all_visible(getattr(self, name), (Edit,), known))

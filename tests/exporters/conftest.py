@@ -6,6 +6,8 @@ from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place, Span
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+from syncscope.model.uses import Spent, StepUses, Use
+from syncscope.model.work import KernelLine, OperatorLine, Work
 
 MS = 1_000_000  # ns
 PATH = "train.py"
@@ -128,6 +130,25 @@ def report(trace: Trace) -> Report:
         Line("item", None, 2.0, 0.1 * MS, 0.0, "Optimizer.step", Price(0.0, 900.0, 400.0, 100.0)),
         Line("item", Place("/home/someone/a/very/long/path/to/a/project/metrics.py", 310), 0.25, 31_000.0, 2_000.0),
     )
+    idle = {
+        Use.COMPUTE: Spent(Use.COMPUTE, 6.0 * MS),
+        Use.COPY: Spent(Use.COPY, 4_000.0),
+        Use.WAIT: Spent(Use.WAIT, 1.996 * MS, (("train.py:5 nonzero", 1.9 * MS), ("train.py:7 unique", 0.096 * MS))),
+        Use.HOST: Spent(Use.HOST, 1.0 * MS, (("forward (train.py:3)", 1.0 * MS),)),
+    }
+    spent = tuple(idle.get(use, Spent(use, 0.0)) for use in Use)
+    each = tuple(int(one.time) for one in spent)
+    words = (
+        "The device has nothing to do for 33% of a step. For 67% of that it stands still because the host had waited."
+    )
+    work = Work(
+        (KernelLine("conv2d", "kernel", 1.0, 6.0 * MS, 6 * MS), KernelLine("Memcpy DtoH", "copy", 1.0, 4_000.0, 4_000)),
+        (
+            OperatorLine("aten::conv2d", "8x3x64x64", 1.0, 6.0 * MS, 3e9, 1e7, "arithmetic", 0.5, ("conv2d",)),
+            OperatorLine("Memcpy DtoH", "", 1.0, 4_000.0, 0.0, 0.0, "", 0.0, ("Memcpy DtoH",)),
+        ),
+        *(1e11, 1e12, 0.0, "an example"),
+    )
     return Report(
         findings=(nonzero, unique, cold),
         steps=steps,
@@ -146,4 +167,6 @@ def report(trace: Trace) -> Report:
         trace=trace,
         sources={PATH: SOURCE},
         name="train.pt.trace.json.gz",
+        uses=StepUses(9.0 * MS, spent, (each,) * STEPS, words),
+        work=work,
     )

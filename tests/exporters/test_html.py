@@ -1,152 +1,371 @@
 """The page, as a real browser shows it where one is installed."""
 
 import dataclasses
-import os
+import json
 import re
-import shutil
 
 import pytest
+from exporters.browser import chromium, shown, watched
 
+from syncscope.exporters import _figures as figures
 from syncscope.exporters import html
+from syncscope.exporters import json as as_json
 from syncscope.model.finding import Finding
-from syncscope.model.report import Line, Report
+from syncscope.model.report import Line, Price, Report
 from syncscope.model.source import Place, Span
 from syncscope.model.trace import Event, Kind, Lane, Trace
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 STEPS = 4
+MS = 1_000_000
+BAD = "</script><img src=x onerror=alert(1)>\"'&lt;`${1}`{{MODEL}}"
 
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    if not CHROMIUM:
-        pytest.skip("no chromium is installed")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
 def show(browser, tmp_path):
     """Opens the page of a report; fails if it complains or asks for anything that is not in it."""
-    pages, seen = [], []
+    opened = []
 
-    def opened(report: Report):
+    def of(report: Report, **options):
         file = tmp_path / "report.html"
         file.write_text(html.export(report), encoding="utf-8")
-        page = browser.new_page(viewport={"width": 1200, "height": 900})
-        page.on("pageerror", lambda error: seen.append(str(error)))
-        page.on("console", lambda message: seen.append(message.text))
-        page.on(
-            "request",
-            lambda request: seen.append(request.url) if not request.url.startswith(("file:", "blob:")) else None,
-        )
-        page.goto(file.as_uri())
-        if report.trace is not None:
-            page.wait_for_selector("body[data-ready]", timeout=30_000)
-        pages.append(page)
-        return page
+        opened.append(watched(browser, **options))
+        return shown(opened[-1].__enter__(), file)
 
-    yield opened
-    for page in pages:
-        page.close()
-    assert seen == []
+    yield of
+    for page in opened:
+        page.__exit__(None, None, None)
 
 
 def drawn(page) -> dict[str, float]:
     """What the canvas shows, once the frame is done."""
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return {
-        key: float(value)
-        for key, value in page.locator("canvas").evaluate("c => ({...c.dataset})").items()
-        if key != "under"
-    }
+    told = page.locator("canvas").evaluate("c => ({...c.dataset})")
+    return {key: float(told[key]) for key in ("from", "to", "drawn", "arrows")}
 
 
-def test_the_page_needs_nothing_from_outside(report):
+def selected(page) -> str:
+    drawn(page)
+    return page.locator("canvas").get_attribute("data-selected")
+
+
+def view(page, script: str):
+    return page.evaluate(f"() => {{ const view = document.querySelector('#timeline').view; return {script}; }}")
+
+
+def test_the_page_needs_nothing_from_outside_and_may_run_nothing_else(report):
     page = html.export(report)
     assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?\s*(?:https?:)?//""", page)
-    assert "default-src 'none'" in page
-    assert "/*" + "TITLE*/" not in page
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert "{{" not in re.sub(r"<script.*?</script>", "", page, flags=re.S)
 
 
-def test_text_of_the_recording_cannot_become_part_of_the_page(report):
-    bad = "</script><img src=x onerror=alert(1)>"
-    line = Line("item", Place(bad, 1), 1, 1.0, 0.0, rule=bad)
-    page = html.export(dataclasses.replace(report, lines=(line,), name=bad, notes=(bad,), trace=None))
-    assert bad not in page
-    assert "<img" not in page
+def test_text_of_the_recording_cannot_become_part_of_the_page(report, show):
+    line = Line(BAD, Place(BAD, 1), 1, 1.0, 0.0, rule=BAD, module=BAD)
+    host, queue = Lane(1, 1, label=BAD), Lane(1, 7, 0, BAD)
+    events = [
+        Event(Kind.STEP, f"{BAD}#1", host, 0, 100),
+        Event(Kind.OP, BAD, host, 0, 90),
+        Event(Kind.KERNEL, BAD, queue, 50, 90),
+    ]
+    bad = dataclasses.replace(
+        report, lines=(line,), name=BAD, notes=(BAD,), verdict=BAD, trace=Trace.of(events), plan=(0,)
+    )
+    text = html.export(bad)
+    assert "<img" not in text
+    page = show(bad)
+    assert page.locator("img").count() == 0
+    assert BAD.replace("`", "") in page.inner_text("#notes")
+    page.click(".place")
+    page.fill("#timeline input[type=search]", "onerror")
+    assert "2 found" in page.inner_text("#timeline .hits")
+    page.keyboard.press("Enter")
+    assert selected(page) == BAD
+    assert BAD in page.inner_text("#timeline .card h3")
 
 
-def test_figures_lines_and_rewrites_are_shown(report, show):
+def test_every_figure_is_that_of_the_json_report(report, show):
+    page, told = show(report), json.loads(as_json.export(report))
+    rows = page.locator("table.lines > tbody > tr").all()
+    assert len(rows) == len(told["lines"])
+    for row, line in zip(rows, told["lines"], strict=True):
+        cells = [cell.inner_text().split("\n")[0].strip() for cell in row.locator("td:not(.what)").all()]
+        keys = ("blocked_ms", "idle_after_ms", "saved_alone_ms", "saved_last_ms", "share_ms")
+        wanted = ["-" if line[key] is None else figures.fixed(line[key]) for key in keys]
+        of = None if line["share_ms"] is None else line["share_ms"] / told["step_ms"]
+        assert cells == [figures.three(line["count"]), *wanted, figures.percent(of)]
+    parts = told["uses"]["parts"]
+    for one in (part for part in parts if part["ms"]):
+        item = page.locator(".parts > li", has_text=one["words"]).first.inner_text()
+        assert figures.time(1e6 * one["ms"]) in item
+        assert figures.percent(one["ms"] / told["uses"]["step_ms"]) in item
+    assert told["uses"]["words"] in page.inner_text("#uses")
+    answer = page.inner_text("#answer")
+    for figure in (
+        figures.time(1e6 * told["step_ms"]),
+        figures.percent(told["device_busy"]),
+        figures.time(1e6 * told["total_saving_ms"]),
+    ):
+        assert figure in answer
+    for line in told["work"]["kernels"]:
+        row = page.locator("#work tr", has=page.locator(f"td[title='{line['name']}']")).first.inner_text()
+        assert figures.three(line["count"]) in row
+        assert figures.fixed(line["ms"]) in row
+    assert told["verdict"].replace("`", "").split(". ")[0] in answer
+    for note in told["notes"]:
+        assert note in page.inner_text("#notes")
+
+
+def test_figures_are_written_as_in_the_terminal(show):
+    page = show(Report())
+    values = [
+        0,
+        0.004,
+        0.005,
+        0.049,
+        1,
+        9.994,
+        9.996,
+        99.94,
+        99.96,
+        873,
+        4_210,
+        999_499,
+        31.5e6,
+        1e9,
+        12e9,
+        123456789012.0,
+    ]
+    script = f"{html.bundle('dom.js')} const {{time, three, fixed, percent}} = module_dom;"
+    each = "values.map(value => [time(value), three(value), fixed(value), percent(value)])"
+    found = page.evaluate(f"values => {{ {script} return {each}; }}", values)
+    assert found == [[figures.time(v), figures.three(v), figures.fixed(v), figures.percent(v)] for v in values]
+
+
+def test_a_line_opens_with_its_source_its_price_and_its_rewrite(report, show):
     page = show(report)
-    assert "9.00 ms" in page.inner_text("#summary")
-    assert report.verdict in page.inner_text("#summary")
-    assert page.locator(".bars button").count() == STEPS
-    rows = [row.inner_text() for row in page.locator("tbody tr").all()]
-    assert len(rows) == len(report.lines)
-    assert "train.py:5" in rows[0]
-    assert "background = torch.nonzero" in rows[0]
-    assert "12.2 %" in rows[0]
-    page.click("tbody details summary")
-    assert "+    target = torch.where(target == 9, -1, target)" in page.inner_text("tbody pre")
-    assert "boolean-mask-index" in page.inner_text("#findings")
-    assert report.notes[0] in page.inner_text("#notes")
+    page.click("text=First: train.py:5")
+    opened = page.locator("tr.more")
+    assert opened.count() == 1
+    text = opened.inner_text()
+    assert "background = torch.nonzero(target == 9, as_tuple=True)" in text
+    assert "+    target = torch.where(target == 9, -1, target)" in page.inner_text(".diff")
+    gutter = [cell.inner_text() for cell in page.locator(".source tr .gutter").all()]
+    assert [cell for cell in gutter if cell] == ["1.10 ms", "200 us"]
+    assert page.locator(".source tr.here .number").inner_text() == "5"
+    link = page.locator("a.editor").get_attribute("href")
+    assert link.startswith("vscode://file/")
+    assert link.endswith("/train.py:5")
+    page.select_option(".lines select, #lines select", "pycharm")
+    assert page.locator("a.editor").get_attribute("href").startswith("pycharm://open?file=/")
+    page.click(".place >> nth=0")
+    assert page.locator("tr.more").count() == 0
 
 
-def test_the_timeline_draws_zooms_moves_and_finds_waits(report, show):
+def test_lines_are_sorted_and_filtered(report, show):
+    page = show(report)
+    names = lambda: [name.inner_text().strip("▸ ") for name in page.locator(".place").all()]  # noqa: E731
+    assert names()[0].endswith("train.py:5")
+    page.click("th >> text=reads")
+    assert names()[0] == "in Optimizer.step"
+    assert page.locator("th[aria-sort=descending]").inner_text() == "reads"
+    page.click("th >> text=reads")
+    assert names()[0].endswith("metrics.py:310")
+    page.fill("#lines input", "train unique")
+    assert names() == ["train.py:7"]
+    page.fill("#lines input", "nothing at all")
+    assert "no line matches" in page.inner_text("table.lines")
+
+
+def test_a_line_and_a_step_lead_into_the_timeline(report, show):
+    page = show(report)
+    first = drawn(page)
+    inner = 10e6 * round(first["from"] / 10e6)
+    assert inner in (10e6, 20e6), "it opens on one of the counted steps"
+    assert first["to"] - first["from"] == pytest.approx(1.04 * 9e6)
+    page.click(".place >> nth=0")
+    page.click("text=Show in the timeline")
+    assert selected(page) == "train.py:5 nonzero"
+    page.locator(".chart").focus()
+    page.keyboard.press("End")
+    assert "step 3: 9.00 ms" in page.inner_text("#steps .told")
+    page.keyboard.press("Enter")
+    assert drawn(page)["from"] == pytest.approx(30e6)
+    page.locator(".chart [data-step='1']").dispatch_event("click")
+    assert drawn(page)["from"] == pytest.approx(10e6)
+
+
+def test_the_timeline_zooms_moves_finds_waits_and_follows_links(report, show):
     page = show(report)
     canvas = page.locator("canvas")
+    canvas.focus()
+    page.keyboard.press("0")
     whole = drawn(page)
-    assert (whole["from"], whole["to"]) == (0, 39e6)
-    assert whole["drawn"] == len(report.trace) + STEPS
+    assert (whole["from"], whole["to"]) == (0, 38e6)
+    assert whole["drawn"] >= len(report.trace) - 2 * STEPS  # without steps and spans of reads
     colours = "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
     assert canvas.evaluate(colours) > 5
-    canvas.focus()
     page.keyboard.press("+")
     closer = drawn(page)
-    assert closer["to"] - closer["from"] == pytest.approx(0.6 * 39e6)
+    assert closer["to"] - closer["from"] == pytest.approx(0.6 * 38e6)
     page.keyboard.press("ArrowRight")
     assert drawn(page)["from"] > closer["from"]
+    page.keyboard.press("0")
     page.keyboard.press("n")
-    assert canvas.get_attribute("data-under") == "host waits 5.00 ms: train.py:5 nonzero"
+    assert selected(page) == "train.py:5 nonzero"
+    page.keyboard.press("n")
     first = drawn(page)
     page.keyboard.press("n")
     assert drawn(page)["from"] == pytest.approx(first["from"] + 10e6)
-    page.keyboard.press("0")
-    assert drawn(page) == whole
-    page.mouse.wheel(0, 0)
+    canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
-    page.mouse.move(box["x"] + 600, box["y"] + 30)
-    page.mouse.wheel(0, -200)
+    page.mouse.move(box["x"] + 600, box["y"] + 70)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
     zoomed = drawn(page)
-    assert zoomed["to"] - zoomed["from"] < 39e6
+    assert zoomed["to"] - zoomed["from"] < first["to"] - first["from"]
     page.mouse.down()
-    page.mouse.move(box["x"] + 500, box["y"] + 30)
+    page.mouse.move(box["x"] + 500, box["y"] + 70)
     page.mouse.up()
     assert drawn(page)["from"] > zoomed["from"]
-    page.click("text=train.py:5")
-    assert canvas.get_attribute("data-under") == "host waits 5.00 ms: train.py:5 nonzero"
 
 
-def test_a_hundred_thousand_events_are_drawn_as_few_as_there_are_pixels(report, show):
+def test_an_event_says_what_held_it_up(report, show):
+    reads = tuple(
+        dataclasses.replace(
+            read,
+            waited_for=next(
+                row
+                for row in range(len(report.trace))
+                if report.trace[row].name == "Memcpy DtoH" and report.trace[row].start > read.start
+            ),
+        )
+        for read in report.reads
+    )
+    page = show(dataclasses.replace(report, reads=reads))
+    page.locator("canvas").focus()
+    page.keyboard.press("n")
+    card = page.locator("#timeline .card")
+    assert "waits for\nMemcpy DtoH" in card.inner_text()
+    assert "It waited for Memcpy DtoH" in card.inner_text()
+    assert drawn(page)["arrows"] == 1
+    page.keyboard.press("l")
+    assert selected(page) == "Memcpy DtoH"
+    assert "launched by\nclEnqueueReadBuffer" in card.inner_text()
+    page.keyboard.press("l")
+    assert selected(page) == "clEnqueueReadBuffer"
+    assert "launches\nMemcpy DtoH" in card.inner_text()
+    assert "in\naten::nonzero" in card.inner_text()
+    page.keyboard.press("Escape")
+    assert card.count() == 0
+    page.check("#timeline input[type=checkbox]")
+    page.keyboard.press("0")
+    assert view(page, "view.show(0, view.events.end)") is None
+    assert drawn(page)["arrows"] == 3 * STEPS  # a launch to each kernel and each copy, and each copy to the wait for it
+
+
+def test_a_selected_time_has_statistics(report, show):
+    page = show(report)
+    view(page, "view.show(0, 39e6)")
+    canvas = page.locator("canvas")
+    canvas.scroll_into_view_if_needed()
+    box, width = canvas.bounding_box(), canvas.evaluate("c => c.clientWidth")
+    page.mouse.move(box["x"] + 150, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + width - 1, box["y"] + 10, steps=4)
+    page.mouse.up()
+    card = page.locator("#timeline .card").inner_text()
+    assert "39.0 ms selected" in card or "38.9 ms selected" in card
+    assert "device busy 61." in card  # four kernels of 6 ms, four copies of 4 us
+    assert re.search(r"conv2d\tkernel\t4\t24\.0 ms\t61\.\d %", card)
+    assert re.search(r"aten::nonzero\top\t4\t24\.0 ms", card)
+    assert "4.00 waits of the host, 24.0 ms" in card
+
+
+def test_a_million_events_stay_fluent_and_small(report, show):
     host, queue = Lane(1, 1), Lane(1, 7, 0)
-    events = [Event(Kind.OP, f"op{i % 50}", host, 1000 * i, 900) for i in range(50_000)]
-    events += [Event(Kind.KERNEL, f"kernel{i % 50}", queue, 1000 * i + 50, 900) for i in range(50_000)]
-    page = show(dataclasses.replace(report, trace=Trace.of(events)))
-    assert 1000 < drawn(page)["drawn"] < 5000
-    page.evaluate("view.show(25_000_000, 25_020_000)")
+    events = []
+    for i in range(100_000):
+        events.append(Event(Kind.CALL, "launch", host, 1000 * i, 400 + i % 100, i))
+        events.append(Event(Kind.KERNEL, f"kernel{i % 50}", queue, 1000 * i + 500, 700 + i % 250, i))
+    trace = Trace.of(events)
+    text = html.export(dataclasses.replace(report, trace=trace, steps=(), reads=()))
+    assert len(text) / len(trace) < 12, "bytes an event: a million are about a dozen megabytes"
+    page = show(dataclasses.replace(report, trace=trace, steps=(), reads=()))
+    assert 500 < drawn(page)["drawn"] < 5000
+    frames = "for (let n = 0; n < 20; n++) { view.from += n; view.draw(); }"
+    took = view(page, f"(() => {{ const since = performance.now(); {frames} return performance.now() - since; }})()")
+    assert took / 20 < 100, "ms a frame"
+    view(page, "view.show(25_000_000, 25_020_000)")
     assert drawn(page)["drawn"] == pytest.approx(40, abs=4)
+    assert view(page, "view.events.launched(view.events.link[view.events.rows[0].first]).length") == 1
+
+
+def test_what_is_packed_is_what_was_recorded(report, show):
+    page = show(report)
+    each = "[view.events.nameOf(i), view.events.kindOf(i), start, view.events.duration[i]]"
+    got = view(page, f"[...view.events.start].map((start, i) => {each})")
+    shown_kinds = {"op", "call", "kernel", "copy"}
+    wanted = sorted(
+        [e.name, e.kind.name.lower(), e.start, e.duration] for e in report.trace if e.kind.name.lower() in shown_kinds
+    )
+    assert sorted(one for one in got if one[1] != "wait") == wanted
+    assert len([one for one in got if one[1] == "wait"]) == len(report.reads)
+
+
+@pytest.mark.parametrize("width", [1400, 800, 400])
+def test_nothing_sticks_out_at_any_width_in_light_and_dark(report, show, width):
+    for scheme in ("light", "dark"):
+        page = show(report, viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page.click(".place >> nth=0")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+        page.click(".theme")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+
+
+def test_all_that_can_be_clicked_can_be_reached_by_keyboard_and_has_a_name(report, show):
+    page = show(report)
+    named = "e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label')"
+    all_of_them = "[...document.querySelectorAll('button, input, select, a, [tabindex]')]"
+    unnamed = page.evaluate(f"() => {all_of_them}.filter(e => !({named})).map(e => e.outerHTML.slice(0, 80))")
+    assert unnamed == []
+    page.locator(".place").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".place").first.get_attribute("aria-expanded") == "true"
+    assert page.evaluate("document.activeElement.className") == "place"
 
 
 def test_an_empty_report_has_a_page(show):
     page = show(Report())
-    assert "nowhere in this recording" in page.inner_text("#lines")
+    assert "cannot show where the host waits" in page.inner_text("#lines")
     assert page.locator("canvas").count() == 0
 
 
-def test_a_finding_without_a_recording_has_a_page(show):
+def test_findings_that_did_not_wait_are_told(show):
     found = Finding("unique", Place("a.py", 3), 1, 3, 9, Span(0, 1), "waits", 3, True)
-    assert "a.py:3" in show(Report(findings=(found,))).inner_text("#findings")
+    line = Line("item", Place("b.py", 1), 1.0, 5.0, 1.0, price=Price(1.0, 1.0, 1.0, 0.0, low=0.5, high=2.0))
+    page = show(Report(findings=(found,), lines=(line,)))
+    page.click("#lines details >> text=did not wait here")
+    assert "a.py:3" in page.inner_text(".findings")
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report, browser, tmp_path):
+    (tmp_path / "cell.html").write_text(f"<!doctype html><title>cell</title>{html.notebook(report)}", encoding="utf-8")
+    with watched(browser) as page:
+        page.goto((tmp_path / "cell.html").as_uri())
+        frame = page.frame_locator("iframe")
+        frame.locator("body[data-ready]").wait_for(timeout=30_000)
+        assert report.verdict.split(". ")[0] in frame.locator("#answer").inner_text()
+        frame.locator("canvas").focus()
+        page.keyboard.press("n")
+        assert "train.py:5 nonzero" in frame.locator("#timeline .card").inner_text()

@@ -43,7 +43,10 @@ def test_times_are_milliseconds_per_step(report):
         "fidelity": 0.0021,
         "total_saving_ms": 1.4,
     }
-    assert value["steps"][1] == {"index": 1, "start_ms": 10.0, "ms": 9.0, "busy_ms": 6.0}
+    step = value["steps"][1]
+    assert step == {"index": 1, "start_ms": 10.0, "ms": 9.0, "busy_ms": 6.0, "uses_ms": step["uses_ms"]}
+    assert sum(step["uses_ms"].values()) == pytest.approx(9.0)
+    assert sum(part["ms"] for part in value["uses"]["parts"]) == pytest.approx(value["uses"]["step_ms"])
     first = value["reads"][0]
     assert {k: first[k] for k in first if k not in ("fix", "share_error_ms", "share_range_ms")} == {
         "path": "train.py",

@@ -82,10 +82,12 @@ def test_the_xspace_holds_every_event_where_and_when_it_was(trace):
 
 
 def test_files_lie_where_the_viewers_look(files, tmp_path):
-    one, other = (str(f.relative_to(tmp_path)) for f in files)
+    one, other, page, curve = (str(f.relative_to(tmp_path)) for f in files)
     host = os.path.basename(one).partition("_")[0]
     assert one == f"train/{host}_4242.0.pt.trace.json.gz"
     assert other == f"plugins/profile/train/{host}.xplane.pb"
+    assert page == f"train/{host}_4242.0.page.json.gz"
+    assert curve == "progress/events.out.tfevents.0000000000.000000.syncscope"
     assert sorted(f for _, _, names in os.walk(tmp_path) for f in names) == sorted(f.name for f in files)
 
 
@@ -264,3 +266,19 @@ def test_whatever_is_in_a_recording_it_can_be_written(events, tmp_path):
     planes = [fields(plane) for plane in fields(xplane.read_bytes())[1]]
     written = sum(len(fields(line).get(4, [])) for plane in planes for line in plane.get(3, []))
     assert written == sum(event.kind is not Kind.OTHER for event in events)
+
+
+def test_figures_over_all_recordings_are_points_of_tensorboards_own_curves(report, tmp_path):
+    loader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    tensorboard.write(report, tmp_path)
+    tensorboard.write(dataclasses.replace(report, saving=0.7 * MS), tmp_path)
+    curves = loader.EventAccumulator(str(tmp_path / "progress"))
+    curves.Reload()
+    assert [(point.step, round(point.value, 3)) for point in curves.Scalars("syncscope/saving_ms")] == [
+        (0, 1.4),
+        (1, 0.7),
+    ]
+    assert [round(point.value, 3) for point in curves.Scalars("syncscope/step_ms")] == [9.0, 9.0]
+    assert set(curves.Tags()["scalars"]) == {
+        f"syncscope/{n}" for n in ("step_ms", "saving_ms", "reads_per_step", "device_busy")
+    }

@@ -1,0 +1,71 @@
+"""What the page shows, as JSON: the report as `--format json` has it, and beside it its words, its source and its title."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Any
+
+from syncscope.exporters import _figures as figures
+from syncscope.exporters import json as as_json
+from syncscope.exporters import stem, terminal
+from syncscope.exporters._source_frame import shown
+from syncscope.model.report import Report
+
+AROUND = 7  # lines of source shown before and after one that waits
+LONGEST = 400  # characters shown of a line of source
+
+
+def model(report: Report) -> dict[str, Any]:
+    """The JSON report with `page`: what only the page needs."""
+    return {
+        **as_json.as_object(report),
+        "page": {
+            "title": title(report.name),
+            "recorded": " · ".join(
+                filter(None, (when(report), terminal.recorded(report.trace) if report.trace else ""))
+            ),
+            "summary": [[label, text.plain] for label, text in terminal.summary(report, terminal.WIDTH)],
+            "counted": report.steady,
+            "unseen": len(figures.unseen(report)),
+            "source": excerpts(report),
+            "folder": os.getcwd(),
+        },
+    }
+
+
+def title(name: str) -> str:
+    """What was recorded, as a person would call it: the folders of a run, for a file is named after host, process and time."""
+    parts = [part for part in name.replace("\\", "/").split("/") if part]
+    if parts and re.fullmatch(r".+_\d+\.\d+\.pt\.trace\.json(\.gz)?", parts[-1]) and len(parts) > 1:
+        return "/".join(parts[-3:-1] if parts[-2] == "syncscope" else parts[-2:-1])
+    known: str = stem(name)
+    return known or "syncscope"
+
+
+def when(report: Report) -> str:
+    """The day and the minute of the recording in Universal Time; "" where it does not say."""
+    origin = int(report.trace.meta.get("origin_ns", 0)) if report.trace is not None else 0
+    if not 0 < origin < 1 << 62:
+        return ""
+    return time.strftime("%d %B %Y, %H:%M UTC", time.gmtime(origin / 1e9))
+
+
+def excerpts(report: Report) -> dict[str, list[tuple[int, list[str]]]]:
+    """By path, the lines of source around those that wait: `[number of the first, the lines]`, one after the other."""
+    wanted: dict[str, set[int]] = {}
+    for line in report.lines:
+        if line.place and line.place.path in report.sources:
+            around = range(line.place.line - AROUND, line.place.line + AROUND + 1)
+            wanted.setdefault(line.place.path, set()).update(around)
+    found = {}
+    for path, numbers in wanted.items():
+        text = report.sources[path].decode("utf-8", "replace").split("\n")
+        parts: list[tuple[int, list[str]]] = []
+        for number in sorted(n for n in numbers if 0 < n <= len(text)):
+            if not parts or parts[-1][0] + len(parts[-1][1]) != number:
+                parts.append((number, []))
+            parts[-1][1].append(shown(text[number - 1].rstrip("\r"))[:LONGEST])
+        found[path] = parts
+    return found

@@ -1,0 +1,64 @@
+import {make, msTime, percent, prose, section, three} from "./dom.js";
+
+/** The answer in one sentence with its interval, the figures it rests on, and what to do first. */
+export function answer(model, goToLine) {
+  const [first, ...rest] = sentences(model.verdict);
+  const box = section("answer", "The answer");
+  box.append(make("p", {class: "verdict"}, prose(first || "")), rest.length ? make("p", {class: "besides"}, prose(rest.join(" "))) : "");
+  if (!model.reads) return box;  // a job of many ranks
+  const plan = model.plan[0];
+  if (plan) {
+    const found = model.lines.findIndex(line => line.path === plan.path && line.line === plan.line);
+    const name = plan.path ? `${plan.path.split(/[\\/]/).pop()}:${plan.line}` : plan.op;
+    const fix = found >= 0 ? model.lines[found].fix : null;
+    box.append(make("p", {class: "first"},
+      make("button", {type: "button", class: "primary", onclick: () => goToLine(Math.max(found, 0))}, `First: ${name}`),
+      " ", fix ? `${fix.title} (${fix.safety})` : ""));
+  }
+  if (model.total_saving_ms !== null && model.step_ms) box.append(promise(model));
+  box.append(figures(model));
+  return box;
+}
+
+/** Sentences of a text; a full stop within a name or a number ends none. */
+function sentences(text) {
+  return text.split(/(?<=[.!?]) (?=[A-Z])/);
+}
+
+function figures(model) {
+  const reads = model.reads.reduce((sum, read) => sum + read.count, 0);
+  const blocked = model.lines.reduce((sum, line) => sum + line.blocked_ms, 0);
+  const lengths = model.steps.map(step => step.ms);
+  const per = model.steps.length ? "step" : "recording";
+  const between = lengths.length > 1 ? `${msTime(Math.min(...lengths))} to ${msTime(Math.max(...lengths))}` : "";
+  const counted = model.page.counted && model.page.counted < lengths.length ? `, ${model.page.counted} counted` : "";
+  const cells = [
+    model.step_ms !== null && [msTime(model.step_ms), "a step", `${lengths.length} recorded${counted}${between && `: ${between}`}`,
+      "How long a step takes: the mean of those counted, without the first, the last and those that warm up."],
+    model.device_busy !== null && [percent(model.device_busy), "device busy", `the host waits ${msTime(blocked)} of a ${per}`,
+      "The share of the steps in which any queue of any device worked."],
+    [three(reads), `reads a ${per}`, `on ${model.lines.length} line${model.lines.length === 1 ? "" : "s"}`,
+      "How often the host waits for the device. One .item() is one read, however many calls into the driver it takes."],
+    model.total_saving_ms !== null && [msTime(model.total_saving_ms), "all waits cost", model.total_saving_range_ms ? `${model.total_saving_range_ms.map(msTime).join(" to ")}` : "",
+      "How much shorter a step is in a replay of the recording in which no read waits, and what that lies between."],
+    model.fidelity !== null && [model.fidelity < 1e-4 ? "< 0.01 %" : percent(model.fidelity), "off in the replay", `${percent(model.unexplained || 0)} unexplained`,
+      "How far a replay in which nothing is changed is from the recording. Above 5 % no prices are given."],
+  ].filter(Boolean);
+  return make("dl", {class: "figures"}, cells.map(([figure, name, more, title]) =>
+    make("div", {title}, make("dt", {}, name), make("dd", {}, make("b", {}, figure), make("span", {}, more)))));
+}
+
+/** A step now, and without the waits of the plan (or of all): bars to one scale, with what it lies between. */
+function promise(model) {
+  const planned = model.plan.length > 0, saving = planned ? model.plan_saving_ms : model.total_saving_ms;
+  const range = (planned ? model.plan_saving_range_ms : model.total_saving_range_ms) || [saving, saving];
+  const now = model.step_ms, then = now - saving, share = ms => `${100 * Math.max(0, Math.min(1, ms / now))}%`;
+  const what = planned ? `${model.plan.length === 1 ? "one line" : `${model.plan.length} lines`} fixed` : "no waits";
+  const [low, high] = [now - range[1], now - Math.max(0, range[0])];
+  const bar = (name, ms, told, whisker) => [make("dt", {}, name),
+    make("dd", {title: told}, make("i", {class: whisker ? "then" : "now", style: {width: share(ms)}}),
+      whisker && make("i", {class: "whisker", style: {left: share(low), width: `${100 * Math.max(0, high - low) / now}%`}}), make("span", {}, told))];
+  return make("dl", {class: "promise", "aria-label": "A step now, and as the replay gives it"},
+    bar("now", now, msTime(now), false),
+    bar(what, then, `${msTime(then)} (${msTime(low)} to ${msTime(high)})`, true));
+}

@@ -1,0 +1,39 @@
+import {fixed, make, msTime, percent, section, table, three, ticks} from "./dom.js";
+
+const WIDTH = 900, LEFT = 92, RIGHT = 20, TOP = 12, BAND = 54, BOTTOM = 34;
+
+/** Two recordings side by side: their figures, the steps of both with the promise in between, and what became of each line. */
+export function comparison(model) {
+  const found = model.comparison;
+  if (!found) return null;
+  const {before, after} = found;
+  const box = section("comparison", "Before and after", `${found.before_name} and ${found.after_name}`, make("p", {class: "follows"}, found.words), plot(found));
+  const rows = [["step", "step_ms", msTime], ["give or take (95 %)", null, null], ["device busy", "device_busy", percent], ["reads a step", "reads_per_step", three], ["host blocked, a step", "blocked_ms", msTime], ["steps", "steps", String]]
+    .map(([name, key, words]) => key ? {name, a: words(before[key]), b: words(after[key]), change: key === "steps" || !before[key] ? "" : `${after[key] >= before[key] ? "+" : "−"}${percent(Math.abs(after[key] - before[key]) / before[key])}`} : found.spread_ms && {name, a: msTime(found.spread_ms[0]), b: msTime(found.spread_ms[1]), change: ""}).filter(Boolean);
+  const work = [["device work, a step", found.device_work_ms, msTime], ["pieces of it", found.device_work_pieces, three], ["launches", found.launches, three]].filter(([, pair]) => pair).map(([name, [a, b], words]) => ({name, a: words(a), b: words(b), change: ""}));
+  const lines = [...found.gone.map(a => ["gone", a, null]), ...found.new.map(b => ["new", null, b]), ...found.changed.map(c => ["changed", c.before, c.after]), ...found.same.map(b => ["same", b, b])];
+  const place = line => line.path ? `${line.path}:${line.line}` : "no line known";
+  box.append(make("div", {class: "pair"},
+    make("div", {}, make("h3", {}, "Figures"), table([{name: "", left: true, text: row => row.name}, {name: "before", text: row => row.a}, {name: "after", text: row => row.b}, {name: "change", text: row => row.change}], [...rows, ...work], "Before and after")),
+    make("div", {}, make("h3", {}, "Lines"), lines.length ? table([{name: "", left: true, text: ([word]) => make("span", {class: `became ${word}`}, word)}, {name: "line", left: true, text: ([, a, b]) => place(b || a)}, {name: "op", left: true, text: ([, a, b]) => (b || a).op},
+      {name: "reads", title: "a step, before and after", text: ([, a, b]) => `${a ? three(a.count) : "–"} → ${b ? three(b.count) : "–"}`}, {name: "blocked ms", title: "a step, before and after", text: ([, a, b]) => `${a ? fixed(a.blocked_ms) : "–"} → ${b ? fixed(b.blocked_ms) : "–"}`}], lines, "What became of each line") : make("p", {}, "neither waits for the device"))));
+  return box;
+}
+
+/** The steps of both as dots on one axis; the band is what was promised. */
+function plot(found) {
+  const all = [...found.before_steps_ms, ...found.after_steps_ms, ...(found.predicted_range_ms || [])];
+  if (!found.before_steps_ms.length || !found.after_steps_ms.length) return "";
+  const most = Math.max(...all) * 1.04, height = TOP + 2 * BAND + BOTTOM, x = ms => LEFT + (WIDTH - LEFT - RIGHT) * ms / most;
+  const svg = make("svg:svg", {viewBox: `0 0 ${WIDTH} ${height}`, class: "dots", role: "img", "aria-label": `Steps before and after${found.predicted_ms !== null ? `, promised ${msTime(found.predicted_ms)}` : ""}`});
+  for (const tick of ticks(most, 8)) svg.append(make("svg:line", {x1: x(tick), x2: x(tick), y1: TOP, y2: height - BOTTOM, class: "grid"}), make("svg:text", {x: x(tick), y: height - BOTTOM + 16, class: "axis middle"}, msTime(tick)));
+  if (found.predicted_range_ms) svg.append(make("svg:rect", {x: x(found.predicted_range_ms[0]), width: Math.max(2, x(found.predicted_range_ms[1]) - x(found.predicted_range_ms[0])), y: TOP, height: 2 * BAND, class: "promised"}, make("svg:title", {}, `promised: ${found.predicted_range_ms.map(msTime).join(" to ")}`)),
+    make("svg:text", {x: x(found.predicted_ms), y: height - 4, class: "axis middle name"}, `promised ${msTime(found.predicted_ms)}`));
+  [["before", found.before_steps_ms, found.before.step_ms], ["after", found.after_steps_ms, found.after.step_ms]].forEach(([name, steps, step], row) => {
+    const middle = TOP + (row + .5) * BAND;
+    svg.append(make("svg:text", {x: LEFT - 12, y: middle + 4, class: "axis end"}, name));
+    steps.slice(0, 2000).forEach((ms, n) => svg.append(make("svg:circle", {cx: x(ms), cy: middle + (n * 7919 % 31 - 15), r: 3.2, class: `at ${name}`}, make("svg:title", {}, msTime(ms)))));
+    if (step) svg.append(make("svg:line", {x1: x(step), x2: x(step), y1: middle - 22, y2: middle + 22, class: "mean"}));
+  });
+  return make("figure", {}, svg, make("figcaption", {}, "Each dot is a step that was counted, the lines are their means; the band is what the replay of the first recording had promised."));
+}

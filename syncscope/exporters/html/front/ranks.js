@@ -1,0 +1,37 @@
+import {make, msTime, section, table} from "./dom.js";
+
+const MOST = 400;
+
+/** The ranks of a job: a heat map of step by rank, and who waited for whom. */
+export function ranks(model) {
+  const job = model.ranks;
+  if (!job) return null;
+  const box = section("ranks", "Ranks", `${job.ranks.length} ranks, ${job.meets.length} collectives; a step of the job takes ${msTime(job.step / 1e6)}`);
+  const steps = [...new Set(job.steps.flatMap(([, list]) => list.map(([index]) => index)))].sort((a, b) => a - b);
+  box.append(heat("How long each step took on each rank", "ms", job.steps.map(([rank, list]) => [rank, new Map(list)]), steps, ms => msTime(ms)));
+  const late = new Map(job.ranks.map(rank => [rank.number, new Map()]));
+  for (const meet of job.meets) {
+    const step = Number(meet.key.split("/")[0]), row = late.get(meet.late);
+    if (row) row.set(step, (row.get(step) || 0) + meet.imposed / 1e6);
+  }
+  const met = [...new Set(job.meets.map(meet => Number(meet.key.split("/")[0])))].sort((a, b) => a - b);
+  if (met.length) box.append(heat("How long the others waited for a rank, in sum", "late", [...late], met, msTime));
+  box.append(table([{name: "rank", text: rank => String(rank.number)}, {name: "blocked", title: "in reads, in all", text: rank => msTime(rank.blocked / 1e6)}, {name: "of it for others", title: "what its reads waited because other ranks were late", text: rank => msTime(rank.symptom / 1e6)},
+    {name: "comes last", text: rank => rank.late ? `${rank.late} times` : ""}, {name: "others wait", text: rank => rank.late ? msTime(rank.imposed / 1e6) : ""}, {name: "mostly by", left: true, text: rank => rank.cause}, {name: "saved if only it reads not", title: "what the job gains a step", text: rank => rank.saved_alone === null ? "-" : msTime(rank.saved_alone / 1e6)}],
+    [...job.ranks].sort((a, b) => b.imposed - a.imposed).slice(0, MOST), "Ranks"));
+  const worst = [...job.meets].sort((a, b) => b.skew - a.skew).slice(0, 12);
+  if (worst.length) box.append(make("h3", {class: "spaced"}, "Where most was waited"), table([{name: "collective", left: true, text: meet => make("code", {class: "clip"}, meet.key), tell: meet => meet.key}, {name: "last after first", text: meet => msTime(meet.skew / 1e6)}, {name: "last is", text: meet => `rank ${meet.late}`}, {name: "by", left: true, text: meet => meet.cause}, {name: "transfer", text: meet => msTime(meet.transfer / 1e6)}], worst, "Collectives"));
+  if (job.lines.length) box.append(make("h3", {class: "spaced"}, "What a line costs the job"), table([{name: "line", left: true, text: line => line.place ? `${line.place.path}:${line.place.line}` : line.module || "no line known"}, {name: "op", left: true, text: line => line.op}, {name: "ranks", text: line => String(line.ranks)}, {name: "reads", text: line => line.count.toPrecision(3)}, {name: "blocked", title: "on the mean rank, a step", text: line => msTime(line.blocked / 1e6)},
+    ...["alone", "last", "share"].map(key => ({name: key, title: "what the job gains a step", text: line => line.price ? msTime(line.price[key] / 1e6) : "-"}))], job.lines.slice(0, 50), "Lines of the job"));
+  return box;
+}
+
+/** Rows of ranks, columns of steps; the darker, the more. The figures stand in each cell for readers of the table. */
+function heat(title, name, rows, steps, words) {
+  const shown = rows.slice(0, MOST), cut = steps.slice(0, 200), values = shown.flatMap(([, row]) => [...row.values()]), most = Math.max(...values, 1e-12), least = name === "ms" ? Math.min(...values) : 0;
+  return make("figure", {}, make("figcaption", {}, title), make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": title}, make("table", {class: "heat"}, make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "rank"), cut.map(step => make("th", {scope: "col"}, String(step))))),
+    make("tbody", {}, shown.map(([rank, row]) => make("tr", {}, make("th", {scope: "row"}, String(rank)), cut.map(step => {
+      const value = row.get(step), heat = value === undefined ? 0 : most > least ? (value - least) / (most - least) : 0;
+      return make("td", {title: value === undefined ? null : `rank ${rank}, step ${step}: ${words(value)}`, style: {"--heat": String(Math.round(100 * heat))}}, value === undefined ? "" : make("span", {}, words(value)));
+    })))))), rows.length > shown.length ? make("p", {class: "faint"}, `and ${rows.length - shown.length} more ranks`) : "");
+}

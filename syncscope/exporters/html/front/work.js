@@ -1,0 +1,50 @@
+import {count, fixed, make, msTime, percent, prose, section, table, three, time} from "./dom.js";
+import {roofline} from "./roofline.js";
+
+const FIRST = 12;
+
+/** Kernels and operators, and how near they come to what the device can do. */
+export function work(model) {
+  if (!model.work || !model.work.kernels.length) return null;
+  const {kernels, operators, ceilings} = model.work, total = kernels.reduce((sum, line) => sum + line.ms, 0);
+  const per = model.steps.length ? "step" : "recording";
+  const box = section("work", "Kernels and operators", `${msTime(total)} of device time a ${per}, queues added up`);
+  const known = operators.filter(line => line.bound).reduce((sum, line) => sum + line.ms, 0);
+  const plot = roofline(operators, ceilings);
+  if (plot) box.append(plot, make("p", {class: "faint"}, ceilings ? `Ceilings: ${count(Math.round(ceilings.bytes_per_s / 1e9))} GB/s, ${three(ceilings.flops_per_s / 1e12)} TFLOPS${ceilings.flops_16_per_s ? `, ${count(Math.round(ceilings.flops_16_per_s / 1e12))} in 16 bits` : ""} (${ceilings.from}). Of the time of operators ${percent(known / Math.max(total, 1e-12))} has known work.`
+    : "What the device can do at best is not known here: syncscope roofline --bandwidth GB/s --flops TFLOPS holds the operators against it."));
+  else box.append(make("p", {class: "faint"}, prose("The recording has no shapes, so the operations and bytes of its operators are not known: record with `syncscope run --shapes` or `record_shapes=True`.")));
+  box.append(make("div", {class: "pair"},
+    listed("Kernels", kernels, line => `${line.name} ${line.kind}`, [
+      {name: "kernel", left: true, text: line => make("code", {class: "clip"}, short(line.name)), tell: line => line.name},
+      {name: "runs", title: `runs a ${per}`, text: line => three(line.count)},
+      {name: "ms", title: `ms a ${per}`, text: line => fixed(line.ms)},
+      {name: "share", title: "part of the device time of all queues", text: line => percent(line.ms / total)},
+      {name: "longest", title: "the longest single run", text: line => msTime(line.longest_ms)}]),
+    listed("Operators", operators, line => `${line.op} ${line.shapes}`, [
+      {name: "operator", left: true, text: line => [make("code", {class: "clip"}, line.op.replace(/^aten::/, "")), line.shapes ? make("span", {class: "shapes clip"}, line.shapes) : ""], tell: line => `${line.op} ${line.shapes}\n${line.kernels.join("\n")}`},
+      {name: "calls", title: `calls a ${per}`, text: line => three(line.count)},
+      {name: "ms", title: `ms of the device a ${per}`, text: line => fixed(line.ms)},
+      {name: "bound by", title: "the ceiling that it is nearer to", text: line => line.bound || "?"},
+      {name: "reached", title: "the share of that ceiling; above 100 % data stayed in a cache, a kernel needs fewer operations than are counted, or TF32 was used", text: line => line.bound ? percent(line.reached) : "-"}])));
+  box.append(make("p", {class: "faint"}, "This recording holds no memory events, so there is no curve of memory over time."));
+  return box;
+}
+
+/** A kernel's name without its namespaces, template arguments and parameters. */
+export function short(kernel) {
+  const plain = kernel.replace(/^void /, "").replaceAll("(anonymous namespace)::", "").split(/[<(]/, 1)[0];
+  return plain.slice(plain.lastIndexOf("::") < 0 ? 0 : plain.lastIndexOf("::") + 2) || kernel;
+}
+
+function listed(name, all, text, columns) {
+  const body = make("div"), wanted = make("input", {type: "search", placeholder: "filter", "aria-label": `Filter ${name.toLowerCase()}`, oninput: () => draw()});
+  let whole = false;
+  function draw() {
+    const words = wanted.value.toLowerCase().split(/\s+/).filter(Boolean), found = all.filter(line => words.every(word => text(line).toLowerCase().includes(word)));
+    const shown = whole ? found : found.slice(0, FIRST), rest = found.slice(shown.length);
+    body.replaceChildren(table(columns, shown, name), rest.length ? make("button", {type: "button", class: "link", onclick: () => { whole = true; draw(); }}, `${count(rest.length)} more, ${time(1e6 * rest.reduce((sum, line) => sum + line.ms, 0))} together`) : "");
+  }
+  draw();
+  return make("div", {}, make("div", {class: "tools"}, make("h3", {}, name), wanted), body);
+}

@@ -1,0 +1,51 @@
+"""Where the time of a step goes: the device works, or it stands still, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Use(StrEnum):
+    """What a moment of a step goes to; as a string it is its name, `words` say it, `is_idle` that the device stands still."""
+
+    words: str
+    is_idle: bool
+
+    def __new__(cls, name: str, is_idle: bool, words: str) -> Use:
+        use = str.__new__(cls, name)
+        use._value_ = name
+        use.is_idle = is_idle
+        use.words = words
+        return use
+
+    COMPUTE = "compute", False, "the device computes"
+    COPY = "copy", False, "the device only copies"
+    COLLECTIVE = "collective", False, "the device only exchanges with other ranks, or waits for them"
+    WAIT = "wait", True, "idle: the host had waited"
+    LOADER = "loader", True, "idle: the host loads data"
+    LAUNCH = "launch", True, "idle: the host launches work"
+    HOST = "host", True, "idle: other work of the host"
+    QUEUE = "queue", True, "idle: between work that was enqueued already"
+    UNEXPLAINED = "unexplained", True, "idle: nothing that was recorded says why"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """How long a use takes, ns per step, and what is behind it by name (a line, a function, a call), the longest first."""
+
+    use: Use
+    time: float
+    by: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepUses:
+    """Where the counted steps go: `spent` adds up to `step` (ns), `steps` has the ns of each use, in the order of `Use`, for
+    every step of the recording; `words` is what follows from it.
+    """
+
+    step: float
+    spent: tuple[Spent, ...]
+    steps: tuple[tuple[int, ...], ...]
+    words: str

@@ -1,0 +1,48 @@
+"""What the device did in the counted steps, by kernel and by operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLine:
+    """All runs of one kernel, copy or fill. `count` and `time` (ns) are per step, `longest` is ns of a single run."""
+
+    name: str
+    kind: str  # "kernel", "copy" or "fill"
+    count: float
+    time: float
+    longest: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLine:
+    """The work of one operator on tensors of the same shapes, per step: `time` in ns, floating-point operations, bytes.
+
+    `bound` is the ceiling that it is nearer to, "memory" or "arithmetic", and `reached` the share of that; "" and 0 where its
+    work or the ceilings are not known. `kernels` ran for it.
+    """
+
+    op: str
+    shapes: str
+    count: float
+    time: float
+    flops: float
+    bytes: float
+    bound: str
+    reached: float
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work of the device, the longest first. The ceilings are bytes and operations a second, 0 where not known; `source`
+    says where they are from."""
+
+    kernels: tuple[KernelLine, ...]
+    operators: tuple[OperatorLine, ...]
+    bandwidth: float = 0.0
+    flops: float = 0.0
+    flops_16: float = 0.0
+    source: str = ""

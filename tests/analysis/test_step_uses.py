@@ -1,0 +1,173 @@
+"""Where a step goes, on drawn timelines: a column is 100 us."""
+
+import dataclasses
+
+import pytest
+from analysis.drawn import COLUMN, timeline
+
+from syncscope.analysis.summary import summarize
+from syncscope.model.trace import Event, Kind, Lane, Trace
+from syncscope.model.uses import Use
+
+
+def uses(trace: Trace) -> dict[str, float]:
+    """What each use takes of all steps, in columns; what takes nothing is left out."""
+    found = summarize(trace, prices=False).uses
+    assert sum(one.time for one in found.spent) == pytest.approx(found.step)
+    return {one.use.value: round(one.time / COLUMN, 2) for one in found.spent if round(one.time / COLUMN, 2)}
+
+
+def behind(trace: Trace, use: Use) -> dict[str, float]:
+    (spent,) = (one for one in summarize(trace, prices=False).uses.spent if one.use == use)
+    return {name: round(ns / COLUMN, 2) for name, ns in spent.by}
+
+
+def with_events(trace: Trace, *events: Event) -> Trace:
+    return Trace.of([*trace, *events])
+
+
+HOST = Lane(1, 1)
+
+
+def test_a_busy_device_is_all_there_is():
+    found = uses(
+        timeline("""
+        steps 1============|
+        host  ab............
+        gpu   AAAAAAABBBBBBB
+    """)
+    )
+    assert found == {"compute": 14.0}
+
+
+def test_idle_time_after_a_wait_is_the_waits_as_far_as_it_was_blocked():
+    trace = timeline("""
+        steps 1==================|
+        host  a.<item   >......b..
+        gpu   .AAAAAAAAAA......BBB
+    """)
+    found = uses(trace)
+    assert found["compute"] == 13.0
+    assert found["wait"] == pytest.approx(6.0, abs=1.1), "blocked for 9, so all that follows is its own"
+    assert list(behind(trace, Use.WAIT)) == ["item"]
+    assert sum(found.values()) == 20.0
+
+
+def test_a_short_wait_does_not_explain_a_long_pause():
+    found = uses(
+        timeline("""
+        steps 1==================|
+        host  a<item>..........b..
+        gpu   AAAAAAA..........BBB
+    """)
+    )
+    assert found["wait"] == pytest.approx(6.0, abs=0.2)
+    assert found["host"] == pytest.approx(4.0, abs=0.2)
+
+
+def test_the_loader_is_named_where_the_host_is_in_it():
+    trace = timeline("""
+        steps 1==================|
+        host  a................b..
+        gpu   AAAAA............BBB
+    """)
+    loader = Event(
+        Kind.ANNOTATION, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", HOST, 6 * COLUMN, 10 * COLUMN
+    )
+    found = uses(with_events(trace, loader))
+    assert found["loader"] == 10.0
+    assert found["host"] == pytest.approx(2.0)
+    words = summarize(with_events(trace, loader), prices=False).uses.words
+    assert words.endswith("stands still because the host loads data: waits are not what holds this loop up.")
+
+
+def test_other_work_of_the_host_has_the_name_of_the_users_function_or_region():
+    trace = timeline("""
+        steps 1==================|
+        host  a................b..
+        gpu   AAAAA............BBB
+    """)
+    region = Event(Kind.ANNOTATION, "metrics", HOST, 4 * COLUMN, 12 * COLUMN)
+    assert behind(with_events(trace, region), Use.HOST) == {"metrics": 12.0}
+    operator = Event(Kind.OP, "aten::sort", HOST, 4 * COLUMN, 12 * COLUMN)
+    assert behind(with_events(trace, operator), Use.HOST) == {"aten::sort": 12.0}
+    assert behind(trace, Use.HOST) == {"what was not recorded": 12.0}
+
+
+def test_work_that_waits_for_its_launch_makes_launches_the_reason():
+    found = uses(
+        timeline("""
+        steps 1============|
+        host  a.b.c.d.e.f.g.
+        gpu   .A.B.C.D.E.F.G
+    """)
+    )
+    assert found["compute"] == 7.0
+    assert found["launch"] == pytest.approx(7.0)
+
+
+def test_copies_and_collectives_count_where_no_kernel_runs_beside_them():
+    trace = timeline("""
+        steps 1============|
+        host  abc...........
+        gpu   AAAAAAA.......
+        gpu2  .....BBBB.....
+        gpu3  .......CCCCCCC
+    """)
+    as_nccl = [dataclasses.replace(e, name="ncclKernel_AllReduce") if e.name == "C" else e for e in trace]
+    as_copy = [dataclasses.replace(e, kind=Kind.COPY) if e.name == "B" else e for e in as_nccl]
+    assert uses(Trace.of(as_copy)) == {"compute": 7.0, "copy": 2.0, "collective": 5.0}
+
+
+def test_kernels_being_built_are_no_riddle():
+    trace = timeline("""
+        steps 1==================|
+        host  a................b..
+        gpu   AAAAA............BBB
+    """)
+    build = Event(Kind.COMPILE, "clBuildProgram", HOST, 6 * COLUMN, 9 * COLUMN)
+    assert behind(with_events(trace, build), Use.HOST)["building kernels"] == 9.0
+
+
+def test_each_step_has_its_parts_and_they_are_as_long_as_it():
+    report = summarize(
+        timeline("""
+        steps 1=========|2=========|3=========|4=========|5=========|
+        host  a.<item>..b..........c.<item>...d.<item >..e.<item>....
+        gpu   .AAAAAAA..BBBBBBBBBB.CCCCCCCC...DDDDDDDDD..EEEEEEEE....
+    """),
+        prices=False,
+    )
+    assert len(report.uses.steps) == len(report.steps) == 5
+    for step, parts in zip(report.steps, report.uses.steps, strict=True):
+        assert sum(parts) == pytest.approx(step.end - step.start, abs=10)
+        assert sum(ns for use, ns in zip(Use, parts, strict=True) if not use.is_idle) == pytest.approx(
+            step.busy, abs=10
+        )
+
+
+def test_without_steps_it_is_the_recording_and_without_a_device_nothing():
+    trace = timeline("""
+        host  a.<item   >......b..
+        gpu   .AAAAAAAAAA......BBB
+    """)
+    found = summarize(trace, prices=False).uses
+    assert "of a recording" in found.words
+    assert found.steps == ()
+    assert summarize(trace.take(trace.kind != Kind.KERNEL), prices=False).uses is None
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "low", "high"),
+    [
+        ("v100_resnet50_train_workers0_6steps.pt.trace", "loader", 0.25, 0.45),
+        ("v100_resnet50_train_workers4_6steps.pt.trace", "loader", 0.0, 0.01),
+        ("h100_owlv2_infer_stacks_80syncs", "wait", 0.2, 0.3),  # its price is 300 of 1,211 ms
+        ("mi300x_resnet_train_fsdp8_rank0_stacks", "collective", 0.5, 0.8),
+    ],
+)
+def test_of_real_recordings(shared, name, use, low, high):
+    from syncscope import kineto
+
+    found = summarize(kineto.read(shared / "traces" / f"{name}.json.gz"), prices=False).uses
+    assert low <= {one.use: one.time for one in found.spent}[use] / found.step <= high

@@ -1,0 +1,43 @@
+"""A real browser, where one is installed, that lets nothing outside be reached and tells whatever a page complains of."""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+NEAR = ("file:", "blob:", "data:", "about:", "http://localhost:", "http://127.0.0.1:")
+
+
+@contextlib.contextmanager
+def chromium():
+    """The browser; the test skips without one."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+    if not CHROMIUM:
+        pytest.skip("no chromium is installed")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+@contextlib.contextmanager
+def watched(browser, **options):
+    """A new page; what it complains of, and whom it asks that is not on this machine, fails the test."""
+    page, seen = browser.new_page(**({"viewport": {"width": 1200, "height": 900}} | options)), []
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.on("console", lambda message: seen.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("request", lambda request: None if request.url.startswith(NEAR) else seen.append(request.url))
+    page.route(lambda url: not url.startswith(NEAR), lambda route: route.abort())
+    yield page
+    page.close()
+    assert seen == []
+
+
+def shown(page, path: Path):
+    """The page of a file, once it is drawn."""
+    page.goto(path.as_uri())
+    page.wait_for_selector("body[data-ready]", timeout=30_000)
+    return page
