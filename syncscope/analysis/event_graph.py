@@ -15,7 +15,6 @@ Times are ns since `origin`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,6 +31,7 @@ from syncscope.analysis.selections import selections
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
 from syncscope.analysis.steps import steps
+from syncscope.analysis.uploads import pinned_bandwidth
 from syncscope.analysis.waits import CLOCKS, FROM_PAGEABLE, TO_HOST, Launches, Wait, launches, waits, working_threads
 from syncscope.model.ops import COPIES, COUNTS, VALUES
 from syncscope.model.report import Read, Step
@@ -40,9 +40,8 @@ from syncscope.model.trace import Kind, Lane, Trace
 After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
-PINNED = 12.0  # bytes a ns: PCIe 3 with 16 lanes, the slowest that devices are still used with
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
-LARGE = 1 << 20  # bytes of a copy that tells the bandwidth
+PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
 EVENT = 1_000.0  # ns that a profiler takes on the host for an event, about
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
@@ -161,19 +160,17 @@ class EventGraph:
         with_read, left = self._launched_by(going), np.full(len(work.start), -1.0)
         for j, (number, time) in self._uploads.items():
             with_read[j], left[j] = number, time
+        least = float(np.quantile(work.duration, 0.01)) if len(work.start) else 0.0
         chosen = self.selections if added != "nothing" else []
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
             over = one.work if added == "known" else one.most
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
-            with_read[over] = len(self.reads) + turn
-            left[over] = work.duration[over] + (one.ratio - 1.0) * (work.duration[over] - self._least).clip(0.0)
+            with_read[over], left[over] = len(self.reads) + turn, one.over_all(work.duration[over], least)
         columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
         spared = self._spared(going, overhead)
-        slower = (
-            np.maximum(0.0, host.gap - np.median(host.gap[host.gap > 0])) if slow and host.gap.any() else np.zeros(0)
-        )
+        slower = self._slower() if slow else np.zeros(0)
         marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
         reach = np.maximum.accumulate(ends) if len(ends) else ends
@@ -188,8 +185,8 @@ class EventGraph:
                     holds[number].append(fold.position())
                 freely = min(back - quickest + CALL[0], CALL[1], host.end[item] - began[item])
                 freely = spared.get(row, freely)
-                if number >= 0 and row == self.reads[number].calls[-1] and item + 1 < len(slower):
-                    freely -= min(SLOWER, slower[item + 1], gaps[item + 1])
+                if number >= 0 and row == self.reads[number].calls[-1] and item < len(slower):
+                    freely -= slower[item]
                 fold.hold(found, back, freely, number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
@@ -217,6 +214,16 @@ class EventGraph:
             origin=host.origin,
             overlap=host.overlap,
         )
+
+    def _slower(self) -> NDArray[np.float64]:
+        """By how much longer the host's work may have taken up to the next wait, for it waited here; ns by its item."""
+        gap, held = self._host.gap, np.flatnonzero(self._host.holds)
+        beyond = np.maximum(0.0, gap - np.median(gap[gap > 0])) if gap.any() else gap
+        first = np.append(beyond[1:], 0.0).clip(0.0, SLOWER)
+        own = np.concatenate(([0.0], np.cumsum(np.where(gap < PACE[1], gap, 0.0))))
+        pace: NDArray[np.float64] = np.zeros(len(gap))
+        pace[held] = PACE[0] * np.diff(own[np.append(held + 1, len(gap))])
+        return np.asarray(np.maximum(first, pace))
 
     def _spared(self, going: Collection[int], overhead: float) -> dict[int, float]:
         """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.
@@ -361,21 +368,6 @@ class EventGraph:
             start, over = np.array(times, float).reshape(-1, 2).T
             found.append(Late(lane, start, over))
         return found
-
-
-def pinned_bandwidth(trace: Trace) -> float:
-    """Bytes a ns (GB/s) that copies from pinned memory reach in this recording, by the median of the large ones.
-
-    Where there are none, no less than copies from pageable memory reach, and than `PINNED`.
-    """
-    rows = trace.rows(Kind.COPY)
-    rows = rows[(trace.bytes[rows] >= LARGE) & (trace.duration[rows] > 0)]
-    rate = trace.bytes[rows] / trace.duration[rows]
-    for source in (re.compile(r"Pinned -> Device"), FROM_PAGEABLE):
-        of = np.array([bool(source.search(name)) for name in trace.names], bool)[trace.name[rows]]
-        if of.any():
-            return float(np.median(rate[of]) if source is not FROM_PAGEABLE else max(PINNED, rate[of].max()))
-    return PINNED
 
 
 def _recorded(trace: Trace) -> NDArray[np.intp]:

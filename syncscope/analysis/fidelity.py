@@ -90,8 +90,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     """The shortest and the longest that a step may take without these reads, ns.
 
     What takes the place of a read may do as much as it did, except to wait, or nothing at all; what runs over all rows in place
-    of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where it
-    did not sleep. What was late for no recorded reason may have been so for the work before it, for its launch, or by
+    of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where
+    it did not wait. What was late for no recorded reason may have been so for the work before it, for its launch, or by
     chance. The steps were not alike, and no replay is better than it reproduces the recording.
     """
     window = timed_part(graph)

@@ -9,6 +9,9 @@ through what a forward pass did in the reverse order, so that of several selecti
 back. Other work may be launched in between (another loss), so this is the most that it can be; where shapes were recorded, only
 operators that were given or made a dimension of that length count. Where no gradient comes back, nobody knows how far a
 selection reaches: then nothing is added, and at most what runs until the host reads again.
+
+A piece of work grows with its rows, but for what the shortest work of the recording takes. How it really grows the steps do not
+tell: kernels work on tiles of rows, and take as long for one more or fewer until another tile is needed.
 """
 
 from __future__ import annotations
@@ -16,18 +19,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.nesting import Nesting
-from syncscope.model.ops import COUNTS
+from syncscope.model.ops import Op
 from syncscope.model.report import Read
 from syncscope.model.trace import Kind, Trace
 
+SELECTING = frozenset({Op.MASK_READ, Op.MASKED_SELECT, Op.NONZERO, Op.ARGWHERE, Op.WHERE})
 PUT_BACK = re.compile(r"indexing_backward|index_put|mask_put|masked_scatter")  # kernels that put rows among all rows
 EMPTY = np.zeros(0, np.intp)
+Times = NDArray[np.float64]
+Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +47,17 @@ class SelectedRows:
     reads: tuple[int, ...]
     kept: int
     rows: int
-    work: NDArray[np.intp]
-    most: NDArray[np.intp]
+    work: Numbers
+    most: Numbers
 
-    @property
-    def ratio(self) -> float:
-        """So many times as long takes what runs over all rows."""
-        return self.rows / max(1, self.kept)
+    def over_all(self, durations: Times, least: float) -> Times:
+        """How long work takes over all rows that took so long over those that were kept; `least` of it does not grow, ns."""
+        longer: Times = durations + (self.rows / max(1, self.kept) - 1.0) * (durations - least).clip(0.0)
+        return longer
 
 
 def selections(
-    trace: Trace, reads: Sequence[Read], work: NDArray[np.intp], launched: NDArray[np.int64], own: NDArray[np.intp]
+    trace: Trace, reads: Sequence[Read], work: Numbers, launched: NDArray[np.int64], own: Numbers
 ) -> list[SelectedRows]:
     """The selections of a recording.
 
@@ -60,78 +67,82 @@ def selections(
     steps: dict[int, list[int]] = {}
     for number, read in enumerate(reads):
         steps.setdefault(read.step, []).append(number)
-    name = np.array([bool(PUT_BACK.search(name)) for name in trace.names], bool)
-    back = np.flatnonzero(name[trace.name[work]]) if len(work) else EMPTY
-    shaped = _Shaped(trace)
-    found: list[SelectedRows] = []
-    for numbers in steps.values():
-        found += _of_step(trace, reads, numbers, work, launched, own, back, shaped)
-    return found
+    found = _Found(trace, reads, work, launched, own)
+    return [one for numbers in steps.values() for one in found.of_step(numbers)]
 
 
-def _of_step(
-    trace: Trace,
-    reads: Sequence[Read],
-    numbers: list[int],
-    work: NDArray[np.intp],
-    launched: NDArray[np.int64],
-    own: NDArray[np.intp],
-    back: NDArray[np.intp],
-    shaped: _Shaped,
-) -> list[SelectedRows]:
-    masks: dict[tuple[int, int], list[int]] = {}  # by what they kept of what: one mask may select of several tensors
-    graded: list[int] = []  # those to which a gradient comes back, in order
-    for number in numbers:
-        read = reads[number]
-        detail = trace.known(read.row) if read.row >= 0 and read.op in COUNTS else None
-        if detail is None or detail.kept is None or detail.rows is None or not 0 <= detail.kept <= detail.rows:
-            continue
-        if detail.rows:
-            masks.setdefault((int(detail.kept), int(detail.rows)), []).append(number)
-        if detail.gradient:
-            graded.append(number)
-    if not masks:
-        return []
-    last = max(reads[number].end for members in masks.values() for number in members)
-    over = _next_step(reads, numbers)
-    returns = [j for j in back.tolist() if last < launched[j] < over]
-    pairs = dict(zip(reversed(graded), returns, strict=False))
-    found = []
-    for (kept, rows), members in masks.items():
-        asked = list(members)
-        window = most = EMPTY
+class _Found:
+    """Which work hangs on which selection."""
+
+    def __init__(
+        self, trace: Trace, reads: Sequence[Read], work: Numbers, launched: NDArray[np.int64], own: Numbers
+    ) -> None:
+        self._trace, self._reads, self._work, self._launched, self._own = trace, reads, work, launched, own
+        puts = np.array([bool(PUT_BACK.search(name)) for name in trace.names], bool)
+        self._back = np.flatnonzero(puts[trace.name[work]]) if len(work) else EMPTY
+        self._shaped = _Shaped(trace)
+
+    def of_step(self, numbers: list[int]) -> list[SelectedRows]:
+        """Those of a step, whose reads these are: one for each part that is kept, for a mask may select of several tensors."""
+        masks: dict[Fraction, list[tuple[int, int, int]]] = {}
+        graded: list[int] = []  # those to which a gradient comes back, in order
+        for number in numbers:
+            read = self._reads[number]
+            detail = self._trace.known(read.row) if read.row >= 0 and read.op in SELECTING else None
+            if detail is None or detail.kept is None or not detail.rows or not 0 <= detail.kept <= detail.rows:
+                continue
+            kept, rows = int(detail.kept), int(detail.rows)
+            masks.setdefault(Fraction(kept, rows), []).append((rows, kept, number))
+            if detail.gradient:
+                graded.append(number)
+        if not masks:
+            return []
+        last = max(self._reads[number].end for members in masks.values() for _, _, number in members)
+        over = self._next_step(numbers)
+        returns = [j for j in self._back.tolist() if last < self._launched[j] < over]
+        pairs = dict(zip(reversed(graded), returns, strict=False))
+        unknown = returns[len(graded) :]  # positions that were asked for may have been used as an index
+        return [
+            self._of_mask([number for _, _, number in members], min(members)[:2], numbers, pairs, unknown, over)
+            for members in masks.values()
+        ]
+
+    def _of_mask(
+        self,
+        members: list[int],
+        of: tuple[int, int],
+        numbers: list[int],
+        pairs: dict[int, int],
+        unknown: list[int],
+        over: int,
+    ) -> SelectedRows:
+        rows, kept = of
+        asked, window, most = set(members), EMPTY, EMPTY
         for number in members:
-            since = reads[number].end
-            put = pairs.get(number)
-            if put is not None:
-                until = int(launched[put])
-                window = np.union1d(window, _between(launched, own, since, until))
-                asked += [n for n in numbers if own[put] == n]  # the wait of the gradient's way back
-            until = (
-                int(launched[returns[-1]])
-                if returns
-                else min((reads[n].start for n in numbers if reads[n].start > since), default=over)
-            )
-            most = np.union1d(most, _between(launched, own, since, until))
-        of_kernels = np.isin(trace.kind[work[most]], (Kind.KERNEL, Kind.FILL))
-        most = most[of_kernels]
-        if (known := shaped.over(work[most], kept)) is not None:
+            since = self._reads[number].end
+            starts = [self._reads[n].start for n in numbers]
+            until = min((start for start in starts if start > since), default=over)
+            until = int(self._launched[unknown[-1]]) if unknown else until
+            if (put := pairs.get(number)) is not None:
+                back = int(self._launched[put])
+                window, until = np.union1d(window, self._between(since, back)), max(until, back)
+                asked |= {n for n in numbers if self._own[put] == n}  # the wait of the gradient's way back
+            most = np.union1d(most, self._between(since, until))
+        most = most[np.isin(self._trace.kind[self._work[most]], (Kind.KERNEL, Kind.FILL))]
+        if (known := self._shaped.over(self._work[most], kept)) is not None:
             most = window = most[known]
         window = np.intersect1d(window, most)
-        found.append(SelectedRows(tuple(sorted(set(asked))), kept, rows, window, most))
-    return found
+        return SelectedRows(tuple(sorted(asked)), kept, rows, window, most)
 
+    def _next_step(self, numbers: list[int]) -> int:
+        """When the first read of another step begins, after those of this one; ns."""
+        after = numbers[-1] + 1
+        return self._reads[after].start if after < len(self._reads) else np.iinfo(np.int64).max
 
-def _next_step(reads: Sequence[Read], numbers: list[int]) -> int:
-    """When the first read of another step begins, after those of this one; ns."""
-    after = numbers[-1] + 1
-    return reads[after].start if after < len(reads) else np.iinfo(np.int64).max
-
-
-def _between(launched: NDArray[np.int64], own: NDArray[np.intp], since: int, until: int) -> NDArray[np.intp]:
-    """What was launched in between and belongs to no read."""
-    found: NDArray[np.intp] = np.flatnonzero((launched >= since) & (launched < until) & (own < 0))
-    return found
+    def _between(self, since: int, until: int) -> Numbers:
+        """What was launched in between and belongs to no read."""
+        found: Numbers = np.flatnonzero((self._launched >= since) & (self._launched < until) & (self._own < 0))
+        return found
 
 
 class _Shaped:
