@@ -67,6 +67,25 @@ def is_loss(name: str) -> bool:
     return "loss" in name.lower()
 
 
+_POSITIONS = re.compile(
+    r"(^|_)(idxs?|ind|inds|index|indexes|indices|ids?|perm|permutation|positions|rows|cols|nodes|subset)$"
+)
+MATCHED = frozenset(
+    "indices matched_indices match_indices".split()
+)  # of predictions and targets, by SciPy's assignment
+_MATCHING = re.compile(r"(Loss|Criterion|Matcher)$|^loss|_loss|permutation_idx")
+
+
+def is_positions(name: str) -> bool:
+    """Whether people call whole numbers so that index something."""
+    return bool(_POSITIONS.search(name.lower()))
+
+
+def of_a_matching(owner: str, function: str, name: str) -> bool:
+    """Whether an argument is what a bipartite matching on the host has given: pairs of positions, for each image."""
+    return name in MATCHED and bool(_MATCHING.search(owner) or _MATCHING.search(function))
+
+
 def is_mask(name: str) -> int:
     """How surely people call a mask so: 2, 1 when a list of positions may be called so as well, or 0."""
     name = name.lower()
@@ -120,6 +139,14 @@ EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|inference|post_?process\w*)(_|$)"
 )
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
+
+
+_INITIALISES = re.compile(r"^(_?init_?weights?|_?init_\w+|_init\w*|reset_parameters)$")
+
+
+def initialises(name: str) -> bool:
+    """Whether a function gives a module its first weights, which most often happens on the host."""
+    return bool(_INITIALISES.match(name))
 
 
 def is_private(name: str) -> bool:

@@ -11,7 +11,9 @@ from syncscope.tensors.attributes import attribute
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ARRAY,
+    BOOL,
     HOST,
+    INT,
     INTEGER,
     MODULE,
     OTHER,
@@ -19,6 +21,7 @@ from syncscope.tensors.facts import (
     STRING,
     TENSOR,
     items,
+    sequence,
     tensor,
 )
 from syncscope.tensors.frame import Frame
@@ -64,7 +67,10 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
             known = _guessed(function, argument, default, known, frame, forward, host, names)
             if passed is not None and (known.kind is not TENSOR or passed.kind is TENSOR):
                 surer = passed.kind is not TENSOR or passed.confidence >= known.confidence
-                known = passed if surer else passed.but(confidence=known.confidence)
+                flag = isinstance(default, ast.Constant) and isinstance(default.value, bool)
+                known = (
+                    passed.but(confidence=1) if flag else passed if surer else passed.but(confidence=known.confidence)
+                )
         if known.kind is TENSOR and frame.on_host:
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
         if known is not UNKNOWN:
@@ -96,7 +102,7 @@ def _contradicts(passed: Fact, known: Fact) -> bool:
     """Whether what is passed is an array where a tensor is announced, or a tensor in place of a number."""
     if known.kind is TENSOR:
         return passed.kind is ARRAY
-    number = known.kind is SCALAR and known.confidence == 3
+    number = known.kind is SCALAR and known.confidence == 3 and known.dtype is not BOOL  # a flag is one, most often
     return number and passed.kind is TENSOR and passed.confidence >= 2 and passed.ndim == 0
 
 
@@ -130,6 +136,10 @@ def _guessed(
     weight = frame.used.get(name, 0)
     if isinstance(default, ast.Constant) and default.value is not None:
         return _DEFAULTS.get(type(default.value), UNKNOWN) if not weight or argument.annotation is None else known
+    owner = function.cls.name if function.cls is not None else ""
+    if known is UNKNOWN and conventions.of_a_matching(owner, function.name, name):
+        where = tensor(INT, HOST, 2, f"`{name}` is what a matching on the host gives", ndim=1)
+        return items(sequence(where, where))
     if weight == 2:
         return tensor(known.dtype, confidence=2, why=f"`{name}` is used as only a tensor can be")
     if argument.annotation is not None:

@@ -316,10 +316,61 @@ CASES = {
             def check(self, x: torch.Tensor):
                 return bool(torch.all(x > 0))  # waits: bool
     """,
+    "values of the host, copied to where a tensor is": """
+        class Warper:
+            def __init__(self, epsilon, device):
+                self.epsilon = torch.tensor(epsilon, device=device)  # waits: tensor_literal
+                self.nothing = torch.tensor([], device=device)
+
+            def __call__(self, x: torch.Tensor, sizes_list, sizes):
+                shapes = torch.as_tensor(sizes_list, device=x.device)  # waits: tensor_literal
+                other = torch.as_tensor(sizes, device=x.device)
+                eye = torch.eye(x.size(1)).type_as(x)  # waits: created_on_host
+                return x.new_tensor(sizes), shapes, other, eye  # waits: tensor_literal
+
+        class Layer(nn.Module):
+            def _init_weights(self, module):
+                module.decay.data = torch.tensor(self.decay, device=module.decay.device)
+    """,
+    "numbers at what is called positions": """
+        def index_to_mask(index: torch.Tensor, subset: torch.Tensor, other: torch.Tensor, size: int):
+            mask = index.new_zeros(size)
+            mask[index] = 1  # waits: number_write
+            mask[subset] = 1  # waits: number_write
+            mask[other] = 1
+            return mask
+    """,
+    "what a matching on the host gives": """
+        class SetCriterion(nn.Module):
+            def loss_labels(self, outputs, targets, indices):
+                at = self._get_src_permutation_idx(indices)
+                found = torch.cat([t["labels"][j] for t, (_, j) in zip(targets, indices)])
+                return outputs["pred_boxes"][at], found  # waits: index_host
+
+            def _get_src_permutation_idx(self, indices):
+                batch = torch.cat([torch.full_like(src, i) for i, (src, _) in enumerate(indices)])
+                return batch, torch.cat([src for (src, _) in indices])
+    """,
+    "flags are flags, whoever is sloppy": """
+        class Model(nn.Module):
+            def forward(self, x: torch.Tensor):
+                return self._a(x, x.max() > 0) + self._b(x, more=x.max() > 0)
+
+            def _a(self, x, more: bool):
+                return x if more else -x
+
+            def _b(self, x, more=False):
+                return x if more else -x
+    """,
+    "products of masks are masks": """
+        def inside(x: torch.Tensor):
+            keep = (x > 0) * (x < 1) + (x > 5)
+            return x[keep]  # waits: mask_read
+    """,
     "one of the tensor of its plural": """
         class Schedule:
             def set(self, count: int, device: torch.device):
-                self.times = torch.linspace(0, 1, count).to(device)
+                self.times = torch.linspace(0, 1, count).to(device)  # waits: created_on_host
 
             def step(self, x: torch.Tensor, time: int, order: int):
                 if time > 0 and order > 1:  # waits: condition

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from syncscope.model.fact import UNKNOWN, Dtype, Fact
+import ast
+
+from syncscope.model.fact import UNKNOWN, Device, Dtype, Fact
 from syncscope.model.ops import Op
+from syncscope.tensors import conventions
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -74,15 +77,39 @@ def _of_values(call: Call) -> Fact:
     if first.kind is SEQUENCE and held is not None:
         call.emit(Op.ITEM, call.first_node, held, 2)
     elif given and device is not HOST and word != "asarray" and first.kind in _FROM_HOST:
-        confidence = 3 if first.kind is SCALAR or (first.kind is SEQUENCE and word == "tensor") else 1
-        confidence = min(confidence, 3 if device is DEVICE else 2 if call.keywords["device"].ref is Tag.DEVICE else 1)
-        call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
+        of_host = (
+            first.kind is SCALAR or (first.kind in (SEQUENCE, ARRAY) and word == "tensor") or _written(call.first_node)
+        )
+        confidence = 3 if of_host else 2 if word == "tensor" else 1  # `as_tensor` of a tensor copies nothing
+        confidence = min(confidence, _there(call, device))
+        if not _empty(call.first_node):
+            call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=device, confidence=confidence, why=call.node))
     ndim = 0 if first.kind is SCALAR else first.ndim if first.kind is TENSOR else None
     row = first.kind is SEQUENCE and first.elements and all(e.kind is SCALAR for e in first.elements)
     if row or first is NUMBERS:
         ndim = 1
     shape = FIXED if first.kind in (SCALAR, SEQUENCE) else ANY_SHAPE
     return tensor(dtype, device, 3, call.node, held, shape, ndim)
+
+
+def _there(call: Call, device: Device) -> int:
+    """How sure it is that a device which an argument names is not the host: modules are built and initialised on the host."""
+    if device is DEVICE:
+        return 3
+    if call.keywords["device"].ref is Tag.DEVICE:
+        return 2
+    function = call.frame.function
+    return 1 if function is not None and conventions.initialises(function.name) else 2
+
+
+def _written(node: ast.expr | None) -> bool:
+    """Whether values are a list that is written out, or called one."""
+    return isinstance(node, (ast.List, ast.ListComp)) or last_word(node).endswith("list")
+
+
+def _empty(node: ast.expr | None) -> bool:
+    """Whether there are no values: nothing is copied."""
+    return isinstance(node, (ast.List, ast.Tuple)) and not node.elts
 
 
 def _dtype(call: Call) -> Dtype:

@@ -11,6 +11,7 @@ import ast
 
 from syncscope.model.fact import Fact
 from syncscope.model.ops import Op
+from syncscope.tensors import conventions
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
     ANY_DTYPE,
@@ -26,6 +27,7 @@ from syncscope.tensors.facts import (
     element,
 )
 from syncscope.tensors.frame import Frame, evaluate
+from syncscope.tensors.syntax import name_of, walk
 from syncscope.tensors.torch.indexing import mask_like
 
 
@@ -38,7 +40,7 @@ def number_written(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact, 
         return
     found = _positions(frame, target.slice, base)
     if found is not None:
-        frame.emit(Op.NUMBER_WRITE, target, value, base, min(found, _certainty(base)))
+        frame.emit(Op.NUMBER_WRITE, target, value, base, min(found, max(_certainty(base), 2)))
 
 
 def _host_number(fact: Fact) -> bool:
@@ -64,7 +66,11 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
             single += 1
         elif fact.kind is TENSOR:
             # positions that were looked for are `nonzero`'s finding first, whose fix takes this line along
-            confidence = min(fact.confidence, 1 if fact.dtype is ANY_DTYPE or fact.shape is DYNAMIC else 3)
+            confidence = fact.confidence
+            if fact.shape is DYNAMIC:
+                confidence = 1
+            elif fact.dtype is ANY_DTYPE:
+                confidence = 2 if _called_positions(part) else 1
             gathered = confidence if gathered is None else min(gathered, confidence)
         elif fact.kind is ARRAY or (fact.kind is SEQUENCE and isinstance(part, ast.List) and part.elts):
             gathered = 2 if gathered is None else min(gathered, 2)
@@ -79,6 +85,11 @@ def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     if base.ndim is None:
         return 1 if single > 1 else None  # most often a matrix
     return 3 if single == base.ndim else None
+
+
+def _called_positions(part: ast.expr) -> bool:
+    """Whether a part of an index is made of what people call positions."""
+    return any(conventions.is_positions(name_of(n)) for n in walk(part) if isinstance(n, (ast.Name, ast.Attribute)))
 
 
 def chosen_from_host(call: Call, condition: Fact, *choices: tuple[ast.expr, Fact]) -> None:

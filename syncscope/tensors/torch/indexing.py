@@ -137,6 +137,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             if istensor and fact.device is HOST and base.device is not HOST and fact.ndim != 0:
                 # Two tensors of one program most often live in one place: this one makes the other doubtful.
                 frame.emit(Op.INDEX_HOST, node, part, base, 3 if base.device is DEVICE and fact.ndim else 1)
+            elif base.kind is NOTHING_KNOWN:
+                _host_positions(frame, node, part, fact)
             named = 3 if fact.dtype is BOOL else mask_like(part) if fact.dtype is ANY_DTYPE else 0
             if named == 3 and fact.confidence == 1 and frame.alone:
                 fact = fact.but(confidence=2)  # a guess that was compared, then used as an index: it was an array
@@ -158,6 +160,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             change = -1
             single = True
         elif fact.kind is SEQUENCE or fact.kind is ARRAY:
+            if base.kind is not ARRAY and fact.elements and element(fact).kind is TENSOR:
+                _host_positions(frame, node, part, element(fact), base)
             if istensor and (fact.kind is ARRAY or kind is ast.List) and not _same_numbers(part):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
         elif fact is NONE:
@@ -193,6 +197,12 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
         shape = DYNAMIC if dynamic else base.shape
         return Indexed(None, None, like(base, node if single else (), shape=shape, ndim=ndim))
     return Indexed(None, None, base if base.kind is ARRAY else UNKNOWN)
+
+
+def _host_positions(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, base: Fact = UNKNOWN) -> None:
+    """An index that is on the host, of what most likely is a tensor of the device."""
+    if fact.device is HOST and fact.ndim and base.device is not HOST:
+        frame.emit(Op.INDEX_HOST, node, part, tensor(confidence=min(fact.confidence, 2), why=fact.provenance))
 
 
 def _one_position(frame: Frame, fact: Fact) -> bool:

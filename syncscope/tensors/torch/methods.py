@@ -12,6 +12,7 @@ from syncscope.tensors.call import Call, device_meant, dtype_meant
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
+    ARRAY,
     BATCH,
     BOOL,
     DEFAULT,
@@ -76,7 +77,7 @@ def tensor_method(call: Call) -> Fact:
     signature = method(word)
     if signature is not None:
         return by_schema(call, signature)
-    return call.result(dtype=ANY_DTYPE) if word in ("type_as", "type") else UNKNOWN
+    return call.result(dtype=ANY_DTYPE) if word == "type" else UNKNOWN
 
 
 def by_schema(call: Call, signature: Signature) -> Fact:
@@ -303,10 +304,20 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
             call.emit(Op.CPU, at, owner, 2)
     elif target is not None and owner.device is HOST:
         made = isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr in FACTORIES
-        confidence = 3 if target is DEVICE else 2 if beside else 1
+        confidence = 3 if target is DEVICE else 2 if beside or made else 1
         call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
+
+
+def _type_as(call: Call) -> Fact:
+    """`x.type_as(y)`: the dtype of `y`, where `y` lives."""
+    owner, other = call.receiver, call.first
+    if other.kind is not TENSOR:
+        return call.result(dtype=ANY_DTYPE)
+    if owner.device is HOST and other.device is not HOST:
+        _copied(call, other.device, beside=True)
+    return call.result(dtype=other.dtype, device=device_of(owner, other))
 
 
 def _made_there(node: ast.Call, fact: Fact | None) -> bool:
@@ -356,7 +367,7 @@ def _new_tensor(call: Call) -> Fact:
     """`x.new_tensor(0.5)`: a Python value, copied to where `x` lives."""
     device = call.where_made(call.receiver.device)
     value = call.first
-    if value.kind in (SCALAR, SEQUENCE) and device is not HOST:
+    if value.kind in (SCALAR, SEQUENCE, ARRAY, NOTHING_KNOWN) and device is not HOST:
         made = like(call.receiver, call.node, dtype=ANY_DTYPE, device=device, shape=ANY_SHAPE, ndim=None)
         call.emit(Op.TENSOR_LITERAL, call.first_node, made, 3 if device is DEVICE else 2)
     dtype = call.dtype_given()
@@ -370,6 +381,7 @@ SPECIAL: dict[str, Method] = {
     **dict.fromkeys(("numpy", "__array__"), _numpy),
     "cpu": _cpu,
     **dict.fromkeys(("to", "cuda"), _to),
+    "type_as": _type_as,
     **dict.fromkeys(("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"), _dynamic),
     "repeat_interleave": _repeat_interleave,
     **dict.fromkeys(("equal", "allclose", "is_nonzero"), _compared),

@@ -119,6 +119,7 @@ def _distribution(call: Call) -> Fact:
         k.arg == "validate_args" and isinstance(k.value, ast.Constant) and k.value.value is False for k in node.keywords
     )
     if held is not None and not unchecked and not word.endswith("Transform"):
+        held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
         call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
     numbers_broadcast(call)
     if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
