@@ -194,7 +194,7 @@ def _foretold(
         if a is not None:
             share = 0.0 if b is None else min(1.0, b.count / a.count)
             kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = share
-    freed = _freed(event_graph.reads, kept)
+    freed = freed_reads(event_graph.reads, kept)
     if not freed:
         return None
     predicted = timed_part(graph).of(replay(event_graph.graph(gone=True), freed))
@@ -211,7 +211,7 @@ def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, 
     return time / window.steps, pieces / window.steps, calls / window.steps
 
 
-def _freed(found: Sequence[Read], kept: Mapping[Key, float]) -> set[int]:
+def freed_reads(found: Sequence[Read], kept: Mapping[Key, float]) -> set[int]:
     """The reads that go where of each line only a share is kept: in every step the last ones stay, evenly over the steps.
 
     What is read less often is read when more of it has come together, and at the end of a step rather than within.

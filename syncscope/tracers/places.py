@@ -49,7 +49,11 @@ _new = tuple.__new__  # what a NamedTuple is made by, without the function in Py
 def kind_of(code: CodeType) -> int:
     """USER, LIBRARY (installed packages and the standard library) or BETWEEN (ours), by the file the code
     comes from."""
-    path = code.co_filename
+    return kind_of_file(code.co_filename)
+
+
+def kind_of_file(path: str) -> int:
+    """The same of a file."""
     kind = _kinds.get(path)
     if kind is None:
         if path.startswith(HERE) or path.endswith(_HALVES):

@@ -1,7 +1,8 @@
 """How long steps take, with a recording and without: what a recording weighs is measured in the run that was recorded.
 
 On CUDA and ROCm a step ends when the current stream comes to its end: a host that runs ahead of its device would say how
-fast it can ask, not how long the work takes. Elsewhere it ends on the host.
+fast it can ask, not how long the work takes. So it does on `ocl` where that is asked for, since its queue has to keep times
+then. Elsewhere a step ends on the host.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ class _Moment(NamedTuple):
 
 
 class StepTimes:
-    """The ends of steps, and what lies between two that follow one another."""
+    """The ends of steps, the last `kept` of them (None: all), and what lies between two that follow one another.
 
-    def __init__(self) -> None:
-        self._moments: deque[_Moment | None] = deque(maxlen=KEPT)  # None: what follows is no step
+    With `queued`, a step on `ocl` ends where its queue does.
+    """
+
+    def __init__(self, kept: int | None = KEPT, queued: bool = False) -> None:
+        self._moments: deque[_Moment | None] = deque(maxlen=kept)  # None: what follows is no step
+        self._queued = queued
 
     def __len__(self) -> int:
         return sum(a is not None and b is not None for a, b in pairwise(self._moments))
@@ -37,19 +42,23 @@ class StepTimes:
     def boundary(self) -> None:
         """A step ends, and the next begins."""
         programs = sys.modules.get("syncscope.kernels.programs")
-        self._moments.append(_Moment(monotonic_ns(), _event(), getattr(programs, "built", 0)))
+        event = _event() or (_ocl_event() if self._queued and programs is not None else None)
+        self._moments.append(_Moment(monotonic_ns(), event, getattr(programs, "built", 0)))
 
     def pause(self) -> None:
         """What follows is no step."""
         if self._moments and self._moments[-1] is not None:
             self._moments.append(None)
 
+    def every(self) -> list[float | None]:
+        """ns of all steps; None where kernels were built."""
+        both = ((a, b) for a, b in pairwise(self._moments) if a is not None and b is not None)
+        return [_between(a, b) if a.built == b.built else None for a, b in both]
+
     def lengths(self) -> list[float]:
         """ns of the steps that are alike: those in which kernels were built, and those much longer than the later ones, warm
         up."""
-        found = [
-            _between(a, b) for a, b in pairwise(self._moments) if a is not None and b is not None and a.built == b.built
-        ]
+        found = [length for length in self.every() if length is not None]
         usual = median(found[len(found) // 2 :]) if found else 0.0
         return [length for length in found if length <= LONG * usual]
 
@@ -80,9 +89,20 @@ def _event() -> Any:
     return event
 
 
+def _ocl_event() -> Any:
+    event = sys.modules["torch"].ocl.Event(enable_timing=True)
+    event.record()
+    return event
+
+
 def _between(before: _Moment, after: _Moment) -> float:
-    if before.event is not None and after.event is not None and before.event.device == after.event.device:
-        if not after.event.query():
+    if before.event is None or after.event is None:
+        return float(after.at - before.at)
+    on_ocl = not hasattr(after.event, "device")
+    if on_ocl or before.event.device == after.event.device:
+        if on_ocl:
+            after.event.synchronize()
+        elif not after.event.query():
             sys.modules["torch"]._C._cuda_synchronize()  # the bare one: it is no read of the program's
         return float(before.event.elapsed_time(after.event)) * 1e6
     return float(after.at - before.at)

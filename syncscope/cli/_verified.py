@@ -1,0 +1,181 @@
+"""How `syncscope verify` shows what it does, and what came of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from syncscope.cli._console import console, echo, paints, rewrites
+from syncscope.exporters._diff import unified
+from syncscope.model.durations import in_ms
+from syncscope.model.words import visible
+from syncscope.verify.timing import FEWEST
+
+if TYPE_CHECKING:
+    from syncscope.verify.results import TriedFix, Verification
+    from syncscope.verify.timing import Ratio
+
+
+class Bar:
+    """What is run, how much of the budget is spent, and what is known so far: on a terminal only, gone when it is done."""
+
+    def __init__(self, found: Verification, budget: float, quiet: bool) -> None:
+        self._found, self._budget = found, budget
+        self._progress: Any = None
+        self._task: Any = None
+        self._on = rewrites(sys.stderr) and not quiet
+
+    def __enter__(self) -> Bar:
+        if self._on:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (BarColumn(16), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+            self._progress = Progress(*columns, console=console(stderr=True), transient=True)
+            self._progress.start()
+            self._task = self._progress.add_task("", total=self._budget)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def __call__(self, what: str) -> None:
+        """A run begins."""
+        if self._progress is not None:
+            known = f"; so far {interval(self._found.ratio)}" if self._found.ratio else ""
+            self._progress.update(self._task, completed=self._found.seconds, description=visible(what) + known)
+
+
+def interval(ratio: Ratio | None) -> str:
+    """`0.914 (0.902 to 0.926)`."""
+    if ratio is None:
+        return "not known"
+    return f"{ratio.ratio:.3f}" + (f" ({ratio.low:.3f} to {ratio.high:.3f})" if ratio.turns > 1 else " (of one turn)")
+
+
+def patch(found: Verification) -> str:
+    """What is kept, as `git apply` and `patch -p1` take it from the working folder."""
+    return "".join(unified(os.path.relpath(path), old, new) for path, (old, new) in found.files.items())
+
+
+def show(found: Verification, written: bool) -> None:
+    """Prints it for people."""
+    out = console()
+    out.print(Rule(Text(f"verify {visible(found.program)}", "bold"), align="left", style="dim"))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim")
+    grid.add_column()
+    for name, text in summary(found):
+        grid.add_row(name, text)
+    out.print(grid)
+    if found.fixes:
+        out.print()
+        out.print(each(found.fixes))
+    out.print()
+    out.print(Text(verdict(found), "bold"))
+    if found.files:
+        out.print()
+        color = paints(sys.stdout)
+        for path, (old, new) in found.files.items():
+            echo(unified(os.path.relpath(path), old, new, color=color), nl=False)
+        if not written:
+            out.print("\n--write makes these changes, -o fixes.patch keeps them as a patch", style="dim")
+
+
+def summary(found: Verification) -> list[tuple[str, str]]:
+    """The figures, each with its name."""
+    on = f" on {found.device}" if found.device else ""
+    rows = [("runs", f"{found.runs} of {found.steps} steps each{on}, {found.seconds:.0f} s in all")]
+    rewritten = "answered late" if found.stale else "rewritten"
+    if found.before is not None and found.after is not None:
+        rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}"))
+    rows.append(("ratio", interval(found.ratio)))
+    if found.same:
+        rows.append(("A/A", f"{interval(found.same)}: what two equal versions differ by"))
+    if not found.stale:
+        rows.append(("values", values(found)))
+    if found.reads_before is not None:
+        after = "" if found.reads_after is None else f", {found.reads_after:.3g} {rewritten}"
+        rows.append(("reads", f"{found.reads_before:.3g} a step as written{after}"))
+    if found.predicted:
+        came = {True: "that came true", False: "that did not come true", None: "not measured"}[found.came_true]
+        rows.append(("predicted", f"{interval_of_prediction(found.predicted)}: {came}"))
+    elif not found.stale and found.ratio is not None:
+        rows.append(("predicted", "nothing: the recording gives no price, or no wait went"))
+    rows += [("note", note) for note in found.notes]
+    return rows
+
+
+def interval_of_prediction(ratio: Ratio) -> str:
+    """As `interval`; a replay has no turns."""
+    return f"{ratio.ratio:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
+
+
+def values(found: Verification) -> str:
+    """What became of the values, in words."""
+    apart, noise = found.difference, found.noise
+    own = f"; two runs as written differ by {noise.largest:.1e}" if noise and noise.largest else ""
+    if found.values is None or apart is None:
+        return f"nothing was kept that could be compared{own}"
+    compared = f"parameters, losses and {apart.compared} of {apart.read} values that both read"
+    if found.values == "equal":
+        return f"equal, bit for bit: {compared}{own}"
+    parts = ("parameters", apart.parameters), ("losses", apart.losses), ("values read", apart.reads)
+    by = ", ".join(f"{name} {size:.1e}" for name, size in parts if size)
+    carried = f"; one last bit carries {found.last_bit.largest:.1e} far" if found.last_bit else ""
+    return f"{found.values}: the largest relative differences are of {by}{carried}{own}"
+
+
+def each(fixes: list[TriedFix]) -> Table:
+    """What became of each fix."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for fix in sorted(fixes, key=lambda fix: (not fix.kept, fix.path, fix.line)):
+        alone = f"by itself {interval(fix.ratio)}" if fix.ratio else ""
+        computes = f"values {fix.values}" if fix.values else ""
+        told = ", ".join(filter(None, (alone, computes)))
+        head = Text(f"{visible(fix.path)}:{fix.line}", "bold")
+        head.append(f"  {fix.finding.rule}, {fix.fix.safety.value}: {visible(fix.fix.title)}", "not bold")
+        said = Text("; ".join(filter(None, (told, visible(fix.why)))), "dim")
+        grid.add_row(Text("kept" if fix.kept else "left out", "green" if fix.kept else ""), Group(head, said))
+    return grid
+
+
+def verdict(found: Verification) -> str:
+    """One sentence."""
+    ratio = found.ratio
+    if found.interrupted:
+        known = f" So far the ratio is {interval(ratio)}." if ratio else ""
+        return f"Interrupted: nothing is decided.{known}"
+    if ratio is None:
+        refused = "Every fix was refused." if found.refused else "Nothing was measured."
+        return f"{refused} The files are as they were."
+    share = f"{abs(1 - ratio.ratio):.1%} ({abs(1 - ratio.high):.1%} to {abs(1 - ratio.low):.1%})"
+    if found.stale:
+        if found.gains:
+            return f"Without these waits the step is {share} shorter. Nothing that this run computed is to be kept."
+        return "Without these waits the step is no shorter: they cost nothing that could be had back."
+    if found.values == "changed":
+        return "The values changed: that is another program." if not found.fixes else "What is left changes values."
+    if ratio.turns < FEWEST:
+        turns = f"{ratio.turns} turn{'s' * (ratio.turns != 1)}"
+        return f"Nothing is decided: the budget was spent after {turns} of {FEWEST} at least."
+    if found.fixes and not any(fix.kept for fix in found.fixes):
+        return "No fix is left." if found.refused else "No fix gains beyond noise: the program stays as it is."
+    if found.gains:
+        same = {
+            "equal": "the values are the same, bit for bit",
+            "within": "the values are as the text of the fixes says",
+        }
+        words = same.get(found.values or "", "") if found.fixes else f"the values are {found.values}"
+        return f"The step is {share} shorter, and {words}."
+    if found.loses:
+        return f"The step is longer: {interval(ratio)}."
+    return f"No gain beyond noise: {interval(ratio)}."

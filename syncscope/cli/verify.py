@@ -1,0 +1,238 @@
+"""syncscope verify: what a rewrite really does to the step and to the values, tried on the program itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncscope import files
+from syncscope.cli._console import echo
+from syncscope.errors import UserError
+
+if TYPE_CHECKING:
+    from syncscope.model.source import Place
+    from syncscope.model.trace import Trace
+    from syncscope.verify.request import Program
+    from syncscope.verify.results import Verification
+    from syncscope.verify.search import Search
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Duration(click.ParamType[Any]):
+    """`90s`, `10m`, `1h`, or a number of seconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Seconds."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
+        return float(found[1]) * UNITS[found[2]] if found else self.fail(f"{value!r} is no time; write 90s or 10m")
+
+
+class LinePlace(click.ParamType[Any]):
+    """`FILE:LINE`."""
+
+    name = "FILE:LINE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The place."""
+        from syncscope.model.source import Place
+
+        path, colon, line = str(value).rpartition(":")
+        if not colon or not line.isdigit():
+            self.fail(f"{value!r} is no line; write train.py:95", param, ctx)
+        if not os.path.isfile(path):
+            self.fail(f"{path}: no such file", param, ctx)
+        return Place(os.path.realpath(path), int(line))
+
+
+class Percent(click.ParamType[Any]):
+    """`1%`, or `1`."""
+
+    name = "PERCENT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As a share: 0.01."""
+        try:
+            share = float(str(value).rstrip("% ")) / 100
+        except ValueError:
+            share = 0.0
+        return share if share > 0 else self.fail(f"{value!r} is no percentage; write 1%", param, ctx)
+
+
+@click.command(
+    short_help="Try the rewrites on the program: is it faster, are the values the same?",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m` does.")
+@click.option(
+    "--device",
+    metavar="ocl|cpu",
+    type=click.Choice(["ocl", "cpu"]),
+    help="Give a script that asks for cuda this device instead.",
+)
+@click.option(
+    "--line", "lines", multiple=True, type=LinePlace(), help="Try the fixes of this line only, also suggestions."
+)
+@click.option("--rule", "rules", multiple=True, metavar="RULE", help="Try the fixes of this rule only.")
+@click.option(
+    "--stale", is_flag=True, help="No rewrite: answer reads with the value of the step before. Values are wrong then."
+)
+@click.option("--budget", type=Duration(), default="10m", show_default=True, help="Time for all of it: 90s, 10m, 1h.")
+@click.option(
+    "--precision", type=Percent(), default="1%", show_default=True, help="Stop when the ratio is known so well."
+)
+@click.option(
+    "--steps", type=click.IntRange(min=4), metavar="N", help="Steps of a run. Default: what 3 s hold, 12 to 200."
+)
+@click.option(
+    "--seed", default=0, show_default=True, metavar="N", help="Seeds random, numpy and torch before the program does."
+)
+@click.option("--trace", metavar="FILE", help="Predict from this recording instead of a short one that is made.")
+@click.option("--write", is_flag=True, help="Write what is kept into the files.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write what is kept as a patch (.patch, .diff), or all as JSON (.json)."
+)
+@click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT [SCRIPT]] [ARGUMENTS...]")
+def command(arguments: tuple[str, ...], **said: Any) -> int:
+    """Try the rewrites on the program itself: is the step shorter, and does it compute the same?
+
+    \b
+    syncscope verify train.py --epochs 1           every fix that the linter offers for lines that wait here
+    syncscope verify --line train.py:95 --rule host-read -m pkg.train
+    syncscope verify before.py after.py            two versions of one's own
+    syncscope verify --device ocl train.py         without a GPU
+    syncscope verify --stale train.py              no rewrite: what if the reads did not wait?
+
+    The fixes are made to a copy. The program is run as written and rewritten, in turns and in processes of their own, with the
+    same seeds and for the same first steps, without a profiler; steps that still warm up do not count. Parameters, losses and
+    all values that both read are compared; the program against itself is the yardstick. Each fix is tried by itself and all
+    together, and what changes values beyond its text, or gives nothing, is left out: the rest is shown as a patch.
+
+    The program writes what it always writes (checkpoints, logs), as often as it is run. A .py file as first argument of
+    SCRIPT is taken for another version: write `train.py -- data.py` to pass it on. Ctrl-C ends it and shows what is known.
+
+    Exit code: 0 there is a gain and no value changed, 1 a fix was refused or nothing gains, 2 it cannot be run.
+    """
+    program, other = programs(arguments, said)
+    if said["output"] and not said["output"].endswith((".patch", ".diff", ".json")):
+        raise UserError(f"{said['output']} does not say what to write", "end it with .patch or .json")
+    if other is not None and (said["lines"] or said["rules"] or said["write"] or said["stale"]):
+        raise UserError("two versions have no fixes to choose from", "leave out --line, --rule, --write and --stale")
+    if said["stale"] and (said["write"] or said["rules"]):
+        raise UserError("--stale makes no fixes", "leave out --write and --rule")
+    found = verified(program, other, said)
+    return finished(found, said)
+
+
+def programs(arguments: tuple[str, ...], said: dict[str, Any]) -> tuple[Program, Program | None]:
+    """The program, and its other version if one is named.
+
+    Raises:
+        UserError: there is no such script.
+    """
+    from syncscope.verify.request import Program
+
+    module, device = said["module"], said["device"]
+    if module:
+        return Program(module, arguments, True, device), None
+    if not arguments:
+        raise UserError("no program to verify", "syncscope verify train.py, or syncscope verify -m package.train")
+    script, *rest = arguments
+    if not os.path.isfile(script):
+        raise UserError(f"{script}: no such script", "give the script as you give it to python")
+    other = None
+    if rest and rest[0] == "--":
+        rest = rest[1:]
+    elif rest and rest[0].endswith(".py") and os.path.isfile(rest[0]):
+        other = Program(rest[0], tuple(rest[1:]), False, device)
+        rest = rest[1:]
+    return Program(script, tuple(rest), False, device), other
+
+
+def verified(program: Program, other: Program | None, said: dict[str, Any]) -> Verification:
+    """Tries it, and comes back with what is known: at the end, when the budget is spent, or when it is interrupted."""
+    from syncscope import kineto
+    from syncscope.cli._verified import Bar
+    from syncscope.verify.processes import Processes, TimeIsUpError
+    from syncscope.verify.results import Verification
+    from syncscope.verify.search import CannotRunError, Search, Settings
+
+    recording = kineto.read(said["trace"]) if said["trace"] else None
+    budget = said["budget"]
+    places: tuple[Place, ...] = tuple(said["lines"])
+    settings = Settings(budget, said["precision"], said["steps"], said["seed"], places, tuple(said["rules"]))
+    named = f"{program} and {other.target}" if other else str(program)
+    found = Verification(named)
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with Processes(time.monotonic() + budget) as processes, Bar(found, budget, said["quiet"]) as tell:
+            search = Search(program, settings, processes, tell, found, other=other)
+            try:
+                _try(search, recording, said["stale"])
+            except TimeIsUpError:
+                found.notes.append("the budget was spent before everything was tried: --budget gives more")
+                search.told()
+            except KeyboardInterrupt:
+                found.interrupted = True
+                search.told()
+    except CannotRunError as error:
+        echo(error.said, err=True)
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return found
+
+
+def _try(search: Search, recording: Trace | None, stale: bool) -> None:
+    from syncscope.verify import late
+    from syncscope.verify.smallest import Fixes
+    from syncscope.verify.two import compare
+
+    if stale:
+        late.measure(search)
+    elif search.other is not None:
+        compare(search, recording)
+    else:
+        Fixes(search).run(recording)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def finished(found: Verification, said: dict[str, Any]) -> int:
+    """Prints and writes what was found; the exit code."""
+    import json
+
+    from syncscope.cli._verified import patch, show
+    from syncscope.linter.fixing import write
+    from syncscope.verify.results import as_object
+
+    found.patch = patch(found)
+    text = json.dumps(as_object(found), indent=2)
+    if said["format_"] == "json":
+        echo(text)
+    else:
+        show(found, written=said["write"] or bool(said["output"]))
+    output = said["output"]
+    if output:
+        files.write(Path(output), (text + "\n" if output.endswith(".json") else found.patch).encode())
+        echo(f"wrote {output}", err=True)
+    if said["write"] and not found.interrupted:
+        for path, (old, new) in found.files.items():
+            write(path, new, old)
+            echo(f"wrote {os.path.relpath(path)}", err=True)
+    if not found.runs or (found.interrupted and found.ratio is None):
+        echo("interrupted before anything was known", err=True)
+    return 130 if found.interrupted else found.code

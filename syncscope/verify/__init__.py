@@ -1,0 +1,16 @@
+"""The proof: what a rewrite really does to the step and to the values, tried on the program itself.
+
+```text
+    plan           which fixes there are, which need which, and the files with some of them made
+      search       what is run, in which order, and which fixes stay: the smallest set that gives the gain
+        processes  runs of the program, each in a process of its own that ends after so many steps
+          trial    such a process: the program under an overlay, and what is noted of it
+            overlay  capture  stale     other bytes for some files · values that it reads · reads answered late
+        values     two runs side by side: parameters, losses, and what both read
+        timing     turns side by side: the ratio of the steps, and its interval
+      foretold     the ratio that a recording promises
+    results        what is known at the end, or when it was interrupted
+```
+
+Nothing here writes to the user's files: `syncscope verify --write` does.
+"""

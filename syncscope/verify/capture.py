@@ -1,0 +1,175 @@
+"""What a program computes, noted as it runs: losses, parameters, and every value that it reads from a device, by line.
+
+Where there is no device, what would be read from one is (`tracers.dry_run`). Nothing here is timed, so that the host may wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from syncscope.verify.request import PARAMETERS, Request
+
+HEAD = 64  # numbers of a value that are kept to say how far it is off; of the others it is known whether they are equal
+MOST_READS = 200_000
+MOST_NUMBERS = 1 << 26  # of parameters that are kept; of more, evenly some
+
+Before = Callable[[Any, tuple[Any, ...], dict[str, Any] | None], tuple[Any, ...] | None]
+
+
+class Stepping(Protocol):
+    """The run that is watched."""
+
+    request: Request
+    folder: Any
+    count: int
+    optimizers: dict[int, Any]
+
+
+class Capture:
+    """Listens to one run; `found` is what there is to tell at its end."""
+
+    def __init__(self, watch: Stepping) -> None:
+        self._watch = watch
+        self._losses: list[tuple[int, Any]] = []
+        self._reads: list[tuple[Any, str, int, str, list[float]]] = []
+        self._counts: Counter[tuple[Any, str]] = Counter()
+        self._noting = False
+
+    def listen(self, stack: contextlib.ExitStack) -> None:
+        """Puts the hooks in place."""
+        from syncscope.tracers.guard import dry_if
+        from syncscope.tracers.hooks import listening
+        from syncscope.tracers.hooks.listeners import Listener
+        from syncscope.tracers.hooks.patches import patches
+
+        # on a CPU in place of cuda the dry run is on already
+        dry = False if self._watch.request.program.device else None
+        stack.enter_context(listening(Listener(read=self._counted, sync_debug=True)))
+        stack.callback(patches.when_imported("torch", self._hear))
+        stack.enter_context(dry_if(dry))
+
+    def _counted(self, record: Any) -> None:
+        self._counts[record.seen, record.op] += 1
+
+    def _hear(self, torch: Any) -> None:
+        """Hears results, from outside of the hooks that say what is a read."""
+        from syncscope.tracers.hooks import methods
+        from syncscope.tracers.hooks.torch import FUNCTIONS, METHODS
+
+        for name, (op, _) in METHODS.items():
+            methods.hear(torch._C.TensorBase, name, self._method(op))
+        for name, (op, _) in FUNCTIONS.items():
+            methods.hear(torch._C._VariableFunctions, name, self._function(op))
+        methods.hear(torch._C._ImperativeEngine, "run_backward", self._backward)
+
+    def _method(self, op: str) -> Before:
+        def before(tensor: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
+            return self._begin(op, tensor, sys._getframe(1))
+
+        return before
+
+    def _function(self, op: str) -> Before:
+        def before(_: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
+            return self._begin(op, args[0], sys._getframe(1)) if args else None
+
+        return before
+
+    def _begin(self, op: str, tensor: Any, frame: Any) -> tuple[Any, ...] | None:
+        from syncscope.tracers.hooks import reads
+
+        if self._noting or reads.local.inside or len(self._reads) >= MOST_READS or not reads.on_device(tensor):
+            return None
+        seen, step = reads.here(frame), self._watch.count
+
+        def after(result: Any) -> None:
+            self._noting = True
+            try:
+                if result is not None:
+                    self._reads.append((seen, op, step, *digest(numbers(result))))
+            finally:
+                self._noting = False
+
+        return None, None, after
+
+    def _backward(self, _: Any, args: Any, kwargs: Any) -> None:
+        for root in args[0] if args else ():
+            if root.numel() == 1:
+                self._losses.append((self._watch.count, root.detach().clone()))
+
+    def found(self) -> dict[str, Any]:
+        """What was noted, as JSON values; the parameters go to a file."""
+        from syncscope.tracers.hooks import reads
+
+        self._noting = reads.local.inside = True  # what is read here is none of the program's
+        np.savez(self._watch.folder / PARAMETERS, **dict(parameters(self._watch.optimizers.values())))
+        return {
+            "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses],
+            "reads": [[*_place(seen), op, step, told, head] for seen, op, step, told, head in self._reads],
+            "counts": [[*_place(seen), op, count] for (seen, op), count in self._counts.items()],
+            "full": len(self._reads) >= MOST_READS,
+        }
+
+
+def _place(seen: Any) -> tuple[str, int]:
+    from syncscope.tracers import places
+    from syncscope.tracers.hooks import reads
+
+    spot = reads.spot_of(seen)
+    if spot is None:
+        return "", 0
+    place, _ = places.resolve(spot)
+    return place.path, place.line
+
+
+def numbers(value: Any) -> Any:
+    """A value as an array of numbers; of a tensor that stays on the device its shape, which is what was read of it."""
+    if hasattr(value, "untyped_storage"):
+        if not value.is_cpu or value.is_sparse:
+            return np.array(tuple(value.shape), float)
+        value = value.detach().resolve_conj().resolve_neg()
+        return (value.float() if "float" in str(value.dtype) and value.dtype.itemsize < 4 else value).numpy()
+    if isinstance(value, tuple) and any(hasattr(part, "untyped_storage") for part in value):
+        return np.concatenate([np.asarray(numbers(part)).ravel() for part in value])
+    if isinstance(value, str):
+        return np.frombuffer(value.encode(), np.uint8)
+    return np.asarray(value)
+
+
+def digest(value: Any) -> tuple[str, list[float]]:
+    """What tells the value from any other, and its first numbers."""
+    value = np.ascontiguousarray(value)
+    told = hashlib.blake2b(value.tobytes(), digest_size=8).hexdigest()
+    if value.dtype.kind not in "biuf":
+        return told, []
+    return told, [float(x) for x in value.ravel()[:HEAD]]
+
+
+def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """What optimizers train, in their order: the digest of each, and its numbers."""
+    tensors = [p for one in optimizers for group in one.param_groups for p in group["params"]]
+    each = max(1, -(-sum(p.numel() for p in tensors) // MOST_NUMBERS))
+    for number, tensor in enumerate(tensors):
+        values = np.ascontiguousarray(numbers(tensor.detach().cpu()))
+        yield f"digest{number}", np.frombuffer(hashlib.blake2b(values.tobytes(), digest_size=16).digest(), np.uint8)
+        yield f"values{number}", values.ravel()[::each]
+
+
+def perturb(optimizers: Iterable[Any], seed: int) -> None:
+    """Moves every parameter to the next number that its dtype knows, up or down."""
+    torch = sys.modules["torch"]
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for tensor in (p for one in optimizers for group in one.param_groups for p in group["params"]):
+            if not tensor.is_floating_point():
+                continue
+            host = tensor.detach().to("cpu", torch.promote_types(tensor.dtype, torch.float32))
+            sign = torch.where(torch.rand(host.shape, generator=draw) < 0.5, -1.0, 1.0).to(host.dtype)
+            moved = host + sign * host.abs() * torch.finfo(tensor.dtype).eps
+            tensor.copy_(moved.to(tensor.dtype))

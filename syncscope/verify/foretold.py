@@ -1,0 +1,61 @@
+"""The ratio that a recording promises: a replay of it without the waits that the rewritten version no longer makes."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from syncscope.analysis.compare import freed_reads
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import bounds, fidelity_of
+from syncscope.analysis.price import timed_part
+from syncscope.analysis.recorder_cost import recorder_cost
+from syncscope.analysis.replay import replay
+from syncscope.analysis.summary import key_of
+from syncscope.model.source import Place
+from syncscope.model.trace import Trace
+from syncscope.verify.timing import Ratio
+from syncscope.verify.values import Piece, PieceOf, Values
+
+
+def foretold(trace: Trace, before: Values, after: Values, piece: PieceOf, of_after: PieceOf) -> Ratio | None:
+    """The rewritten step over that as written, and between what it lies; None where the recording cannot be replayed, or no
+    wait went."""
+    event_graph = event_graph_of(trace)
+    graph = event_graph.graph()
+    if not fidelity_of(event_graph, graph).enough:
+        return None
+    if "untraced" in trace.meta:
+        event_graph.overhead = recorder_cost(event_graph, float(trace.meta["untraced"]["median_ns"]))
+        graph = event_graph.graph()
+    left = kept(before, after, piece, of_after)
+    shares = {}
+    for read in event_graph.reads:
+        if read.place is not None:
+            place = Place(os.path.realpath(read.place.path), read.place.line)
+            if left.get(place, 1.0) < 1.0:
+                shares[key_of(read)] = left[place]
+    freed = freed_reads(event_graph.reads, shares)
+    window = timed_part(graph)
+    step = window.of(replay(graph))
+    if not freed or step <= 0:
+        return None
+    predicted = window.of(replay(event_graph.graph(gone=True), freed))
+    low, high = bounds(event_graph, graph, freed)
+    return Ratio(predicted / step, min(low, predicted) / step, max(high, predicted) / step)
+
+
+def kept(before: Values, after: Values, piece: PieceOf, of_after: PieceOf) -> dict[Place, float]:
+    """Of the waits of each line the part that is left. Where the lines of a piece of text keep some, the last ones do."""
+    rest: Counter[Piece] = Counter()
+    for (place, _), count in after.counts.items():
+        rest[of_after(place)] += count
+    counts: Counter[Place] = Counter()
+    for (place, _), count in before.counts.items():
+        counts[place] += count
+    shares = {}
+    for place in sorted(counts, reverse=True):
+        stay = min(counts[place], rest[piece(place)])
+        rest[piece(place)] -= stay
+        shares[place] = stay / counts[place]
+    return shares

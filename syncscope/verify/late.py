@@ -1,0 +1,100 @@
+"""What the step would be if reads of single values did not wait: the ratio of blocks of steps, in turns."""
+
+from __future__ import annotations
+
+import statistics
+from itertools import pairwise
+
+from syncscope.errors import UserError
+from syncscope.verify import timing
+from syncscope.verify.processes import RunFailedError
+from syncscope.verify.results import Verification
+from syncscope.verify.search import Search
+from syncscope.verify.stale import BLOCK
+
+SETTLE = 2  # steps of a block that are still under what went before
+FEWEST = 4  # pairs of blocks from which an interval is believed
+MOST = 20 * BLOCK  # steps of a run
+RUNS = 20
+
+
+def measure(search: Search) -> None:
+    """Runs the program until the interval is narrow; `search.found` grows meanwhile.
+
+    Raises:
+        UserError: nothing waits there, or the program makes too few steps.
+    """
+    found = search.found
+    found.stale = True
+    search.as_written(twice=False)
+    if found.device == "cpu":
+        raise UserError(
+            f"{search.program} works on the CPU, where no read waits for a device", "--device ocl gives it one"
+        )
+    search.processes.left()
+    pairs: list[tuple[float, float]] = []
+    same: list[tuple[float, float]] = []
+    before: list[float] = []
+    after: list[float] = []
+    answered = steps = 0
+    while len(pairs) < FEWEST or not timing.narrow(found.ratio, search.settings.precision, FEWEST):
+        search.tell("reads answered with the value of the step before, in turns")
+        try:
+            run = search.run_late(search.settings.steps or MOST)
+        except RunFailedError as error:
+            raise UserError(
+                f"{search.program} fails where reads are answered late: {error.why}",
+                "--line answers those of one line only",
+            ) from None
+        blocks = blocks_of(run.found["lengths"], run.found["late"])
+        if not blocks:
+            raise UserError(
+                f"{search.program} makes {run.found['steps']} steps: too few to be compared in blocks of {BLOCK}",
+                "let it make more, and set --steps",
+            )
+        answered += run.found["answered"]
+        steps += sum(run.found["late"])
+        pairs += blocks
+        same += [(a, b) for (a, _), (b, _) in pairwise(blocks)]
+        before += [a for a, _ in blocks]
+        after += [b for _, b in blocks]
+        note(found, pairs, same, before, after)
+        if search.spent() > 1 or search.processes.count > RUNS:
+            break
+    if not answered:
+        raise UserError(
+            f"no single value is read in a step of {search.program}", "there is nothing that could be read later"
+        )
+    reads = answered / max(1, steps)
+    found.reads_after = (found.reads_before or 0.0) - reads
+    found.notes.append(
+        f"{reads:.3g} reads a step were answered with the value of the step before: keep nothing of what it computed"
+    )
+
+
+def note(
+    found: Verification,
+    pairs: list[tuple[float, float]],
+    same: list[tuple[float, float]],
+    before: list[float],
+    after: list[float],
+) -> None:
+    """What is known by now."""
+    found.ratio, found.same = timing.ratio_of(pairs), timing.ratio_of(same)
+    found.before, found.after = statistics.median(before), statistics.median(after)
+
+
+def blocks_of(lengths: list[float | None], late: list[bool]) -> list[tuple[float, float]]:
+    """The steps (as it is, answered late) of every two blocks. `lengths` begins with the second step, `late` with the first."""
+    found: list[tuple[float, float]] = []
+    halves: dict[bool, float] = {}
+    for first in range(BLOCK, len(lengths) + 1 - BLOCK + 1, BLOCK):
+        own = [length for length in lengths[first - 1 + SETTLE : first - 1 + BLOCK] if length is not None]
+        if len(own) < BLOCK - SETTLE:
+            continue
+        halves[late[first]] = statistics.fmean(sorted(own)[:-1])
+        if (first // BLOCK) % 2 == 0:
+            if len(halves) == 2:
+                found.append((halves[False], halves[True]))
+            halves = {}
+    return found

@@ -1,0 +1,42 @@
+"""Other bytes for some files, in the process that imports them: names and folders stay those of the user's files."""
+
+from __future__ import annotations
+
+import io
+import linecache
+import os
+from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+
+def install(copies: Mapping[str, str]) -> None:
+    """From now on Python runs the copy in place of each of these files (absolute paths, links resolved)."""
+    content = {path: Path(copy).read_bytes() for path, copy in copies.items()}
+    opened, compiled = io.open_code, SourceFileLoader.get_code
+
+    def open_code(path: str) -> Any:
+        known = content.get(os.path.realpath(path))
+        return opened(path) if known is None else io.BytesIO(known)
+
+    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        known = content.get(os.path.realpath(path))
+        if known is None:
+            return compiled(self, fullname)
+        _show(path, known)
+        code: CodeType = self.source_to_code(known, path)  # never from a cache, and never into one
+        return code
+
+    io.open_code = open_code  # how `tracers.program` reads a script
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]  # how Python imports
+    for path, known in content.items():
+        _show(path, known)
+
+
+def _show(path: str, content: bytes) -> None:
+    """Tracebacks and `inspect.getsource` show what runs; an entry without a time is never looked up again."""
+    with io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="replace") as file:
+        linecache.cache[path] = len(content), None, file.readlines(), path

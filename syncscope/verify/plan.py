@@ -1,0 +1,188 @@
+"""Which fixes there are in a program, which of them need others, and its files with some of them made."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from syncscope.errors import UserError
+from syncscope.files import regular
+from syncscope.linter.engine import check_source
+from syncscope.linter.fixing import compatible, edited, edits_of, key
+from syncscope.linter.notebooks import source_of
+from syncscope.linter.rulesets import ruleset
+from syncscope.linter.run import Files
+from syncscope.linter.source import SourceFile
+from syncscope.model.finding import Finding, Fix, Safety
+from syncscope.model.ops import Family
+from syncscope.model.source import Place
+from syncscope.rules import family
+from syncscope.verify.lines import LineMap
+
+MOST = 40  # fixes that are tried
+PASSES = 10  # of one file, until no further fix of those that are wanted appears
+ROUNDING = re.compile(r"last bits?|rounding|float64|dtype|computed on every pass|is computed for all")
+"""By what the text of an unsafe fix says, whether the last bits of what it computes may be others."""
+REDRAWN = re.compile(r"draws? other numbers|numbers are drawn")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A fix that can be tried. `line` to `end_line` are those of the file as it is.
+
+    `needs` are the candidates that must be made before the linter offers this one: `finding` is of the file with them.
+    """
+
+    number: int
+    path: str  # absolute, links resolved
+    line: int
+    end_line: int
+    finding: Finding
+    fix: Fix
+    family: Family | None
+    needs: frozenset[int] = frozenset()
+
+    @property
+    def rounds(self) -> bool:
+        """Whether its text says that last bits may differ."""
+        return self.fix.safety is not Safety.SAFE and bool(ROUNDING.search(self.fix.changes))
+
+    @property
+    def redraws(self) -> bool:
+        """Whether its text says that other random numbers are drawn: then nothing can be compared."""
+        return bool(REDRAWN.search(self.fix.changes))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By what the linter's offer is known again, wherever it stands by then."""
+        return self.finding.rule, key(self.fix)
+
+
+class Plan:
+    """The candidates in some files, and versions of the files. `only` are places, `rules` names: none is all.
+
+    Named places are tried whatever the linter thinks of them; else safe and unsafe fixes are, of code that may run in a step.
+
+    Raises:
+        UserError: a file cannot be read, or nothing at a place that is named can be rewritten.
+    """
+
+    def __init__(self, paths: Sequence[str], only: Collection[Place] = (), rules: Collection[str] = ()) -> None:
+        self._files = Files([_shown(path) for path in paths], {"all": True, "min_confidence": "low", "baseline": ""})
+        self.before: dict[str, bytes] = {}
+        self._sources: dict[str, SourceFile] = {}
+        for path in paths:
+            try:
+                self.before[path] = regular(path)
+                self._sources[path] = source_of(_shown(path), self.before[path])
+            except OSError as error:
+                raise UserError(f"{path} cannot be read: {error.strerror}", "look at its permissions") from None
+            except SyntaxError as error:
+                raise UserError(f"{path}: {error}", "it must run before it can be verified") from None
+        allowed = set(Safety) if only else {Safety.SAFE, Safety.UNSAFE}
+        self.candidates: list[Candidate] = []
+        self.by_hand: list[Finding] = []  # suggestions that nobody asked for
+        self._known: set[tuple[str, str, str]] = set()
+        self._versions: dict[frozenset[int], dict[str, bytes]] = {}
+        for path, source in self._sources.items():
+            self._first(path, source, allowed, only, rules)
+        firsts = list(self.candidates)
+        for candidate in firsts:
+            self._follow(frozenset({candidate.number}), allowed)
+        if len(firsts) > 1:
+            self._follow(frozenset(c.number for c in firsts), allowed)
+
+    def _first(
+        self, path: str, source: SourceFile, allowed: set[Safety], only: Collection[Place], rules: Collection[str]
+    ) -> None:
+        seen = set()
+        for finding in self._check(source):
+            fix = finding.fix
+            named = not only or any(
+                place.path == path and finding.place.line <= place.line <= max(finding.end_line, finding.place.line)
+                for place in only
+            )
+            if fix is None or not named or (rules and finding.rule not in rules):
+                continue
+            if fix.safety not in allowed:
+                self.by_hand.append(finding)
+            elif fix.edits in seen:  # one fix mends several lines
+                for candidate in self.candidates:
+                    if candidate.path == path and candidate.fix == fix:
+                        last = max(candidate.end_line, finding.end_line)
+                        self.candidates[candidate.number] = replace(candidate, end_line=last)
+            elif len(self.candidates) < MOST:
+                seen.add(fix.edits)
+                self._add(path, finding, finding.place.line, finding.end_line, frozenset())
+
+    def _follow(self, base: frozenset[int], allowed: set[Safety]) -> None:
+        """Adds what the linter offers once these are made, and what it offers then."""
+        version = self.version(base)
+        new = []
+        for path, raw in version.items():
+            for finding in self._check(source_of(_shown(path), raw)):
+                fix = finding.fix
+                if fix is None or fix.safety not in allowed or len(self.candidates) >= MOST:
+                    continue
+                if (path, finding.rule, key(fix)) not in self._known:
+                    lines = LineMap(self.before[path], raw)
+                    first, last = lines.line_before(finding.place.line), lines.line_before(finding.end_line)
+                    new.append(self._add(path, finding, first, max(first, last), base))
+        for number in new:
+            self._follow(base | {number}, allowed)
+
+    def _add(self, path: str, finding: Finding, line: int, end: int, needs: frozenset[int]) -> int:
+        assert finding.fix is not None
+        rule = ruleset(self._files.config(_shown(path)).rules).get(finding.rule)
+        kind = family(rule) if rule else None
+        made = Candidate(len(self.candidates), path, line, max(line, end), finding, finding.fix, kind, needs)
+        self.candidates.append(made)
+        self._known.add((path, *made.key))
+        return made.number
+
+    def _check(self, source: SourceFile) -> tuple[Finding, ...]:
+        return check_source(source, self._files.config(source.path)).findings
+
+    def closed(self, numbers: Iterable[int]) -> frozenset[int]:
+        """These candidates with all that they need."""
+        chosen = set(numbers)
+        for number in sorted(chosen):
+            chosen |= self.candidates[number].needs
+        return frozenset(chosen)
+
+    def version(self, numbers: Iterable[int]) -> dict[str, bytes]:
+        """The content of the files that change where these candidates, and what they need, are made."""
+        chosen = self.closed(numbers)
+        if chosen not in self._versions:
+            by_path: dict[str, list[Candidate]] = {}
+            for number in sorted(chosen):
+                by_path.setdefault(self.candidates[number].path, []).append(self.candidates[number])
+            made = {path: self._made(path, wanted) for path, wanted in by_path.items()}
+            self._versions[chosen] = {path: raw for path, raw in made.items() if raw != self.before[path]}
+        return self._versions[chosen]
+
+    def _made(self, path: str, wanted: Sequence[Candidate]) -> bytes:
+        """One file with these fixes made: those of the file as it is at once, then those that come up, as long as some do."""
+        source = self._sources[path]
+        taken = compatible(c.finding for c in wanted if not c.needs)
+        left = [c for c in wanted if not any(c.finding is finding for finding in taken)]
+        source = edited(source, edits_of(taken)) or source
+        for _ in range(PASSES):
+            keys = [c.key for c in left]
+            offered = [f for f in self._check(source) if f.fix and (f.rule, key(f.fix)) in keys]
+            taken = compatible(offered)[:1]
+            mended = edited(source, edits_of(taken)) if taken else None
+            if mended is None:
+                break
+            source = mended
+            done = taken[0].rule, key(taken[0].fix)
+            left.remove(next(c for c in left if c.key == done))
+        return source.raw
+
+
+def _shown(path: str) -> str:
+    """As the user would write it: below the working folder relative to it."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative

@@ -1,0 +1,174 @@
+"""Runs of the program, each in a process of its own, one after the other; and their end, whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from syncscope.verify.request import OUTPUT, RESULT, WITHIN, Request
+
+ROUNDS = 24  # runs from one fork server: then another, whose memory lies elsewhere
+TOLD = 25  # last lines of what a program printed
+
+
+class RunFailedError(Exception):
+    """A run ended before its steps were made; `code` is its exit code, `said` what it printed last."""
+
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(said)
+        self.code, self.said = code, said
+
+    @property
+    def why(self) -> str:
+        """In one line."""
+        last = next((line.strip() for line in reversed(self.said.splitlines()) if line.strip()), "")
+        return last or f"it ended with exit code {self.code}"
+
+
+class TimeIsUpError(Exception):
+    """The budget was spent while a run was under way."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run left: `found` are its JSON values, other files lie in `folder`."""
+
+    folder: Path
+    found: dict[str, Any]
+
+
+class Processes:
+    """Runs requests. The copies that overlays name, and what runs leave, lie in one temporary folder."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline  # by time.monotonic
+        self.count = 0
+        self._temporary = tempfile.TemporaryDirectory(prefix="syncscope-verify-", ignore_cleanup_errors=True)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._served = 0
+        self._child = 0
+        self._imports = ""
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end()
+        self._temporary.cleanup()
+
+    def import_before(self, modules: Sequence[str]) -> None:
+        """From now on runs are forked from a process that has imported these."""
+        if modules:
+            self._imports = " ".join(modules)
+            self._end()
+
+    def left(self) -> float:
+        """Seconds until the budget is spent."""
+        return self.deadline - time.monotonic()
+
+    def run(self, request: Request, files: Mapping[str, bytes] | None = None) -> Run:
+        """One run, with these contents in place of the files.
+
+        Raises:
+            RunFailedError: the program failed, or did not make the steps that were asked for.
+            TimeIsUpError: the budget is spent.
+        """
+        self.count += 1
+        folder = Path(self._temporary.name, str(self.count))
+        folder.mkdir()
+        copies = {}
+        for number, (path, content) in enumerate((files or {}).items()):
+            copy = folder / f"{number}-{Path(path).name}"
+            copy.write_bytes(content)
+            copies[os.path.realpath(path)] = str(copy)
+        code = self._answer(replace(request, folder=str(folder), overlay=copies))
+        result = folder / RESULT
+        found = json.loads(result.read_text()) if result.is_file() else None
+        if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
+            raise RunFailedError(code, _last(folder / OUTPUT))
+        return Run(folder, found)
+
+    def _answer(self, request: Request) -> int:
+        """The exit code of the request's process."""
+        if (
+            self._served >= ROUNDS or sys.platform != "linux"
+        ):  # elsewhere a fork of a large process is not to be trusted
+            self._end()
+        if self._server is None:
+            self._server, self._served = _serving(self._imports), 0
+            self._line()  # "ready"
+        self._served += 1
+        assert self._server.stdin is not None
+        self._server.stdin.write(request.text().encode() + b"\n")
+        self._server.stdin.flush()
+        self._child = int(self._line())
+        code = int(self._line())
+        self._kill()  # what it may have left running
+        return code
+
+    def _line(self) -> bytes:
+        """A line from the server.
+
+        Raises:
+            TimeIsUpError: it does not come in time.
+        """
+        assert self._server is not None
+        assert self._server.stdout is not None
+        ready, _, _ = select.select([self._server.stdout], [], [], max(0.0, self.left()))
+        if not ready:
+            self._end()
+            raise TimeIsUpError
+        line = self._server.stdout.readline()
+        if not line:
+            self._end()
+            raise RunFailedError(1, "the process from which runs are forked has ended")
+        return line
+
+    def _kill(self) -> None:
+        child, self._child = self._child, 0
+        if child:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child, signal.SIGKILL)
+
+    def _end(self) -> None:
+        """Ends the server and all that runs."""
+        self._kill()
+        server, self._server = self._server, None
+        if server is not None:
+            server.kill()
+            server.communicate()
+
+
+def _serving(imports: str) -> subprocess.Popen[bytes]:
+    """A fork server. Ctrl-C is for us to hear, and to end it."""
+    root = str(Path(__file__).parents[2])
+    steps = f"sys.path.insert(0, {root!r})", "from syncscope.verify.trial import serve", f"sys.path.remove({root!r})"
+    code = "; ".join(("import sys", *steps, "serve()"))
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
+    cores = str(max(1, (os.cpu_count() or 2) - 1))  # where the CPU is the device: a GPU would leave all to the host
+    given = {"PYTHONHASHSEED": "0", "POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores} | dict(os.environ)
+    given[WITHIN] = imports
+    command = [sys.executable, *flags, "-c", code]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=given, start_new_session=True)
+
+
+def _last(path: Path) -> str:
+    try:
+        return "\n".join(path.read_text(errors="replace").splitlines()[-TOLD:])
+    except OSError:
+        return ""

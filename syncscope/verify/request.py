@@ -1,0 +1,62 @@
+"""What the process of a trial is asked for, and under which names it leaves what it found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+RESULT = "result.json"
+PARAMETERS = "parameters.npz"
+OUTPUT = "output"  # all that the program prints
+TRACE = "trace.json.gz"
+WITHIN = "SYNCSCOPE_VERIFY_IMPORTS"  # modules that are imported before a program is run
+
+Kind = Literal["time", "values", "trace", "stale"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is verified: a script or a module with its arguments; `device` stands in for cuda."""
+
+    target: str
+    arguments: tuple[str, ...] = ()
+    module: bool = False
+    device: str | None = None
+
+    def __str__(self) -> str:
+        return " ".join(["-m " * self.module + self.target, *self.arguments])
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run of the program. It ends after `steps` steps; without them, once `seconds` have passed since steps are alike.
+
+    `folder` is empty, and gets what was found. `overlay` names the copies that are run in place of files. `perturb` changes the
+    last bit of every parameter after the first step. `lines` are the places whose reads are answered late; none: all.
+    `skip` steps go before a recording.
+    """
+
+    kind: Kind
+    program: Program
+    folder: str
+    steps: int | None = None
+    seconds: float = 3.0
+    overlay: dict[str, str] = field(default_factory=dict)
+    perturb: bool = False
+    seed: int = 0
+    skip: int = 0
+    lines: tuple[tuple[str, int], ...] = ()
+
+    def text(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> Request:
+        """From `text`."""
+        said: dict[str, Any] = json.loads(text)
+        program = said["program"]
+        said["program"] = Program(**{**program, "arguments": tuple(program["arguments"])})
+        said["lines"] = tuple((path, line) for path, line in said["lines"])
+        return cls(**said)

@@ -1,0 +1,148 @@
+"""What is known of a program and its fixes at the end, or when it was interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncscope.model.finding import Finding, Fix
+from syncscope.verify.timing import Ratio
+from syncscope.verify.values import Difference
+
+EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
+
+
+@dataclass
+class TriedFix:
+    """One fix: what it does by itself (with what it needs), and whether it stays. `values` is None where that was not tried."""
+
+    path: str
+    line: int
+    finding: Finding
+    fix: Fix
+    kept: bool = False
+    ratio: Ratio | None = None
+    values: str | None = None
+    difference: Difference | None = None
+    why: str = ""
+
+
+@dataclass
+class Verification:
+    """All that is known. Times are ns; `ratio` is the rewritten step over that as written, `same` that of two equal versions.
+
+    `noise` is how far two runs as written are apart, `last_bit` how far one is that differs in the last bit of every parameter
+    after the first step; None where it was not asked.
+    """
+
+    program: str
+    device: str = ""
+    stale: bool = False
+    steps: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+    ratio: Ratio | None = None
+    same: Ratio | None = None
+    before: float | None = None
+    after: float | None = None
+    values: str | None = None
+    difference: Difference | None = None
+    noise: Difference | None = None
+    last_bit: Difference | None = None
+    reads_before: float | None = None
+    reads_after: float | None = None
+    predicted: Ratio | None = None
+    fixes: list[TriedFix] = field(default_factory=list)
+    patch: str = ""
+    notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    refused: bool = False  # something changed values beyond its text, or did not run
+    files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # that change: before and after
+
+    @property
+    def came_true(self) -> bool | None:
+        """Whether what was predicted and what was measured may be the same; None where one of them is missing."""
+        if self.predicted is None or self.ratio is None or self.ratio.turns < 2:
+            return None
+        slight = 0.01  # of a step: worth nothing anyway
+        return self.predicted.low - slight <= self.ratio.high and self.ratio.low <= self.predicted.high + slight
+
+    @property
+    def gains(self) -> bool:
+        """Whether the step is surely shorter, by more than two equal versions differ."""
+        return self.ratio is not None and self.ratio.gains and not self._is_noise(self.ratio)
+
+    @property
+    def loses(self) -> bool:
+        """Whether it is surely longer."""
+        return self.ratio is not None and self.ratio.loses and not self._is_noise(self.ratio)
+
+    def _is_noise(self, ratio: Ratio) -> bool:
+        return self.same is not None and abs(1 - ratio.ratio) <= abs(1 - self.same.ratio)
+
+    @property
+    def code(self) -> int:
+        """The exit code: 0 where there is a gain and no value changed, 1 where a fix was refused or nothing gains."""
+        return 0 if self.gains and not self.refused and self.values != CHANGED else 1
+
+
+def as_object(found: Verification) -> dict[str, Any]:
+    """As JSON values: ratios are of the rewritten step over that as written, times in ms; null is not known."""
+    same, difference = found.same, found.difference
+    return {
+        "schema": 1,
+        "program": found.program,
+        "device": found.device,
+        **_ratio(found.ratio),
+        "values": found.values,
+        "reads_before": _number(found.reads_before),
+        "reads_after": _number(found.reads_after),
+        "predicted_ratio": found.predicted.ratio if found.predicted else None,
+        "predicted_low": found.predicted.low if found.predicted else None,
+        "predicted_high": found.predicted.high if found.predicted else None,
+        "came_true": found.came_true,
+        "same_ratio": same.ratio if same else None,
+        "same_low": same.low if same else None,
+        "same_high": same.high if same else None,
+        "step_ms_before": None if found.before is None else found.before / 1e6,
+        "step_ms_after": None if found.after is None else found.after / 1e6,
+        "difference": None if difference is None else _number(difference.largest),
+        "noise": None if found.noise is None else _number(found.noise.largest),
+        "last_bit": None if found.last_bit is None else _number(found.last_bit.largest),
+        "steps": found.steps,
+        "runs": found.runs,
+        "seconds": round(found.seconds, 1),
+        "stale": found.stale,
+        "interrupted": found.interrupted,
+        "notes": found.notes,
+        "patch": found.patch,
+        "fixes": [
+            {
+                "path": fix.path,
+                "line": fix.line,
+                "rule": fix.finding.rule,
+                "safety": fix.fix.safety.value,
+                "kept": fix.kept,
+                **_ratio(fix.ratio),
+                "values": fix.values,
+                "why": fix.why,
+                "title": fix.fix.title,
+                "changes": fix.fix.changes,
+            }
+            for fix in found.fixes
+        ],
+    }
+
+
+def _ratio(ratio: Ratio | None) -> dict[str, float | None]:
+    known = ratio is not None and ratio.turns > 1
+    return {
+        "ratio": ratio.ratio if ratio else None,
+        "low": ratio.low if ratio and known else None,
+        "high": ratio.high if ratio and known else None,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """A number that JSON knows; null is also what cannot be said in one."""
+    return None if value is None or value == float("inf") else value

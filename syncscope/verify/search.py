@@ -1,0 +1,279 @@
+"""Versions of a program run side by side: what they compute, and how long their steps take.
+
+A version is a set of candidates of a `Plan`. Values are compared with those of the program as written, whose own distance from
+itself is the yardstick. Steps are timed in turns: the program as written, once more as written (what do two equal versions
+differ by?), and the versions, in an order that is drawn anew for each turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from syncscope import kineto
+from syncscope.errors import UserError
+from syncscope.model.source import Place
+from syncscope.model.trace import Trace
+from syncscope.verify import timing
+from syncscope.verify.plan import Plan
+from syncscope.verify.processes import Processes, Run, RunFailedError
+from syncscope.verify.request import TRACE, Kind, Program, Request
+from syncscope.verify.results import CHANGED, EQUAL, WITHIN, Verification
+from syncscope.verify.timing import Ratio
+from syncscope.verify.values import Difference, PieceOf, Values, difference, pieces, pieces_of_two, values_of
+
+TIMES = 10.0  # how much further than one last bit a rounding may carry that happens in every step
+NOISE = 2.0  # the same of what two runs as written differ by
+MOST_TURNS = 30
+UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
+Tell = Callable[[str], None]
+Set = frozenset[int]
+AS_WRITTEN: Set = frozenset()
+AGAIN: Set = frozenset({-1})  # as written, too: what equal versions differ by
+
+
+class CannotRunError(UserError):
+    """The program itself fails; `said` is what it printed last."""
+
+    def __init__(self, message: str, hint: str, said: str) -> None:
+        super().__init__(message, hint)
+        self.said = said
+
+
+@dataclass
+class Settings:
+    """What the user said of how it is to be tried."""
+
+    budget: float = 600.0  # s
+    precision: float = 0.01
+    steps: int | None = None
+    seed: int = 0
+    only: tuple[Place, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass
+class Search:
+    """One verification under way. `found` is at any moment what is known."""
+
+    program: Program
+    settings: Settings
+    processes: Processes
+    tell: Tell
+    found: Verification
+    plan: Plan | None = None
+    turns: list[dict[Set, float]] = field(default_factory=list)
+    values: dict[Set, Values] = field(default_factory=dict)
+    last_bit: Difference | None = None
+    other: Program | None = None  # instead of fixes: another version of the program
+    failed: dict[Set, str] = field(default_factory=dict)
+    best: Set | None = None  # the version of which `found` speaks
+    turned: Callable[[], None] = lambda: None  # called after each turn
+    told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(self.settings.seed)
+        self._began = time.monotonic()
+
+    # running
+
+    def _run(self, kind: Kind, chosen: Set, **more: Any) -> Run:
+        files: Mapping[str, bytes] = {}
+        program = self.program
+        if chosen not in (AS_WRITTEN, AGAIN):
+            if self.other is not None:
+                program = self.other
+            elif self.plan is not None:
+                files = self.plan.version(chosen)
+        more = {"steps": self.found.steps or self.settings.steps, "seed": self.settings.seed} | more
+        request = Request(kind, program, "", **more)
+        try:
+            return self.processes.run(request, files)
+        finally:
+            self.found.runs = self.processes.count
+            self.found.seconds = time.monotonic() - self._began
+
+    def as_written(self, twice: bool = True) -> list[str]:
+        """The program itself, with what it computes: how many steps a run has, and which files are the user's.
+
+        Raises:
+            UserError: it does not run, or makes no steps.
+        """
+        self.tell("as written: does it run, and what does it compute")
+        try:
+            run = self._run("values", AS_WRITTEN)
+        except RunFailedError as error:
+            raise _cannot_run(self.program, error) from None
+        self.found.steps = run.found["steps"]
+        if self.found.steps < 2:
+            raise UserError(
+                f"{self.program} made {self.found.steps or 'no'} step{'s' * (not self.found.steps)}",
+                "a step ends with optimizer.step(): there must be several to be compared",
+            )
+        self.values[AS_WRITTEN] = values_of(run)
+        self.found.reads_before = self.values[AS_WRITTEN].reads_a_step
+        self.found.device = run.found["device"]
+        files: list[str] = run.found["files"]
+        self.processes.import_before(run.found["imports"])
+        if not twice:
+            return files
+        self.tell("as written, once more: is it deterministic")
+        self.values[AGAIN] = values_of(self._run("values", AGAIN))
+        noise = self._difference(AGAIN)
+        if noise.largest:  # one pair says little of how far two runs may be apart
+            third: Set = frozenset({-2})
+            with contextlib.suppress(RunFailedError):
+                run = self._run("values", AGAIN)
+                self.values[third] = values_of(run)
+                noise |= self._difference(third)
+        self.found.noise = noise
+        return files
+
+    def _difference(self, chosen: Set) -> Difference:
+        before, after = self.pieces(chosen)
+        return difference(self.values[AS_WRITTEN], self.values[chosen], before, after)
+
+    def pieces(self, chosen: Set) -> tuple[PieceOf, PieceOf]:
+        """To which piece of text a line as written belongs, and one of this version."""
+        if self.other is not None and min(chosen, default=-1) >= 0:
+            return pieces_of_two(self.program.target, self.other.target)
+        version = self.plan.version(chosen) if self.plan is not None and min(chosen, default=-1) >= 0 else {}
+        return pieces(self.plan.before if self.plan else {}, version)
+
+    def recording(self) -> Trace | None:
+        """A short recording of the program as written; None where there is no device, or it cannot be made."""
+        if self.found.device == "cpu" or self.found.steps < 4:
+            return None
+        self.tell("as written, recorded: what does a replay promise")
+        skip = min(UNRECORDED, self.found.steps // 3)
+        try:
+            run = self._run("trace", AS_WRITTEN, skip=skip, steps=min(self.found.steps, skip + RECORDED))
+            return kineto.read(run.folder / TRACE)
+        except (RunFailedError, UserError) as error:
+            self.found.notes.append(f"no recording, so that nothing is predicted: {error}")
+            return None
+
+    def run_late(self, steps: int) -> Run:
+        """The program with reads answered late in every second block of steps."""
+        return self._run("stale", AS_WRITTEN, steps=steps, lines=tuple((p.path, p.line) for p in self.settings.only))
+
+    # values
+
+    def judge(self, chosen: Set, rounds: bool, safe: bool) -> tuple[str, str, Difference | None]:
+        """Whether a version computes what the program does, and why not. `rounds`: its last bits may be others."""
+        if chosen not in self.values and chosen not in self.failed:
+            try:
+                self.values[chosen] = values_of(self._run("values", chosen))
+            except RunFailedError as error:
+                self.failed[chosen] = error.why
+        if chosen in self.failed:
+            return CHANGED, f"it fails: {self.failed[chosen]}", None
+        apart = self._difference(chosen)
+        if not apart.largest:
+            return EQUAL, "", apart
+        noise = self.found.noise or Difference()
+        if apart.within(noise, NOISE):
+            return WITHIN, "by no more than two runs as written", apart
+        largest = f"{apart.largest:.1e}" if apart.largest < float("inf") else "more than can be said in a number"
+        where = f", most at {apart.where}" if apart.where else ""
+        if rounds and not safe:
+            if apart.within(self._one_last_bit() | noise, TIMES):
+                return WITHIN, f"by {largest}, as rounding may", apart
+            least = self._one_last_bit().largest
+            return CHANGED, f"values differ by {largest}{where}; one last bit carries {least:.1e} far", apart
+        said = "it is said to be safe" if safe else "its text does not say so"
+        return CHANGED, f"values differ by {largest}{where}, and {said}", apart
+
+    def _one_last_bit(self) -> Difference:
+        """How far the program is from itself once the last bit of every parameter was changed in the first step."""
+        if self.last_bit is None:
+            self.tell("as written, with other last bits: how far does rounding carry")
+            changed: Set = frozenset({-3})
+            self.values[changed] = values_of(self._run("values", AS_WRITTEN, perturb=True))
+            self.last_bit = self.found.last_bit = self._difference(changed)
+        return self.last_bit
+
+    # time
+
+    def turn(self, versions: Sequence[Set]) -> None:
+        """Each of these once, in an order that is drawn."""
+        order = list(dict.fromkeys([AS_WRITTEN, AGAIN, *versions]))
+        self._draw.shuffle(order)
+        times: dict[Set, float] = {}
+        self.turns.append(times)
+        for chosen in order:
+            if chosen in self.failed:
+                continue
+            self.tell(self._words(chosen))
+            try:
+                run = self._run("time", chosen)
+            except RunFailedError as error:
+                if chosen in (AS_WRITTEN, AGAIN):
+                    raise _cannot_run(self.program, error) from None
+                self.failed[chosen] = error.why
+                continue
+            taken = timing.step(run.found["lengths"])
+            if taken is not None:
+                times[chosen] = taken
+        self.found.same = self.ratio(AGAIN)
+        if self.best is not None:
+            self.note(self.best)
+        self.turned()
+
+    def _words(self, chosen: Set) -> str:
+        if chosen in (AS_WRITTEN, AGAIN):
+            return "as written"
+        if self.plan is None:
+            return "the other version"
+        if len(chosen) == 1:
+            (one,) = chosen
+            return f"with {self.plan.candidates[one].finding.rule} of line {self.plan.candidates[one].line}"
+        return f"with {len(chosen)} fixes"
+
+    def ratio(self, chosen: Set, beside: Set = AS_WRITTEN) -> Ratio | None:
+        """Of the steps of two versions, over the turns in which both ran. As written is what both such runs say."""
+
+        def of(times: dict[Set, float], which: Set) -> float:
+            if which == AS_WRITTEN and AGAIN in times and chosen != AGAIN:
+                return float((times[AS_WRITTEN] * times[AGAIN]) ** 0.5)
+            return times[which]
+
+        both = [times for times in self.turns if chosen in times and beside in times]
+        return timing.ratio_of([(of(times, beside), of(times, chosen)) for times in both])
+
+    def step(self, chosen: Set) -> float | None:
+        """The median step of a version over all turns, ns."""
+        times = [turn[chosen] for turn in self.turns if chosen in turn]
+        return median(times) if times else None
+
+    def until_narrow(self, versions: Sequence[Set], part: float = 1.0, precision: float | None = None) -> None:
+        """Turns of those versions that are not yet known well, until all are or this part of the budget is spent."""
+        precision = self.settings.precision if precision is None else precision
+        for _ in range(MOST_TURNS):
+            open_ = [v for v in versions if v not in self.failed and not timing.narrow(self.ratio(v), precision)]
+            if not open_ or self.spent() > part:
+                return
+            self.turn(open_)
+
+    def spent(self) -> float:
+        """The part of the budget."""
+        return 1 - self.processes.left() / self.settings.budget
+
+    def note(self, chosen: Set) -> None:
+        """This version is what is known best so far."""
+        found = self.found
+        found.ratio = self.ratio(chosen)
+        found.before, found.after = self.step(AS_WRITTEN), self.step(chosen)
+        if chosen in self.values:
+            found.reads_after = self.values[chosen].reads_a_step
+
+
+def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
+    return CannotRunError(
+        f"{program} cannot be run: {error.why}", "it must run by itself before it can be verified", error.said
+    )

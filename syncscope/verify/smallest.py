@@ -1,0 +1,266 @@
+"""Which fixes stay: those that change no value beyond their text, and without which the step would be longer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from syncscope.errors import UserError
+from syncscope.model.finding import Finding, Safety
+from syncscope.model.ops import Family
+from syncscope.model.trace import Trace
+from syncscope.verify.foretold import foretold
+from syncscope.verify.plan import Candidate, Plan
+from syncscope.verify.results import CHANGED, TriedFix
+from syncscope.verify.search import AS_WRITTEN, MOST_TURNS, Search, Set
+from syncscope.verify.timing import FEWEST, Ratio, narrow
+from syncscope.verify.values import Difference
+
+HEARD = (Family.SHAPE, Family.READ, Family.LIBRARY, Family.EXPLICIT, Family.TIMING)  # whose waits a run shows by line
+SLIGHT = 0.01  # of a step: a fix that gives less is not needed
+EACH, ALL = 0.6, 0.85  # parts of the budget until which each fix by itself, and sets of them, are timed
+NONE: Set = frozenset()
+
+
+class Fixes:
+    """The fixes of one search, tried."""
+
+    def __init__(self, search: Search) -> None:
+        self.search = search
+        self.found = search.found
+        self.tried: dict[int, TriedFix] = {}
+
+    def run(self, recording: Trace | None) -> None:
+        """Tries all there is; `search.found` grows meanwhile.
+
+        Raises:
+            UserError: the program cannot be run, or there is nothing to try.
+        """
+        search = self.search
+        files = search.as_written()
+        named = {place.path for place in search.settings.only}
+        if missing := sorted(named - set(files)):
+            raise UserError(
+                f"{os.path.relpath(missing[0])} is no source that {search.program} imports",
+                "name one of its own files, as it stands in the project",
+            )
+        self.plan = search.plan = Plan(sorted(named) or files, search.settings.only, search.settings.rules)
+        self._offer()
+        search.turned = self._refresh
+        search.told = lambda: self._tell(NONE)
+        good = self._good()
+        if good:
+            together = self.plan.closed(good)
+            search.best = together
+            recording = recording or search.recording()
+            self._time(together, good)
+            kept = self._harmless(self._needed(together, good))
+            search.best = kept or together
+            if kept:
+                search.until_narrow([kept])
+            self._tell(kept)
+            search.note(search.best)
+            self._foretell(recording, search.best)
+            made = self.plan.version(kept) if kept else {}
+            self.found.files = {path: (self.plan.before[path], raw) for path, raw in made.items()}
+
+    # what there is
+
+    def _offer(self) -> None:
+        """Every fix is listed from the beginning on, with the reason why it is not tried, if there is one.
+
+        Raises:
+            UserError: there is none.
+        """
+        for candidate in self.plan.candidates:
+            path, why = os.path.relpath(candidate.path), self._untried(candidate)
+            fix = TriedFix(path, candidate.line, candidate.finding, candidate.fix, why=why)
+            self.tried[candidate.number] = fix
+            self.found.fixes.append(fix)
+        self.found.fixes += [_by_hand(finding) for finding in self.plan.by_hand if self._waits(finding)]
+        if not any(not fix.why for fix in self.tried.values()):
+            raise UserError(*self._nothing())
+
+    def _nothing(self) -> tuple[str, str]:
+        where = " at " + ", ".join(map(str, self.search.settings.only)) if self.search.settings.only else ""
+        said = f"there is no fix to try in {self.search.program}{where}"
+        if self.found.fixes:
+            first = self.found.fixes[0]
+            return (
+                f"{said}: {first.path}:{first.line}, {first.finding.rule}: {first.why}",
+                "--line FILE:LINE tries one all the same",
+            )
+        return said, "--stale measures what the step would be if its reads did not wait"
+
+    def _untried(self, candidate: Candidate) -> str:
+        if candidate.redraws:
+            return "it draws other random numbers, so that nothing can be compared"
+        if not self.plan.version(self.plan.closed({candidate.number})):
+            return "it cannot be made by itself"
+        if self.search.settings.only or candidate.needs:
+            return ""
+        if candidate.family in HEARD:
+            lines = range(candidate.line, candidate.end_line + 1)
+            return "" if self._read(candidate.path, lines) else "its line did not wait in these steps"
+        return "" if candidate.finding.hot else "it runs too rarely"
+
+    def _waits(self, finding: Finding) -> bool:
+        path = os.path.realpath(finding.place.path)
+        return self._read(path, range(finding.place.line, finding.end_line + 1))
+
+    def _read(self, path: str, lines: range) -> bool:
+        counts = self.search.values[AS_WRITTEN].counts
+        return any(place.path == path and place.line in lines for place, _ in counts)
+
+    # what they compute
+
+    def _good(self) -> list[int]:
+        """The fixes that compute what the program does."""
+        good: list[int] = []
+        for candidate in self.plan.candidates:
+            fix = self.tried[candidate.number]
+            if fix.why:
+                continue
+            if not all(need in good for need in candidate.needs):
+                fix.why = "what it needs was left out"
+                continue
+            chosen = self.plan.closed({candidate.number})
+            self.search.tell(f"what {fix.finding.rule} of {fix.path}:{fix.line} computes")
+            fix.values, fix.why, fix.difference = self._judge(chosen)
+            if fix.values == CHANGED:
+                self.found.refused = True
+            else:
+                good.append(candidate.number)
+        return good
+
+    def _judge(self, chosen: Set) -> tuple[str, str, Difference | None]:
+        members = [self.plan.candidates[number] for number in chosen]
+        safe = all(candidate.fix.safety is Safety.SAFE for candidate in members)
+        return self.search.judge(chosen, any(candidate.rounds for candidate in members), safe)
+
+    def _harmless(self, kept: Set) -> Set:
+        """The set without those that together change what each alone does not."""
+        while kept:
+            values, why, apart = self._judge(kept)
+            self.found.values, self.found.difference = values, apart
+            if values != CHANGED:
+                break
+            leaves = self._leaves(kept)
+            worst = max(leaves, key=lambda number: self._apart(number))
+            self.tried[worst].why = f"together with the others, {why}"
+            self.found.refused = True
+            kept = kept - {worst}
+        return kept
+
+    def _apart(self, number: int) -> float:
+        apart = self.tried[number].difference
+        return apart.largest if apart else 0.0
+
+    def _leaves(self, kept: Set) -> list[int]:
+        """Those that no other of the set needs."""
+        return sorted(
+            number for number in kept if not any(number in self.plan.candidates[other].needs for other in kept)
+        )
+
+    # what they save
+
+    def _time(self, together: Set, good: Sequence[int]) -> None:
+        """All together, and each by itself."""
+        search = self.search
+        alone = [self.plan.closed({number}) for number in good]
+        different = [chosen for chosen in alone if chosen != together]
+        while True:
+            before = len(search.turns)
+            open_ = [
+                c
+                for c in different
+                if c not in search.failed and not narrow(search.ratio(c), search.settings.precision)
+            ]
+            whole = [together] if not narrow(search.ratio(together), search.settings.precision) else []
+            if not (open_ or whole) or search.spent() > (EACH if different else ALL):
+                return
+            search.turn([*whole, *open_])
+            if len(search.turns) == before or len(search.turns) >= MOST_TURNS:
+                return
+
+    def _needed(self, together: Set, good: Sequence[int]) -> Set:
+        """The smallest set whose step is as short as that of all; none where nothing gains."""
+        search = self.search
+        alone = {number: search.ratio(self.plan.closed({number})) for number in good}
+        gaining = self.plan.closed([number for number, ratio in alone.items() if ratio is not None and ratio.gains])
+        kept = self._best_of(together, gaining)
+        for number in sorted(self._leaves(kept), key=lambda n: -_worth(alone.get(n))):
+            rest = kept - {number}
+            if not rest or search.spent() > ALL:
+                break
+            if self.plan.version(rest) == self.plan.version(kept):  # it is another way of mending the same lines
+                self.tried[number].why = "another fix of the same lines is made"
+                kept = rest
+                continue
+            search.until_narrow([rest, kept], ALL, 2 * search.settings.precision)
+            beside = search.ratio(rest, kept)
+            if beside is not None and beside.turns >= FEWEST and beside.ratio <= 1 + SLIGHT:
+                self.tried[number].why = f"the step is as short without it ({beside.ratio:.3f})"
+                kept = rest
+        return kept
+
+    def _best_of(self, together: Set, gaining: Set) -> Set:
+        """All of them, or those that gain by themselves where that is as much; none where neither gains."""
+        search = self.search
+        whole = search.ratio(together)
+        if gaining and gaining != together:
+            search.until_narrow([gaining], ALL)
+            beside = search.ratio(gaining, together)
+            if whole is None or not whole.gains or (beside is not None and beside.ratio <= 1 + SLIGHT):
+                return gaining
+        return together if whole is not None and whole.gains else NONE
+
+    # what is said
+
+    def _refresh(self) -> None:
+        """The ratios that are known by now."""
+        for number, fix in self.tried.items():
+            fix.ratio = self.search.ratio(self.plan.closed({number}))
+
+    def _tell(self, kept: Set) -> None:
+        self._refresh()
+        for number, fix in self.tried.items():
+            fix.kept = number in kept
+            if fix.kept:
+                fix.why = "the step is longer without it" if len(kept) > 1 else "the step is shorter with it"
+            elif fix.values is not None and fix.values != CHANGED and not _says(fix.why):
+                fix.why = _no_gain(fix.ratio, self.search.failed.get(self.plan.closed({number})))
+        if not kept:
+            self.found.values = None
+
+    def _foretell(self, recording: Trace | None, chosen: Set) -> None:
+        if recording is None or chosen not in self.search.values:
+            return
+        before, after = self.search.pieces(chosen)
+        self.found.predicted = foretold(
+            recording, self.search.values[AS_WRITTEN], self.search.values[chosen], before, after
+        )
+
+
+def _says(why: str) -> bool:
+    return why.startswith(("the step is as short", "another fix", "together with"))
+
+
+def _worth(ratio: Ratio | None) -> float:
+    return 1.0 if ratio is None else ratio.ratio
+
+
+def _no_gain(ratio: Ratio | None, failed: str | None) -> str:
+    if failed:
+        return f"it fails: {failed}"
+    if ratio is None:
+        return "the budget was spent before it was timed"
+    if ratio.turns < FEWEST:
+        return f"the budget was spent after {ratio.turns} turn{'s' * (ratio.turns != 1)}"
+    return "it makes the step longer" if ratio.loses else "it does not gain"
+
+
+def _by_hand(finding: Finding) -> TriedFix:
+    assert finding.fix is not None
+    why = "it is to be made by hand; --line FILE:LINE tries it"
+    return TriedFix(finding.place.path, finding.place.line, finding, finding.fix, why=why)

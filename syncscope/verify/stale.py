@@ -1,0 +1,102 @@
+"""Reads of single values answered with the value of the step before, which was fetched beside the work meanwhile.
+
+Steps go in blocks, in turns as the program is and so answered. What is measured is what a loop without these waits would take,
+with everything else as it is. What it computes is wrong where the value matters: nothing of such a run is to be kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sys
+from typing import Any
+
+from syncscope.tracers import places
+from syncscope.tracers.hooks import methods, reads
+from syncscope.tracers.hooks.patches import patches
+from syncscope.verify.request import Request
+
+BLOCK = 10  # steps that go one way
+NAMES = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__")
+
+
+class Stale:
+    """Answers late in every second block; which block is which is drawn for every two."""
+
+    def __init__(self, request: Request) -> None:
+        self._lines = {(os.path.realpath(path), line) for path, line in request.lines}
+        self._late: list[bool] = [False]  # of each step
+        self._pair: list[bool] = []
+        self._on = False
+        self._at = 0  # reads of this step so far
+        self._fetched: dict[tuple[Any, int], tuple[Any, Any]] = {}
+        self._draw = random.Random(request.seed)
+        self.answered = 0
+
+    def listen(self, stack: contextlib.ExitStack) -> None:
+        """Puts the hooks in place."""
+        stack.callback(patches.when_imported("torch", self._hear))
+        stack.enter_context(patches.held())
+
+    def _hear(self, torch: Any) -> None:
+        for name in NAMES:
+            methods.hear(torch._C.TensorBase, name, self._answer(name))
+
+    def boundary(self) -> None:
+        """A step has ended: the next block may begin."""
+        self._at = 0
+        if len(self._late) % BLOCK == 0:
+            if not self._pair:
+                self._pair = self._draw.choice(([False, True], [True, False]))
+            self._on = self._pair.pop()
+        self._late.append(self._on)
+
+    def _answer(self, name: str) -> methods.Before:
+        def before(tensor: Any, args: Any, kwargs: Any) -> tuple[Any, ...] | None:
+            if (
+                not self._on
+                or reads.local.inside
+                or tensor.is_cpu
+                or not reads.on_device(tensor)
+                or tensor.numel() != 1
+            ):
+                return None
+            seen = places.seen_from(sys._getframe(1))
+            if self._lines and not self._is_meant(seen):
+                return None
+            key = seen, self._at
+            self._at += 1
+            known = self._fetched.get(key)
+            self._fetched[key] = _fetch(tensor)
+            if known is None:
+                return None
+            host, event = known
+            event.synchronize()
+            self.answered += 1
+            return (getattr(host, name)(),)
+
+        return before
+
+    def _is_meant(self, seen: places.Seen) -> bool:
+        spot = reads.spot_of(seen)
+        if spot is None:
+            return False
+        place, _ = places.resolve(spot)
+        return (os.path.realpath(place.path), place.line) in self._lines
+
+    def found(self) -> dict[str, Any]:
+        """Which steps were answered late, and how many reads were."""
+        return {"late": self._late, "answered": self.answered}
+
+
+def _fetch(tensor: Any) -> tuple[Any, Any]:
+    """A copy to the host that nobody waits for yet, and what says when it is there."""
+    torch = sys.modules["torch"]
+    tensor = tensor.detach()
+    on_cuda = tensor.device.type == "cuda"
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=on_cuda)
+    host.copy_(tensor, non_blocking=True)
+    event = torch.cuda.Event() if on_cuda else getattr(torch, tensor.device.type).Event()
+    event.record()
+    return host, event

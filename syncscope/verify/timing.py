@@ -1,0 +1,78 @@
+"""Versions of a program run in turns: the ratio of their steps to those as written, and between what it lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from syncscope.analysis.errors import half_interval
+
+LONG = 1.5  # times the usual step: one that is still warming up
+ALIKE = 3  # such steps in a row, and it has warmed up
+LONGEST = 0.05  # the part of the steps that is left out: what a busy machine does to some
+FEWEST = 3  # turns from which an interval is believed
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Of two steps; `low` to `high` holds the truth in 95 of 100 cases."""
+
+    ratio: float
+    low: float
+    high: float
+    turns: int = 0
+
+    @property
+    def half(self) -> float:
+        """Half the interval, relative."""
+        return (self.high - self.low) / 2 / self.ratio
+
+    @property
+    def gains(self) -> bool:
+        """Whether the step is surely shorter."""
+        return self.turns >= FEWEST and self.high < 1.0
+
+    @property
+    def loses(self) -> bool:
+        """Whether it is surely longer."""
+        return self.turns >= FEWEST and self.low > 1.0
+
+
+def settled(lengths: Sequence[float | None]) -> list[float]:
+    """ns of the steps from where they are alike; None among them is a step in which kernels were built."""
+    late = [length for length in lengths[len(lengths) // 2 :] if length is not None]
+    if not late:
+        return []
+    most = LONG * median(late)
+    for first in range(len(lengths)):
+        if all(length is not None and length <= most for length in lengths[first : first + ALIKE]):
+            return [length for length in lengths[first:] if length is not None]
+    return late
+
+
+def step(lengths: Sequence[float | None]) -> float | None:
+    """The step of one run, ns: the mean of those that are alike, without the longest of them."""
+    alike = sorted(settled(lengths))
+    kept = alike[: len(alike) - math.ceil(LONGEST * len(alike))] if len(alike) > 2 else alike
+    return float(np.mean(kept)) if kept else None
+
+
+def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
+    """From (as written, rewritten) of each turn; None without one."""
+    if not pairs:
+        return None
+    logs = np.log([after / before for before, after in pairs])
+    middle, half = float(np.median(logs)), half_interval(logs)
+    low, high = min(middle, float(logs.mean()) - half), max(middle, float(logs.mean()) + half)
+    return Ratio(math.exp(middle), math.exp(low), math.exp(high), len(pairs))
+
+
+def narrow(found: Ratio | None, precision: float, fewest: int = FEWEST) -> bool:
+    """Whether further turns are not worth their time: the interval is small, also beside the gain itself."""
+    if found is None or found.turns < fewest:
+        return False
+    return found.half <= max(precision, abs(1 - found.ratio) / 5)

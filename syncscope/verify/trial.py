@@ -1,0 +1,252 @@
+"""The process of one run: the program as it would run by itself, its steps counted, ended after as many as were asked for.
+
+Processes are forked from one that has imported torch, and a few other libraries if the program does (`serve`): a fork costs a
+fiftieth of a second where the imports take several. No device has been touched there yet, no thread begun, and each child lives
+and ends alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import random
+import sys
+import traceback
+from pathlib import Path
+from time import monotonic
+from types import ModuleType
+from typing import Any
+
+from syncscope.verify.request import OUTPUT, RESULT, TRACE, WITHIN, Request
+
+FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
+PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
+LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begin no thread, read no environment
+
+
+def serve() -> None:
+    """Runs a request a line from standard input, each in a child; says the child's number, then its exit code."""
+    for name in (*PRELOADED, *os.environ.pop(WITHIN, "").split()):
+        with contextlib.suppress(Exception):  # the program itself will say what is wrong
+            importlib.import_module(name)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _alone(Request.of(line))
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def _alone(request: Request) -> None:
+    """In the child: does not come back."""
+    code = 70
+    try:
+        os.setsid()  # what it starts can be ended with it
+        output = os.open(Path(request.folder, OUTPUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        for number, handle in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+            os.dup2(handle, number)
+        code = run(request)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def run(request: Request) -> int:
+    """The program, watched; its exit code, if it ends before we end it."""
+    from syncscope.tracers import program, redirect
+    from syncscope.verify import overlay
+
+    seed(request.seed)
+    overlay.install(request.overlay)
+    what = request.program
+    with redirect.to(what.device), _WATCHES[request.kind](request) as watch:
+        code = program.run(what.target, what.arguments, module=what.module)
+        watch.finish(code)
+    return code
+
+
+def seed(number: int) -> None:
+    """The same random numbers for every run of a program that sets no seed itself."""
+    random.seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number % 2**32)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(number)
+
+
+class Watch:
+    """Counts steps, and ends the process after the last: what the program would do then is of no interest."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.folder = Path(request.folder)
+        self.count = 0
+        self.optimizers: dict[int, Any] = {}
+        self._since = 0.0
+        self._stack = contextlib.ExitStack()
+        self._process = os.getpid()
+
+    def __enter__(self) -> Watch:
+        from syncscope.tracers.hooks.patches import beats
+
+        self._stack.callback(beats.when_imported("torch.optim.optimizer", self._optimizers))
+        self.listen(self._stack)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _optimizers(self, module: ModuleType) -> None:
+        def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+            self.optimizers.setdefault(id(optimizer), optimizer)
+
+        module.register_optimizer_step_post_hook(stepped)
+
+    def listen(self, stack: contextlib.ExitStack) -> None:
+        """Says what is to be heard."""
+        from syncscope.tracers.hooks import listening
+        from syncscope.tracers.hooks.listeners import Listener
+
+        stack.enter_context(listening(Listener(step=self._step)))
+
+    def _step(self) -> None:
+        if os.getpid() != self._process:
+            return
+        self.count += 1
+        self.boundary()
+        if self.count <= 3:
+            self._since = monotonic()
+        steps, seconds = self.request.steps, self.request.seconds
+        enough = self.count >= FEWEST and monotonic() - self._since >= seconds
+        if self.count >= (steps or MOST) or (steps is None and enough):
+            self.finish(0)
+            os._exit(0)  # nothing of what the program would still do is run, as when it is killed
+
+    def boundary(self) -> None:
+        """A step has ended."""
+
+    def found(self) -> dict[str, Any]:
+        """What there is to tell at the end, as JSON values."""
+        return {}
+
+    def finish(self, code: int) -> None:
+        """Leaves what was found."""
+        from syncscope.tracers import places
+
+        if os.getpid() != self._process:
+            return
+        files = {os.path.realpath(path) for path in map(_source, list(sys.modules.values())) if path}
+        main = getattr(sys.modules.get("__main__"), "__file__", None)
+        files |= {os.path.realpath(main)} if main else set()
+        own = sorted(path for path in files if places.kind_of_file(path) == places.USER and os.path.isfile(path))
+        said = {"steps": self.count, "code": code, "files": own, "device": _device(), **self.found()}
+        said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in LIBRARIES]
+        (self.folder / RESULT).write_text(json.dumps(said))
+
+
+def _device() -> str:
+    """Where the work was done, as far as we know."""
+    torch = sys.modules.get("torch")
+    if "syncscope.kernels" in sys.modules:
+        return "ocl"
+    for name in ("cuda", "xpu"):
+        if getattr(getattr(torch, name, None), "_initialized", False):
+            return name
+    return "cpu"
+
+
+def _source(module: Any) -> str | None:
+    path = getattr(module, "__file__", None)
+    return path if isinstance(path, str) and path.endswith(".py") else None
+
+
+class Timed(Watch):
+    """The time of each step, with nothing else in place than what counts them."""
+
+    def __init__(self, request: Request) -> None:
+        from syncscope.tracers.step_times import StepTimes
+
+        super().__init__(request)
+        self._times = StepTimes(kept=None, queued=True)
+
+    def boundary(self) -> None:
+        """Notes the time."""
+        self._times.boundary()
+
+    def found(self) -> dict[str, Any]:
+        """ns of the steps from the first one's end on; None where kernels were built."""
+        return {"lengths": self._times.every()}
+
+
+class Valued(Watch):
+    """What the program computes: losses, parameters, and every value that it reads, by line."""
+
+    def listen(self, stack: contextlib.ExitStack) -> None:
+        """Steps, reads and backward passes."""
+        from syncscope.verify.capture import Capture
+
+        self.capture = Capture(self)
+        super().listen(stack)
+        self.capture.listen(stack)
+
+    def boundary(self) -> None:
+        """May change the last bits, to see how far that carries."""
+        if self.request.perturb and self.count == 1:
+            from syncscope.verify.capture import perturb
+
+            perturb(self.optimizers.values(), self.request.seed)
+
+    def found(self) -> dict[str, Any]:
+        """The parameters go to a file of their own."""
+        return self.capture.found()
+
+
+class Traced(Watch):
+    """A short recording of it."""
+
+    def listen(self, stack: contextlib.ExitStack) -> None:
+        """The recording begins after `skip` steps, and takes the others."""
+        from syncscope import kineto
+        from syncscope.tracers.session import Session
+
+        def keep(trace: Any) -> None:
+            kineto.save(trace, self.folder / TRACE)
+            self.finish(0)
+            os._exit(0)
+
+        active = max(1, (self.request.steps or FEWEST) - self.request.skip)
+        folder = self.folder / "recording"
+        folder.mkdir()
+        stack.enter_context(Session(wait=self.request.skip, active=active, folder=folder, on_trace=keep))
+
+
+class Late(Timed):
+    """Blocks of steps in turns: as they are, and with the reads of single values answered with those of the step before."""
+
+    def listen(self, stack: contextlib.ExitStack) -> None:
+        """Steps and reads."""
+        from syncscope.verify.stale import Stale
+
+        self.stale = Stale(self.request)
+        super().listen(stack)
+        self.stale.listen(stack)
+
+    def boundary(self) -> None:
+        """Another block may begin here."""
+        super().boundary()
+        self.stale.boundary()
+
+    def found(self) -> dict[str, Any]:
+        """Which steps were which, too."""
+        return super().found() | self.stale.found()
+
+
+_WATCHES = {"time": Timed, "values": Valued, "trace": Traced, "stale": Late}

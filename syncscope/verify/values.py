@@ -1,0 +1,198 @@
+"""What two runs have computed, side by side: the parameters, the losses, and what both have read, line by line."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.model.source import Place
+from syncscope.verify.lines import LineMap
+from syncscope.verify.processes import Run
+from syncscope.verify.request import PARAMETERS
+
+Piece = tuple[str, int]
+PieceOf = Callable[[Place], Piece]
+LAST_BIT = 2.0**-23  # of a number of 32 bits
+
+
+class Value(NamedTuple):
+    """A value at a moment: what tells it from any other, and its first numbers."""
+
+    step: int
+    digest: str
+    head: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Values:
+    """What one run has computed. Reads and their numbers are by line of the files as that run had them."""
+
+    steps: int
+    losses: list[Value]
+    reads: dict[Place, list[Value]]
+    counts: dict[tuple[Place, str], int]  # by place and op
+    digests: list[bytes]
+    parameters: list[NDArray[Any]]
+
+    @property
+    def reads_a_step(self) -> float:
+        """How often the host waits."""
+        return sum(self.counts.values()) / max(1, self.steps)
+
+
+def values_of(run: Run) -> Values:
+    """What a run has left."""
+    reads: dict[Place, list[Value]] = defaultdict(list)
+    for path, line, _, *value in run.found["reads"]:
+        reads[Place(os.path.realpath(path), line)].append(Value(*value))
+    counts = {(Place(os.path.realpath(path), line), op): count for path, line, op, count in run.found["counts"]}
+    with np.load(Path(run.folder, PARAMETERS)) as file:
+        number = len(file.files) // 2
+        digests = [file[f"digest{n}"].tobytes() for n in range(number)]
+        parameters = [file[f"values{n}"] for n in range(number)]
+    return Values(run.found["steps"], [Value(*v) for v in run.found["losses"]], reads, counts, digests, parameters)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The largest relative differences of two runs, 0 where all is bit for bit the same, inf where it cannot be the same.
+
+    That of a parameter is relative to its largest element. `compared` of `read` values that were read as written have a
+    counterpart in the other version.
+    """
+
+    parameters: float = 0.0
+    losses: float = 0.0
+    reads: float = 0.0
+    compared: int = 0
+    read: int = 0
+    where: str = ""  # the line whose value differs most
+
+    @property
+    def largest(self) -> float:
+        """Of all."""
+        return max(self.parameters, self.losses, self.reads)
+
+    def within(self, other: Difference, times: float) -> bool:
+        """Whether no kind of value differs by more than so many times as much."""
+        kinds = ((self.parameters, other.parameters), (self.losses, other.losses), (self.reads, other.reads))
+        return all(mine <= times * theirs for mine, theirs in kinds)
+
+    def __or__(self, other: Difference) -> Difference:
+        """The larger of each."""
+        kinds = (max(self.parameters, other.parameters), max(self.losses, other.losses), max(self.reads, other.reads))
+        return Difference(*kinds, self.compared, self.read, self.where or other.where)
+
+
+def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) -> Difference:
+    """How far two runs are apart; `piece` says to which piece of text a line of the first belongs, `of_other` of the second."""
+    if one.steps != other.steps:
+        return Difference(math.inf, where=f"{other.steps} steps instead of {one.steps}")
+    weights = _of_parameters(one, other)
+    losses = _of_sequences(one.losses, other.losses)
+    before, after = _by_piece(one.reads, piece), _by_piece(other.reads, of_other)
+    worst, where, compared = 0.0, "", 0
+    for key, mine in before.items():
+        for step, values in mine.items():
+            apart = _apart(values, after.get(key, {}).get(step, []))
+            if apart is None:
+                continue
+            compared += len(values)
+            if apart > worst:
+                worst, where = apart, f"{os.path.relpath(key[0])}:{_line_of(one.reads, piece, key)}"
+    read = sum(map(len, one.reads.values()))
+    return Difference(weights, 0.0 if losses is None else losses, worst, compared, read, where)
+
+
+def _of_parameters(one: Values, other: Values) -> float:
+    if [p.shape for p in one.parameters] != [p.shape for p in other.parameters]:
+        return math.inf
+    worst = 0.0
+    for a, b, x, y in zip(one.parameters, other.parameters, one.digests, other.digests, strict=True):
+        if x != y:
+            worst = max(worst, relative(a, b) or LAST_BIT)  # what is not kept differs
+    return worst
+
+
+def relative(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """The largest difference of two arrays, relative to the largest element; what is NaN or inf in both is the same."""
+    a, b = a.astype(float), b.astype(float)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return 0.0
+    apart = float(np.abs(np.where(same, 0.0, a - b)).max())
+    largest = float(np.abs(np.where(np.isfinite(a), a, 0.0)).max())
+    return math.inf if not math.isfinite(apart) or largest == 0.0 else apart / largest
+
+
+def _by_piece(reads: Mapping[Place, Iterable[Value]], piece: PieceOf) -> dict[Piece, dict[int, list[Value]]]:
+    """Values by the piece of text in which they are read and the step, in their order."""
+    found: dict[Piece, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
+    for place in sorted(reads):
+        for value in reads[place]:
+            found[piece(place)][value.step].append(value)
+    return found
+
+
+def _line_of(reads: Iterable[Place], piece: PieceOf, key: Piece) -> int:
+    return min(place.line for place in reads if piece(place) == key)
+
+
+def _apart(mine: Sequence[Value], theirs: Sequence[Value]) -> float | None:
+    """How far the values read in a piece are apart, number by number; None where they have no counterpart."""
+    if [v.digest for v in mine] == [v.digest for v in theirs]:
+        return 0.0
+    return _of_numbers([x for v in mine for x in v.head], [x for v in theirs for x in v.head])
+
+
+def _of_sequences(mine: Sequence[Value], theirs: Sequence[Value]) -> float | None:
+    return _apart(mine, theirs) if len(mine) == len(theirs) else None
+
+
+def _of_numbers(mine: Sequence[float], theirs: Sequence[float]) -> float | None:
+    if len(mine) != len(theirs) or not mine:
+        return None
+    return max(_distance(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _distance(a: float, b: float) -> float:
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return 0.0
+    return abs(a - b) / max(abs(a), abs(b)) if math.isfinite(a) and math.isfinite(b) else math.inf
+
+
+def pieces(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[PieceOf, PieceOf]:
+    """How lines of two versions of some files meet; other files are the same in both."""
+    maps = {path: LineMap(before[path], after[path]) for path in after if after[path] != before[path]}
+
+    def as_written(place: Place) -> Piece:
+        known = maps.get(place.path)
+        return place.path, place.line if known is None else known.piece_before(place.line)
+
+    def rewritten(place: Place) -> Piece:
+        known = maps.get(place.path)
+        return place.path, place.line if known is None else known.piece_after(place.line)
+
+    return as_written, rewritten
+
+
+def pieces_of_two(before: str, after: str) -> tuple[PieceOf, PieceOf]:
+    """The same for two scripts that are versions of one another."""
+    one, other = os.path.realpath(before), os.path.realpath(after)
+    lines = LineMap(Path(one).read_bytes(), Path(other).read_bytes())
+
+    def of_one(place: Place) -> Piece:
+        return place.path, lines.piece_before(place.line) if place.path == one else place.line
+
+    def of_other(place: Place) -> Piece:
+        return (one, lines.piece_after(place.line)) if place.path == other else (place.path, place.line)
+
+    return of_one, of_other
