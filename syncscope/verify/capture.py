@@ -39,7 +39,8 @@ class Capture:
         self._watch = watch
         self._losses: list[tuple[int, Any]] = []
         self._reads: list[tuple[Any, str, int, str, list[float]]] = []
-        self._counts: Counter[tuple[Any, str]] = Counter()
+        self._counts: Counter[tuple[Any, str]] = Counter()  # of whole steps, after the first
+        self._now: Counter[tuple[Any, str]] = Counter()  # of the step that is under way
         self._noting = False
 
     def listen(self, stack: contextlib.ExitStack) -> None:
@@ -56,7 +57,13 @@ class Capture:
         stack.enter_context(dry_if(dry))
 
     def _counted(self, record: Any) -> None:
-        self._counts[record.seen, record.op] += 1
+        self._now[record.seen, record.op] += 1
+
+    def boundary(self) -> None:
+        """A step has ended."""
+        if self._watch.count > 1:
+            self._counts.update(self._now)
+        self._now.clear()
 
     def _hear(self, torch: Any) -> None:
         """Hears results, from outside of the hooks that say what is a read."""
@@ -104,14 +111,15 @@ class Capture:
                 self._losses.append((self._watch.count, root.detach().clone()))
 
     def found(self) -> dict[str, Any]:
-        """What was noted, as JSON values; the parameters go to a file."""
+        """What was noted in whole steps, as JSON values; the parameters go to a file."""
         from syncscope.tracers.hooks import reads
 
         self._noting = reads.local.inside = True  # what is read here is none of the program's
         np.savez(self._watch.folder / PARAMETERS, **dict(parameters(self._watch.optimizers.values())))
+        steps = self._watch.count
         return {
-            "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses],
-            "reads": [[*_place(seen), op, step, told, head] for seen, op, step, told, head in self._reads],
+            "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses if step < steps],
+            "reads": [[*_place(seen), op, step, *rest] for seen, op, step, *rest in self._reads if step < steps],
             "counts": [[*_place(seen), op, count] for (seen, op), count in self._counts.items()],
             "full": len(self._reads) >= MOST_READS,
         }

@@ -19,7 +19,7 @@ from typing import Any
 
 from syncscope.verify.request import OUTPUT, RESULT, WITHIN, Request
 
-ROUNDS = 24  # runs from one fork server: then another, whose memory lies elsewhere
+ROUNDS = 40  # runs from one fork server: then another, whose memory lies elsewhere
 TOLD = 25  # last lines of what a program printed
 
 
@@ -42,7 +42,7 @@ class TimeIsUpError(Exception):
 
 
 @dataclass(frozen=True)
-class Run:
+class RunResult:
     """What one run left: `found` are its JSON values, other files lie in `folder`."""
 
     folder: Path
@@ -80,7 +80,7 @@ class Processes:
         """Seconds until the budget is spent."""
         return self.deadline - time.monotonic()
 
-    def run(self, request: Request, files: Mapping[str, bytes] | None = None) -> Run:
+    def run(self, request: Request, files: Mapping[str, bytes] | None = None) -> RunResult:
         """One run, with these contents in place of the files.
 
         Raises:
@@ -100,7 +100,7 @@ class Processes:
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
             raise RunFailedError(code, _last(folder / OUTPUT))
-        return Run(folder, found)
+        return RunResult(folder, found)
 
     def _answer(self, request: Request) -> int:
         """The exit code of the request's process."""

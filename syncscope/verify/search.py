@@ -21,7 +21,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.verify import timing
 from syncscope.verify.plan import Plan
-from syncscope.verify.processes import Processes, Run, RunFailedError
+from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN, Verification
 from syncscope.verify.timing import Ratio
@@ -82,7 +82,7 @@ class Search:
 
     # running
 
-    def _run(self, kind: Kind, chosen: Set, **more: Any) -> Run:
+    def _run(self, kind: Kind, chosen: Set, **more: Any) -> RunResult:
         files: Mapping[str, bytes] = {}
         program = self.program
         if chosen not in (AS_WRITTEN, AGAIN):
@@ -158,7 +158,7 @@ class Search:
             self.found.notes.append(f"no recording, so that nothing is predicted: {error}")
             return None
 
-    def run_late(self, steps: int) -> Run:
+    def run_late(self, steps: int) -> RunResult:
         """The program with reads answered late in every second block of steps."""
         return self._run("stale", AS_WRITTEN, steps=steps, lines=tuple((p.path, p.line) for p in self.settings.only))
 

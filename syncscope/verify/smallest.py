@@ -47,7 +47,7 @@ class Fixes:
         self.plan = search.plan = Plan(sorted(named) or files, search.settings.only, search.settings.rules)
         self._offer()
         search.turned = self._refresh
-        search.told = lambda: self._tell(NONE)
+        search.told = self._tell
         good = self._good()
         if good:
             together = self.plan.closed(good)
@@ -56,13 +56,11 @@ class Fixes:
             self._time(together, good)
             kept = self._harmless(self._needed(together, good))
             search.best = kept or together
+            self._keep(kept)
+            self._foretell(recording, search.best)
             if kept:
                 search.until_narrow([kept])
-            self._tell(kept)
-            search.note(search.best)
-            self._foretell(recording, search.best)
-            made = self.plan.version(kept) if kept else {}
-            self.found.files = {path: (self.plan.before[path], raw) for path, raw in made.items()}
+        self._tell()
 
     # what there is
 
@@ -126,8 +124,9 @@ class Fixes:
                 continue
             chosen = self.plan.closed({candidate.number})
             self.search.tell(f"what {fix.finding.rule} of {fix.path}:{fix.line} computes")
-            fix.values, fix.why, fix.difference = self._judge(chosen)
+            fix.values, why, fix.difference = self._judge(chosen)
             if fix.values == CHANGED:
+                fix.why = why
                 self.found.refused = True
             else:
                 good.append(candidate.number)
@@ -144,12 +143,13 @@ class Fixes:
             values, why, apart = self._judge(kept)
             self.found.values, self.found.difference = values, apart
             if values != CHANGED:
-                break
+                return kept
             leaves = self._leaves(kept)
             worst = max(leaves, key=lambda number: self._apart(number))
             self.tried[worst].why = f"together with the others, {why}"
             self.found.refused = True
             kept = kept - {worst}
+        self.found.values = self.found.difference = None
         return kept
 
     def _apart(self, number: int) -> float:
@@ -188,7 +188,7 @@ class Fixes:
         search = self.search
         alone = {number: search.ratio(self.plan.closed({number})) for number in good}
         gaining = self.plan.closed([number for number, ratio in alone.items() if ratio is not None and ratio.gains])
-        kept = self._best_of(together, gaining)
+        start = kept = self._best_of(together, gaining)
         for number in sorted(self._leaves(kept), key=lambda n: -_worth(alone.get(n))):
             rest = kept - {number}
             if not rest or search.spent() > ALL:
@@ -197,12 +197,18 @@ class Fixes:
                 self.tried[number].why = "another fix of the same lines is made"
                 kept = rest
                 continue
-            search.until_narrow([rest, kept], ALL, 2 * search.settings.precision)
-            beside = search.ratio(rest, kept)
-            if beside is not None and beside.turns >= FEWEST and beside.ratio <= 1 + SLIGHT:
-                self.tried[number].why = f"the step is as short without it ({beside.ratio:.3f})"
+            search.until_narrow([rest, start], ALL, 2 * search.settings.precision)
+            if self._as_short(rest, start):
+                self.tried[number].why = "the step is as short without it"
                 kept = rest
         return kept
+
+    def _as_short(self, less: Set, more: Set) -> bool:
+        """Whether the step with fewer fixes is not surely longer, or not by what matters."""
+        beside, ratios = self.search.ratio(less, more), [self.search.ratio(chosen) for chosen in (less, more)]
+        if beside is None or beside.turns < FEWEST or ratios[0] is None or ratios[1] is None:
+            return False
+        return beside.low <= 1.0 or ratios[0].ratio - ratios[1].ratio <= SLIGHT
 
     def _best_of(self, together: Set, gaining: Set) -> Set:
         """All of them, or those that gain by themselves where that is as much; none where neither gains."""
@@ -210,8 +216,7 @@ class Fixes:
         whole = search.ratio(together)
         if gaining and gaining != together:
             search.until_narrow([gaining], ALL)
-            beside = search.ratio(gaining, together)
-            if whole is None or not whole.gains or (beside is not None and beside.ratio <= 1 + SLIGHT):
+            if whole is None or not whole.gains or self._as_short(gaining, together):
                 return gaining
         return together if whole is not None and whole.gains else NONE
 
@@ -222,16 +227,23 @@ class Fixes:
         for number, fix in self.tried.items():
             fix.ratio = self.search.ratio(self.plan.closed({number}))
 
-    def _tell(self, kept: Set) -> None:
+    def _keep(self, kept: Set) -> None:
+        """These stay, whatever happens from now on."""
+        for number in kept:
+            fix = self.tried[number]
+            fix.kept = True
+            fix.why = "the step is longer without it" if len(kept) > 1 else "the step is shorter with it"
+        made = self.plan.version(kept) if kept else {}
+        self.found.files = {path: (self.plan.before[path], raw) for path, raw in made.items()}
+
+    def _tell(self) -> None:
+        """The ratios that are known by now, and why the others do not stay."""
         self._refresh()
         for number, fix in self.tried.items():
-            fix.kept = number in kept
-            if fix.kept:
-                fix.why = "the step is longer without it" if len(kept) > 1 else "the step is shorter with it"
-            elif fix.values is not None and fix.values != CHANGED and not _says(fix.why):
-                fix.why = _no_gain(fix.ratio, self.search.failed.get(self.plan.closed({number})))
-        if not kept:
-            self.found.values = None
+            if not fix.kept and not fix.why:
+                fix.why = _no_gain(fix.ratio, fix.values, self.search.failed.get(self.plan.closed({number})))
+        if self.search.best is not None:
+            self.search.note(self.search.best)
 
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
         if recording is None or chosen not in self.search.values:
@@ -242,21 +254,19 @@ class Fixes:
         )
 
 
-def _says(why: str) -> bool:
-    return why.startswith(("the step is as short", "another fix", "together with"))
-
-
 def _worth(ratio: Ratio | None) -> float:
     return 1.0 if ratio is None else ratio.ratio
 
 
-def _no_gain(ratio: Ratio | None, failed: str | None) -> str:
+def _no_gain(ratio: Ratio | None, values: str | None, failed: str | None) -> str:
+    if values is None:
+        return "it was not tried before the end"
     if failed:
         return f"it fails: {failed}"
     if ratio is None:
-        return "the budget was spent before it was timed"
+        return "it was not timed before the end"
     if ratio.turns < FEWEST:
-        return f"the budget was spent after {ratio.turns} turn{'s' * (ratio.turns != 1)}"
+        return f"it was timed in {ratio.turns} turn{'s' * (ratio.turns != 1)} only"
     return "it makes the step longer" if ratio.loses else "it does not gain"
 
 

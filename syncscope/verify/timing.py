@@ -28,8 +28,8 @@ class Ratio:
 
     @property
     def half(self) -> float:
-        """Half the interval, relative."""
-        return (self.high - self.low) / 2 / self.ratio
+        """Half the interval."""
+        return (self.high - self.low) / 2
 
     @property
     def gains(self) -> bool:

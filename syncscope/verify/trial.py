@@ -82,7 +82,7 @@ def seed(number: int) -> None:
         sys.modules["torch"].manual_seed(number)
 
 
-class Watch:
+class Observed:
     """Counts steps, and ends the process after the last: what the program would do then is of no interest."""
 
     def __init__(self, request: Request) -> None:
@@ -94,7 +94,7 @@ class Watch:
         self._stack = contextlib.ExitStack()
         self._process = os.getpid()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Observed:
         from syncscope.tracers.hooks.patches import beats
 
         self._stack.callback(beats.when_imported("torch.optim.optimizer", self._optimizers))
@@ -168,7 +168,7 @@ def _source(module: Any) -> str | None:
     return path if isinstance(path, str) and path.endswith(".py") else None
 
 
-class Timed(Watch):
+class Timed(Observed):
     """The time of each step, with nothing else in place than what counts them."""
 
     def __init__(self, request: Request) -> None:
@@ -186,7 +186,7 @@ class Timed(Watch):
         return {"lengths": self._times.every()}
 
 
-class Valued(Watch):
+class Valued(Observed):
     """What the program computes: losses, parameters, and every value that it reads, by line."""
 
     def listen(self, stack: contextlib.ExitStack) -> None:
@@ -199,6 +199,7 @@ class Valued(Watch):
 
     def boundary(self) -> None:
         """May change the last bits, to see how far that carries."""
+        self.capture.boundary()
         if self.request.perturb and self.count == 1:
             from syncscope.verify.capture import perturb
 
@@ -209,7 +210,7 @@ class Valued(Watch):
         return self.capture.found()
 
 
-class Traced(Watch):
+class Traced(Observed):
     """A short recording of it."""
 
     def listen(self, stack: contextlib.ExitStack) -> None:
@@ -228,7 +229,7 @@ class Traced(Watch):
         stack.enter_context(Session(wait=self.request.skip, active=active, folder=folder, on_trace=keep))
 
 
-class Late(Timed):
+class AnsweredLate(Timed):
     """Blocks of steps in turns: as they are, and with the reads of single values answered with those of the step before."""
 
     def listen(self, stack: contextlib.ExitStack) -> None:
@@ -249,4 +250,4 @@ class Late(Timed):
         return super().found() | self.stale.found()
 
 
-_WATCHES = {"time": Timed, "values": Valued, "trace": Traced, "stale": Late}
+_WATCHES = {"time": Timed, "values": Valued, "trace": Traced, "stale": AnsweredLate}

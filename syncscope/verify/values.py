@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from syncscope.model.source import Place
 from syncscope.verify.lines import LineMap
-from syncscope.verify.processes import Run
+from syncscope.verify.processes import RunResult
 from syncscope.verify.request import PARAMETERS
 
 Piece = tuple[str, int]
@@ -23,7 +23,7 @@ PieceOf = Callable[[Place], Piece]
 LAST_BIT = 2.0**-23  # of a number of 32 bits
 
 
-class Value(NamedTuple):
+class NotedValue(NamedTuple):
     """A value at a moment: what tells it from any other, and its first numbers."""
 
     step: int
@@ -33,11 +33,12 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Values:
-    """What one run has computed. Reads and their numbers are by line of the files as that run had them."""
+    """What one run has computed. Reads and their numbers are by line of the files as that run had them; `counts` leave out the
+    first step, and what went before it."""
 
     steps: int
-    losses: list[Value]
-    reads: dict[Place, list[Value]]
+    losses: list[NotedValue]
+    reads: dict[Place, list[NotedValue]]
     counts: dict[tuple[Place, str], int]  # by place and op
     digests: list[bytes]
     parameters: list[NDArray[Any]]
@@ -45,20 +46,20 @@ class Values:
     @property
     def reads_a_step(self) -> float:
         """How often the host waits."""
-        return sum(self.counts.values()) / max(1, self.steps)
+        return sum(self.counts.values()) / max(1, self.steps - 1)
 
 
-def values_of(run: Run) -> Values:
+def values_of(run: RunResult) -> Values:
     """What a run has left."""
-    reads: dict[Place, list[Value]] = defaultdict(list)
+    reads: dict[Place, list[NotedValue]] = defaultdict(list)
     for path, line, _, *value in run.found["reads"]:
-        reads[Place(os.path.realpath(path), line)].append(Value(*value))
+        reads[Place(os.path.realpath(path), line)].append(NotedValue(*value))
     counts = {(Place(os.path.realpath(path), line), op): count for path, line, op, count in run.found["counts"]}
     with np.load(Path(run.folder, PARAMETERS)) as file:
         number = len(file.files) // 2
         digests = [file[f"digest{n}"].tobytes() for n in range(number)]
         parameters = [file[f"values{n}"] for n in range(number)]
-    return Values(run.found["steps"], [Value(*v) for v in run.found["losses"]], reads, counts, digests, parameters)
+    return Values(run.found["steps"], [NotedValue(*v) for v in run.found["losses"]], reads, counts, digests, parameters)
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,9 @@ def relative(a: NDArray[Any], b: NDArray[Any]) -> float:
     return math.inf if not math.isfinite(apart) or largest == 0.0 else apart / largest
 
 
-def _by_piece(reads: Mapping[Place, Iterable[Value]], piece: PieceOf) -> dict[Piece, dict[int, list[Value]]]:
+def _by_piece(reads: Mapping[Place, Iterable[NotedValue]], piece: PieceOf) -> dict[Piece, dict[int, list[NotedValue]]]:
     """Values by the piece of text in which they are read and the step, in their order."""
-    found: dict[Piece, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[Piece, dict[int, list[NotedValue]]] = defaultdict(lambda: defaultdict(list))
     for place in sorted(reads):
         for value in reads[place]:
             found[piece(place)][value.step].append(value)
@@ -146,14 +147,14 @@ def _line_of(reads: Iterable[Place], piece: PieceOf, key: Piece) -> int:
     return min(place.line for place in reads if piece(place) == key)
 
 
-def _apart(mine: Sequence[Value], theirs: Sequence[Value]) -> float | None:
+def _apart(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | None:
     """How far the values read in a piece are apart, number by number; None where they have no counterpart."""
     if [v.digest for v in mine] == [v.digest for v in theirs]:
         return 0.0
     return _of_numbers([x for v in mine for x in v.head], [x for v in theirs for x in v.head])
 
 
-def _of_sequences(mine: Sequence[Value], theirs: Sequence[Value]) -> float | None:
+def _of_sequences(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | None:
     return _apart(mine, theirs) if len(mine) == len(theirs) else None
 
 

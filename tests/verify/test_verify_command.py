@@ -1,0 +1,215 @@
+"""`syncscope verify` on small programs of the CPU, through the command line.
+
+A library makes some calls slow, as a device would, and one call wrong: what gains, what gives nothing and what breaks
+its promise is known beforehand.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+DEVICE = """
+import time
+import torch
+
+_item, _to, _ones = torch.Tensor.item, torch.Tensor.to, torch.ones
+
+def item(self):
+    time.sleep(0.01)
+    return _item(self)
+
+def to(self, *args, **kwargs):
+    if self.numel() == 3:
+        time.sleep(0.01)
+    return _to(self, *args, **kwargs)
+
+def ones(*size, **options):
+    return _ones(*size, **options) * (1.001 if options else 1.0)
+
+torch.Tensor.item, torch.Tensor.to, torch.ones = item, to, ones
+"""
+TRAIN = """
+import sys, time
+import torch
+import slow_device
+
+device = torch.device("cuda")
+torch.manual_seed(int(sys.argv[1]))
+model = torch.nn.Linear(4, 3).to(device)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+loader = [torch.randn(5, 4) for _ in range(14)]
+
+
+def train(model, loader, optimizer):
+    total = 0.0
+    for x in loader:
+        target = torch.zeros(3).to(device)
+        weight = torch.ones(5, 1).to(device)
+        shift = torch.eye(4).to(device)
+        loss = ((model(x @ shift) - target) * weight).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        time.sleep(0.01)
+    return total
+
+
+print(train(model, loader, optimizer))
+"""
+DRAWN = """
+import os, sys, time, torch
+with open("runs", "a") as file:
+    file.write("run\\n")
+torch.manual_seed(int.from_bytes(os.urandom(2), "big"))
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(14):
+    loss = model(torch.randn(5, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.01)
+    loss.item()
+"""
+
+
+def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    libraries = folder / "site-packages"  # so that its lines are not the program's
+    libraries.mkdir(exist_ok=True)
+    (libraries / "slow_device.py").write_text(DEVICE)
+    command = [sys.executable, "-m", "syncscope", "verify", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(libraries)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, Any]]:
+    """The program with four fixes, verified: its folder, the exit code, what was printed as JSON."""
+    folder = tmp_path_factory.mktemp("verify")
+    (folder / "train.py").write_text(TRAIN)
+    options = ("--device=cpu", "--precision=30%", "--steps=12", "--format=json", "-o", "fixes.patch")
+    process = verify(folder, *options, "train.py", "7")
+    out, err = process.communicate(timeout=900)
+    assert "Traceback" not in err, err
+    return folder, process.returncode, json.loads(out)
+
+
+def of_line(found: dict[str, Any], text: str) -> dict[str, Any]:
+    number = next(n for n, line in enumerate(TRAIN.splitlines(), 1) if text in line)
+    (fix,) = (fix for fix in found["fixes"] if fix["line"] == number)
+    return fix
+
+
+def test_what_gains_stays_and_is_a_patch(tried: tuple[Path, int, dict[str, Any]]) -> None:
+    folder, _, found = tried
+    safe, unsafe = of_line(found, "zeros(3)"), of_line(found, ".item()")
+    assert (safe["kept"], safe["safety"], safe["rule"], safe["values"]) == (True, "safe", "created-on-host", "equal")
+    assert (unsafe["kept"], unsafe["safety"], unsafe["values"]) == (True, "unsafe", "equal")
+    for fix in (safe, unsafe):
+        assert fix["low"] <= fix["ratio"] <= fix["high"] < 1
+    assert found["ratio"] < min(safe["ratio"], unsafe["ratio"])
+    assert found["values"] == "equal"
+    assert found["reads_before"] > found["reads_after"]
+    assert (folder / "train.py").read_text() == TRAIN
+    if not shutil.which("git"):
+        pytest.skip("no git")
+    subprocess.run(["git", "apply", "fixes.patch"], cwd=folder, check=True)
+    mended = (folder / "train.py").read_text()
+    assert "torch.zeros(3, device=device)" in mended
+    assert "torch.ones(5, 1).to(device)" in mended
+    compile(mended, "train.py", "exec")
+
+
+def test_a_safe_fix_that_changes_values_is_refused(tried: tuple[Path, int, dict[str, Any]]) -> None:
+    _, code, found = tried
+    wrong = of_line(found, "ones(5, 1)")
+    assert (wrong["kept"], wrong["values"]) == (False, "changed")
+    assert "said to be safe" in wrong["why"]
+    assert code == 1
+
+
+def test_what_gives_nothing_is_left_out(tried: tuple[Path, int, dict[str, Any]]) -> None:
+    _, _, found = tried
+    idle = of_line(found, "eye(4)")
+    assert (idle["kept"], idle["values"]) == (False, "equal")
+    assert re.match("it does not gain|the step is as short", idle["why"])
+
+
+def test_the_json_has_what_is_promised(tried: tuple[Path, int, dict[str, Any]]) -> None:
+    _, _, found = tried
+    promised = "ratio low high values reads_before reads_after predicted_ratio fixes"
+    assert promised.split() == [key for key in found if key in promised.split()]
+    for fix in found["fixes"]:
+        each = "path line rule safety kept ratio low high values why"
+        assert each.split() == [key for key in fix if key in each.split()]
+    assert found["predicted_ratio"] is None  # on a CPU there is nothing to replay
+
+
+def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import torch\nprint('so far')\nraise ValueError('no data here')\n")
+    process = verify(tmp_path, "train.py")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert re.search(r"so far\nTraceback .*line 3, in <module>.*\nValueError: no data here\n", err, re.DOTALL)
+    assert "error: train.py cannot be run: ValueError: no data here\n" in err
+
+
+def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
+    for name in ("before", "after"):  # equal, so that no interval is narrow enough
+        (tmp_path / f"{name}.py").write_text(DRAWN)
+    process = verify(tmp_path, "--precision=0.001%", "--steps=12", "before.py", "after.py")
+    runs, end = tmp_path / "runs", time.monotonic() + 400
+    while time.monotonic() < end and (not runs.exists() or len(runs.read_text().split()) < 12):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert re.search(r"Interrupted: nothing is decided. So far the ratio is [01]\.", out)
+    assert "two runs as written differ by" in out  # the seeds are drawn
+    assert re.search(r"values +within", out)
+    assert not left_in(tmp_path)
+
+
+def left_in(folder: Path) -> list[str]:
+    """Processes that still run there."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if link.readlink() == folder:
+                found.append(link.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no program to verify"),
+        (("nowhere.py",), "nowhere.py: no such script"),
+        (("--line", "train.py", "train.py"), "is no line; write train.py:95"),
+        (("--budget", "soon", "train.py"), "is no time; write 90s or 10m"),
+        (("--stale", "--write", "train.py"), "--stale makes no fixes"),
+        (("-o", "what", "train.py"), "does not say what to write"),
+    ],
+)
+def test_usage_is_explained(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    (tmp_path / "train.py").write_text("")
+    process = verify(tmp_path, *arguments)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said in err
