@@ -135,6 +135,10 @@ class Window:
         self._since = at
         self.recording.boundary()
 
+    def forget_steps(self) -> None:
+        """Those that have ended were none: the first goes on since the start."""
+        self._number, self._step, self._since = next(_numbers), 0, self.began
+
     def end(self) -> Trace:
         """The trace of what was recorded since the start."""
         global _current

@@ -183,6 +183,8 @@ class Session:
 
     def step(self) -> None:
         """A training step ends here, and the next begins."""
+        if not self._marked and self.count:
+            self._start_over()
         self._marked, self._held = True, 0
         self._boundary(time.monotonic_ns())
 
@@ -198,6 +200,23 @@ class Session:
             self._boundary(self._held)
             self._held = 0
         self._boundary(now)
+
+    def _start_over(self) -> None:
+        """The first mark comes after steps were found: an optimizer that steps several times in one of the user's."""
+        self.count = self.cycle = 0
+        self._untraced, self._traced = StepTimes(), StepTimes()
+        taken, self._take = self._take, None
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended[0].recording.remove()
+        if taken is not None and not self.wait + self.warmup:
+            self._take, self.cycle = taken, 1
+            taken.forget_steps()
+        elif taken is not None:
+            taken.end()
+            taken.recording.remove()
+        elif not self.wait + self.warmup:
+            self.count = -1  # it was over already: the next step is the first
 
     def _boundary(self, at: int) -> None:
         self.count += 1

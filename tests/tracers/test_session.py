@@ -115,6 +115,22 @@ def test_steps_are_found_at_the_optimizer_where_nobody_marks_them() -> None:
     assert len(steps(session.trace)) == 3
 
 
+@pytest.mark.parametrize("schedule", [{}, {"wait": 2, "active": 2}, {"warmup": 1, "active": 2}, {"active": 2}])
+def test_an_optimizer_that_steps_several_times_in_a_marked_step_marks_none(schedule: dict[str, int]) -> None:
+    torch = pytest.importorskip("torch")
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
+    with Session(**schedule) as session:
+        for _ in range(6):
+            for _ in range(4):
+                optimizer.step()
+                time.sleep(0.005)
+            session.step()
+    lengths = [event.duration for event in session.trace if event.kind is Kind.STEP]
+    assert len(lengths) == schedule.get("active", 6)
+    assert min(lengths) > 19_000_000
+    assert session.trace.meta.get("untraced", {"median_ns": 20e6})["median_ns"] > 19e6
+
+
 def test_regions_of_the_program_are_kept() -> None:
     torch = pytest.importorskip("torch")
     with Session() as session, torch.profiler.record_function("forward"):
