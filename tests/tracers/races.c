@@ -1,5 +1,5 @@
 /* The hook and the fake vendor in one program, for ThreadSanitizer: threads enqueue, read, look and wait while recordings begin
- * and end. The spool's path is the argument; returns the events that nobody gave back. */
+ * and end. The record file's path is the argument; returns the events that nobody gave back. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors import conventions
 from syncscope.tensors.facts import BATCH, FLOAT, HOST, tensor
-
-_OUTPUTS = frozenset("loss logits last_hidden_state hidden_states pooler_output".split())
 
 
 def prepared(node: ast.Call) -> Fact | None:
@@ -22,6 +21,6 @@ def prepared(node: ast.Call) -> Fact | None:
 
 def output(owner: Fact, node: ast.Attribute) -> Fact:
     """`model(...).logits`, where it is but likely that the model gave a tensor."""
-    if owner.confidence == 3 or node.attr not in _OUTPUTS:
+    if owner.confidence == 3 or node.attr not in conventions.MODEL_OUTPUTS:
         return UNKNOWN
     return tensor(FLOAT, confidence=owner.confidence, why=node, ndim=0 if node.attr == "loss" else None)

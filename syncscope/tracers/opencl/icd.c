@@ -1,15 +1,15 @@
-/* Hooks for the vendors' ICD dispatch tables, and the spool that they write to.
+/* Hooks for the vendors' ICD dispatch tables, and the record file that they write to.
  *
  * No Python, no OpenCL headers: cc -O2 -shared -fPIC -pthread.  Python stores the addresses of hooks[] into the tables
- * (dispatch.py), gives us the originals, and reads the spool back (records.py).
+ * (dispatch.py), gives us the originals, and reads the file back (records.py).
  *
- * A record is 64 bytes of the spool file: what was recorded survives any death of the process, and memory stays flat.  The type is stored last, so a record is there or it is not.  A call and the device's stamps of
- * what it launched are two records joined by `corr`; so nothing waits, nothing is rewritten, and the number of live
- * events is bounded by PENDING.
+ * A record is 64 bytes of the file: what was recorded survives any death of the process, and memory stays flat. The type is
+ * stored last, so a record is there or it is not. A call and the device's stamps of what it launched are two records joined
+ * by `corr`; so nothing waits, nothing is rewritten, and the number of live events is bounded by PENDING.
  *
- * Locks: `leaf` guards the spool, the maps, the tail of the pending ring and the changes of `era`, and no vendor function is
- * called under it. `harvester` guards the head of the ring and the events in it: one thread at a time reads stamps, the
- * others go on without waiting.
+ * Locks: `leaf` guards the record file, the maps, the tail of the pending ring and the changes of `era`, and no vendor
+ * function is called under it. `harvester` guards the head of the ring and the events in it: one thread at a time reads
+ * stamps, the others go on without waiting.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -140,7 +140,7 @@ static inline void waited(uint32_t when) {
 }
 static inline int recording(void) { return atomic_load_explicit(&era, memory_order_relaxed) & 1; }
 
-/* ---- the spool (under leaf) ----
+/* ---- the record file (under leaf) ----
  * Records go into a window at the front of the file, a shared mapping, so that they are the file's the moment they are
  * written. A full window is appended to the file with one write: whole pages, which the kernel need not clear first, a fifth
  * of the cost of growing the mapping. The window's first record counts the windows appended; a reader that finds one more
@@ -725,7 +725,7 @@ static void in_child(void) { /* the mapping is shared with the parent: a child r
   leaf = harvester = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 /* Records into `file` from `offset` on; `cycles` says that CLOCK_MONOTONIC counts the processor's cycles. Queues, kernels and
- * devices are described anew in every spool. Returns 0, or the errno of a disk without room. */
+ * devices are described anew in every record file. Returns 0, or the errno of a disk without room. */
 int start(int file, uint64_t offset, int cycles) {
   int failed = posix_fallocate(file, offset, HOT); /* a hole on a full disk would be SIGBUS */
   if (failed) return failed;
