@@ -290,7 +290,9 @@ def test_no_two_threads_race(tmp_path: Path) -> None:
     fixed = (
         ["setarch", "-R"] if shutil.which("setarch") else []
     )  # it cannot have its shadow where the kernel puts things
-    done = subprocess.run([*fixed, str(program), str(tmp_path / "records")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*fixed, str(program), str(tmp_path / "records")], capture_output=True, text=True, check=False
+    )
     if "unexpected memory mapping" in done.stderr:
         pytest.skip("ThreadSanitizer does not run on this kernel")
     assert "data race" not in done.stderr, done.stderr
