@@ -2,6 +2,10 @@
 #   make demo   lint, trace and report the segmentation sample
 #   make test   ruff, mypy and the tests
 # and `make fuzz SECONDS=3600` looks for what they miss.
+
+# The tests start a hundred programs of ours: each would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -20,9 +24,10 @@ check: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# What takes long and finds little: on demand, for as long as you like.
+# What takes long and finds little: on demand, for as long as you like. First all tests, the slow ones too, with more random
+# examples, then damaged sources and recordings.
 fuzz: $(VENV)/ready
-	SYNCSCOPE_PROGRAMS=100 $(BIN)/python -m pytest -n 2 tests/analysis/test_simulated.py
+	SYNCSCOPE_EFFORT=$(or $(EFFORT),5) $(BIN)/python -m pytest -n 2 -m '' $(PYTEST)
 	$(BIN)/python tests/fuzz_lint.py --seconds $(or $(SECONDS),600)
 	$(BIN)/python tests/fuzz_traces.py --seconds $(or $(SECONDS),600)
 

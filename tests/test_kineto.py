@@ -5,6 +5,7 @@ import zlib
 
 import hypothesis.strategies as st
 import pytest
+from effort import EFFORT
 from hypothesis import given, settings
 
 from syncscope import kineto
@@ -46,7 +47,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50 * EFFORT)
 @given(st.lists(EVENTS, max_size=12), st.dictionaries(st.text(max_size=6), JSON, max_size=3))
 def test_what_is_written_is_read_back(events, meta):
     trace = Trace.of(events, **{"origin_ns": 7, "notes": ["a clock was guessed"], **meta})
@@ -185,7 +186,7 @@ DAMAGE = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60 * EFFORT)
 @given(st.lists(DAMAGE, min_size=1, max_size=4), st.booleans())
 def test_no_damage_does_more_than_lose_events(damage, packed):
     text = gzip.compress(SMALL, mtime=0) if packed else SMALL
@@ -214,7 +215,7 @@ ARGS = [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60 * EFFORT)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(KEYS), ODD, max_size=4).map(lambda odd: call(1, args={}) | odd)

@@ -2,6 +2,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from drawn import COLUMN, Device, timeline
+from effort import EFFORT
 from hypothesis import given, settings
 from test_replay import PROGRAMS, graph_of
 
@@ -62,7 +63,7 @@ def test_reads_of_one_step_merged_into_one_keep_only_the_last():
     assert price.asynchronous <= price.alone
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40 * EFFORT)
 @given(PROGRAMS, st.integers(0, 3))
 def test_shares_add_up_to_the_saving(program, seed):
     graph = graph_of(Device().run(program)[0])

@@ -5,6 +5,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from drawn import COLUMN, Device, timeline
+from effort import EFFORT
 from hypothesis import given, settings
 
 from syncscope.analysis.event_graph import event_graph_of
@@ -147,7 +148,7 @@ STEP = st.lists(
 PROGRAMS = st.lists(STEP, min_size=1, max_size=4).filter(lambda p: any(x[0] == "launch" for s in p for x in s))
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50 * EFFORT)
 @given(PROGRAMS)
 def test_what_never_changes_is_reproduced(program):
     trace, end = Device().run(program)
@@ -156,7 +157,7 @@ def test_what_never_changes_is_reproduced(program):
     assert replay(graph).end == pytest.approx(end)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50 * EFFORT)
 @given(PROGRAMS)
 def test_on_one_queue_the_loop_without_reads_is_predicted(program):
     program = [
@@ -183,7 +184,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40 * EFFORT)
 @given(st.lists(PARTS, min_size=4, max_size=20), st.integers(0, 2_000_000))
 def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(parts, work):
     step = [*itertools.chain.from_iterable(parts), ("launch", 0, 50_000), ("work", work)]
@@ -195,7 +196,7 @@ def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(pa
     assert replay(graph, range(len(graph.reads))).end == pytest.approx(end, rel=0.01, abs=5_000 * (1 + reads))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30 * EFFORT)
 @given(PROGRAMS, st.randoms())
 def test_side_by_side_is_one_by_one(program, random):
     graph = graph_of(Device().run(program)[0])
@@ -218,7 +219,7 @@ def test_back_pressure_stops_the_host(monkeypatch):
     assert ends[0] == pytest.approx(free.end)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30 * EFFORT)
 @given(st.lists(st.tuples(st.sampled_from([50_000, 200_000]), st.integers(0, 9)), min_size=12, max_size=24))
 def test_a_full_queue_holds_the_host_where_no_wait_does(steps):
     with pytest.MonkeyPatch.context() as patch:

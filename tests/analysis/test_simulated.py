@@ -1,9 +1,8 @@
 """What the analysis says of programs that a simulated machine ran, against the same programs run without their waits."""
 
-import os
-
 import numpy as np
 import pytest
+from effort import EFFORT
 from simulated import US, Machine, random_program
 
 from syncscope import kineto
@@ -12,7 +11,7 @@ from syncscope.analysis.fidelity import fidelity_of
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
 
-PROGRAMS = int(os.environ.get("SYNCSCOPE_PROGRAMS", "25"))  # of each family; `make fuzz` runs more
+PROGRAMS = 25 * EFFORT  # of each family
 ITEMS, SYNCS = ("item",), ("stream", "event", "device")
 ALL = ITEMS + SYNCS
 FAMILIES = {  # what the program does, and how the machine records it

@@ -63,6 +63,7 @@ def test_a_device_that_nobody_knows_needs_numbers(tmp_path):
     assert "--bandwidth" in failed.exception.hint
 
 
+@pytest.mark.slow
 def test_a_recording_of_the_sample_on_our_device_is_known_whole(tmp_path):
     """Twelve convolutions whose operations follow from the network, forward and backward, in each step."""
     pytest.importorskip("torch")

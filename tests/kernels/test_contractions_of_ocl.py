@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from effort import EFFORT
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
 from syncscope.kernels.generate.problems import problems, product
 
-FEW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=3 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
 sizes = st.integers(1, 40)
 
 

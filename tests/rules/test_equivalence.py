@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
+from effort import EFFORT
 from rules.equivalence import assert_equivalent
 from test_rules import ADVISED, RUNNABLE, plain
 
@@ -16,11 +17,11 @@ from syncscope.rules import Example, Rule
 def test_the_fixed_code_does_the_same(name: str, rule: Rule, example: Example) -> None:
     assert example.fixed is not None
     assert example.safety is not None
-    examples = 150 if example.safety is Safety.SAFE else 40
+    examples = EFFORT * (40 if example.safety is Safety.SAFE else 15)
     assert_equivalent(plain(example.code), plain(example.fixed), example.inputs, example.safety, examples)
 
 
 @pytest.mark.parametrize(("name", "rule", "example"), [p for p in ADVISED if p.values[2].inputs])
 def test_what_to_write_instead_does_the_same(name: str, rule: Rule, example: Example) -> None:
     assert example.instead is not None
-    assert_equivalent(plain(example.code), plain(example.instead), example.inputs, Safety.SUGGEST, 40)
+    assert_equivalent(plain(example.code), plain(example.instead), example.inputs, Safety.SUGGEST, 15 * EFFORT)

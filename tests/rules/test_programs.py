@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
+from effort import EFFORT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rules.driver import fixed
@@ -183,9 +184,9 @@ def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) ->
 
 
 def test_safe_fixes_change_nothing() -> None:
-    examine({Safety.SAFE}, "x: float[...]; y: float[...]; t: label[...]; device: cpu", Safety.SAFE, 60)
+    examine({Safety.SAFE}, "x: float[...]; y: float[...]; t: label[...]; device: cpu", Safety.SAFE, 30 * EFFORT)
 
 
 def test_unsafe_fixes_change_only_what_they_say() -> None:
     inputs = "x: normal[n + 1, m + 1]; y: normal[n + 1, m + 1]; t: label[n + 1, m + 1]; device: cpu"
-    examine({Safety.SAFE, Safety.UNSAFE}, inputs, Safety.UNSAFE, 60)
+    examine({Safety.SAFE, Safety.UNSAFE}, inputs, Safety.UNSAFE, 30 * EFFORT)
