@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,12 @@ class Share(click.ParamType[Any]):
 )
 @click.option("--no-price", is_flag=True, help="Only what was measured; no replay.")
 @click.option(
+    "--verified",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="RESULT.json",
+    help="Show beside each price what `syncscope verify -o RESULT.json` measured (html, tensorboard).",
+)
+@click.option(
     "--max-reads-per-step",
     type=click.FloatRange(min=0),
     metavar="N",
@@ -90,6 +97,7 @@ def command(
     most: int,
     pinned: float | None,
     no_price: bool,
+    verified: Path | None,
     max_reads_per_step: float | None,
     max_price: float | None,
 ) -> int:
@@ -140,6 +148,8 @@ def command(
             report = read(path, source, steps, not no_price, most, pinned)
             if getattr(exporter, "WORK", False):
                 report = api.with_work(report)
+            if verified is not None:
+                report = replace(report, verified=measured(verified))
             if as_list:
                 objects.append(exporter.as_object(report))
             elif output is None:
@@ -155,6 +165,21 @@ def command(
     for line in over:
         echo(line, err=True)
     return 2 if failed else 1 if over else 0
+
+
+def measured(path: Path) -> dict[str, Any]:
+    """What `syncscope verify` wrote.
+
+    Raises:
+        UserError: it is something else.
+    """
+    try:
+        found = json.loads(files.regular(path))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict) or found.get("schema") != 1 or not isinstance(found.get("fixes"), list):
+        raise UserError(f"{path} is no result of syncscope verify", "write one with syncscope verify -o result.json")
+    return found
 
 
 def chosen(format_: str | None, output: str | None) -> tuple[ModuleType, str]:

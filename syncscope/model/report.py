@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
@@ -135,7 +136,8 @@ class Report:
     plan. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
-    `uses` is where a step goes, None without work of a device; `work` what the device did, where it was asked for.
+    `uses` is where a step goes, None without work of a device; `work` what the device did, where it was asked for;
+    `verified` what `syncscope verify --format json` measured of the rewrites, as it wrote it.
 
     Its words are those of strangers (names in a recording, in source, of files), so it makes them `visible`: whatever an
     exporter writes of them stays on its line. The text of edits and sources is exact, and an exporter that shows a line of
@@ -170,6 +172,7 @@ class Report:
     hazards: tuple[Hazard, ...] = ()
     uses: StepUses | None = None
     work: Work | None = field(default=None, repr=False)
+    verified: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """A line for a person: a report holds a whole recording."""
@@ -178,5 +181,17 @@ class Report:
 
     def __post_init__(self) -> None:
         known: dict[int, object] = {}  # a finding of a line stays the very finding of the report
-        for name in ("findings", "lines", "groups", "verdict", "notes", "unseen", "sources", "name", "uses", "work"):
+        for name in (
+            "findings",
+            "lines",
+            "groups",
+            "verdict",
+            "notes",
+            "unseen",
+            "sources",
+            "name",
+            "uses",
+            "work",
+            "verified",
+        ):
             object.__setattr__(self, name, all_visible(getattr(self, name), (Edit,), known))

@@ -24,11 +24,18 @@ def chromium():
 
 
 @contextlib.contextmanager
-def watched(browser, **options):
-    """A new page; what it complains of, and whom it asks that is not on this machine, fails the test."""
+def watched(browser, ours="", **options):
+    """A new page; what it complains of, and whom it asks that is not on this machine, fails the test. In a page of others only
+    complaints of files whose address holds `ours` count.
+    """
     page, seen = browser.new_page(**({"viewport": {"width": 1200, "height": 900}} | options)), []
+
+    def said(message):
+        if message.type in ("error", "warning") and ours in message.location["url"]:
+            seen.append(message.text)
+
     page.on("pageerror", lambda error: seen.append(str(error)))
-    page.on("console", lambda message: seen.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("console", said)
     page.on("request", lambda request: None if request.url.startswith(NEAR) else seen.append(request.url))
     page.route(lambda url: not url.startswith(NEAR), lambda route: route.abort())
     yield page

@@ -1,3 +1,4 @@
+import {verified} from "./verified.js";
 import {fixed, make, msTime, percent, section, table, three, ticks} from "./dom.js";
 
 const WIDTH = 900, LEFT = 92, RIGHT = 20, TOP = 12, BAND = 54, BOTTOM = 34;
@@ -5,7 +6,8 @@ const WIDTH = 900, LEFT = 92, RIGHT = 20, TOP = 12, BAND = 54, BOTTOM = 34;
 /** Two recordings side by side: their figures, the steps of both with the promise in between, and what became of each line. */
 export function comparison(model) {
   const found = model.comparison;
-  if (!found) return null;
+  if (!found && !model.verified) return null;
+  if (!found) return section("comparison", "Proof", `${model.verified.program} as written and rewritten, run in turns`, verified(model));
   const {before, after} = found;
   const box = section("comparison", "Before and after", `${found.before_name} and ${found.after_name}`, make("p", {class: "follows"}, found.words), plot(found));
   const rows = [["step", "step_ms", msTime], ["give or take (95 %)", null, null], ["device busy", "device_busy", percent], ["reads a step", "reads_per_step", three], ["host blocked, a step", "blocked_ms", msTime], ["steps", "steps", String]]
@@ -17,6 +19,7 @@ export function comparison(model) {
     make("div", {}, make("h3", {}, "Figures"), table([{name: "", left: true, text: row => row.name}, {name: "before", text: row => row.a}, {name: "after", text: row => row.b}, {name: "change", text: row => row.change}], [...rows, ...work], "Before and after")),
     make("div", {}, make("h3", {}, "Lines"), lines.length ? table([{name: "", left: true, text: ([word]) => make("span", {class: `became ${word}`}, word)}, {name: "line", left: true, text: ([, a, b]) => place(b || a)}, {name: "op", left: true, text: ([, a, b]) => (b || a).op},
       {name: "reads", title: "a step, before and after", text: ([, a, b]) => `${a ? three(a.count) : "–"} → ${b ? three(b.count) : "–"}`}, {name: "blocked ms", title: "a step, before and after", text: ([, a, b]) => `${a ? fixed(a.blocked_ms) : "–"} → ${b ? fixed(b.blocked_ms) : "–"}`}], lines, "What became of each line") : make("p", {}, "neither waits for the device"))));
+  if (model.verified) box.append(make("h3", {class: "spaced"}, "Proof"), ...verified(model));
   return box;
 }
 

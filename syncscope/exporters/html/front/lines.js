@@ -1,4 +1,5 @@
 import {editorLink, editorChoice} from "./editors.js";
+import {measured} from "./verified.js";
 import {fixed, make, msTime, percent, prose, section, three} from "./dom.js";
 
 const COLUMNS = [
@@ -103,7 +104,7 @@ function details(model, line, goToWait) {
     modes.length ? make("ul", {}, modes.map(([key, words]) => make("li", {}, `${msTime(line[key])} if ${words}`))) : ""));
   if (line.fix) parts.push(rewrite(line.fix));
   else if (line.rule) parts.push(make("p", {}, `No rewrite is known here; `, make("code", {}, `syncscope explain ${line.rule}`), " has the page of the rule."));
-  if (line.proof) parts.push(proof(line.proof));
+  for (const fix of tried(model, line)) parts.push(proof(fix));
   return make("div", {class: "details"}, parts);
 }
 
@@ -129,10 +130,11 @@ function rewrite(fix) {
     fix.diff ? make("pre", {class: "diff", tabindex: 0, "aria-label": "The rewrite as a diff"}, fix.diff.trimEnd().split("\n").map(text => make("span", {class: kind(text)}, `${text}\n`))) : "");
 }
 
-/** What `syncscope verify` measured of the rewrite. */
-export function proof(found) {
-  const words = found.words || found.verdict || "";
-  return make("div", {class: "proof"}, make("h3", {}, "Proof"), make("p", {}, words));
+/** What `syncscope verify` tried at a line. */
+const tried = (model, line) => (model.verified?.fixes || []).filter(fix => line.path && fix.line === line.line && (fix.path === line.path || fix.path.endsWith(`/${line.path}`) || line.path.endsWith(`/${fix.path}`)));
+
+function proof(fix) {
+  return make("div", {class: "proof"}, make("h3", {}, "Proof"), make("p", {}, fix.kept ? make("b", {class: "good"}, "kept") : make("b", {class: "bad"}, "not kept"), `: ${measured(fix)}`, fix.why ? [". ", prose(fix.why)] : ""));
 }
 
 function legend(priced, planned) {

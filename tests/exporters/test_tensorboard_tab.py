@@ -1,0 +1,204 @@
+"""TensorBoard's tab: what it serves, and what it does not."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib.metadata import entry_points
+
+import pytest
+from exporters.browser import chromium, watched
+from exporters.conftest import events
+
+pytest.importorskip("tensorboard")
+
+from tensorboard.plugins import base_plugin
+from werkzeug.test import Client
+
+from syncscope import kineto
+from syncscope.exporters import tensorboard as exporter
+from syncscope.model.trace import Trace
+from syncscope.tensorboard import Tab
+
+
+@pytest.fixture
+def logdir(tmp_path):
+    """A run, a broken one, one that is no trace, and a folder outside with what nobody may see."""
+    logs = tmp_path / "logs"
+    exporter.save(Trace.of(events(), origin_ns=0), logs, "good")
+    (logs / "broken.pt.trace.json.gz").write_bytes(b"\x1f\x8b broken")
+    (logs / "empty.pt.trace.json").write_text("{}")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    kineto.save(Trace.of(events()), outside / "secret.pt.trace.json.gz")
+    (outside / "train.py").write_text("secret = 1\n" * 20)
+    return logs
+
+
+@pytest.fixture
+def ask(logdir):
+    """A client of a tab of that folder: the JSON, or the response itself for files."""
+    apps = Tab(base_plugin.TBContext(logdir=str(logdir))).get_plugin_apps()
+
+    def answer(path, raw=False, **query):
+        response = Client(apps[path]).get(path, query_string=query)
+        return response if raw else json.loads(response.get_data())
+
+    answer.apps = apps
+    return answer
+
+
+def named(runs):
+    return {run["run"] for run in runs}
+
+
+def good(runs):
+    return next(run["run"] for run in runs if run["run"].startswith("good/"))
+
+
+def test_tensorboard_finds_the_tab_by_its_entry_point():
+    (found,) = entry_points(group="tensorboard_plugins", name="syncscope")
+    assert found.load() is Tab
+    loads = "import sys, syncscope.tensorboard; print(*[m for m in ('torch', 'numpy', 'libcst') if m in sys.modules])"
+    told = subprocess.run(
+        [sys.executable, "-c", f"import tensorboard.plugins.base_plugin; {loads}"], capture_output=True, text=True
+    )
+    assert "torch" not in told.stdout.split()
+    assert "libcst" not in told.stdout.split()
+
+
+def test_a_recording_is_served_with_all_that_its_page_shows(ask):
+    runs = ask("/runs")
+    assert named(runs) == {good(runs), "broken.pt.trace.json.gz", "empty.pt.trace.json"}
+    told = ask("/recording", run=good(runs))
+    assert told["shown"]["lines"][0]["op"] == "nonzero"
+    assert told["shown"]["uses"]["parts"]
+    assert told["shown"]["work"]["kernels"][0]["name"] == "conv2d"
+    assert (
+        len(gzip.decompress(__import__("base64").b64decode(told["events"]))) == 20 * told["shown"]["timeline"]["events"]
+    )
+    assert ask("/summary", run=good(runs))["reads"] == pytest.approx(1.0)
+
+
+def test_what_is_broken_is_an_answer_and_the_rest_is_there(ask):
+    assert "error" in ask("/recording", run="broken.pt.trace.json.gz")
+    told = ask("/recording", run="empty.pt.trace.json")
+    assert told["error"].startswith("empty.pt.trace.json has no list of traceEvents")
+    assert told["hint"]
+    assert "error" in ask("/summary", run="empty.pt.trace.json")
+    assert "shown" in ask("/recording", run=good(ask("/runs")))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "../outside/secret.pt.trace.json.gz",
+        "/etc/passwd",
+        "",
+        "good",
+        "good/../../outside/secret.pt.trace.json.gz",
+        "\0",
+    ],
+)
+def test_nothing_outside_of_the_logdir_is_opened_by_any_name(ask, logdir, run):
+    for name in (run, str(logdir.parent / "outside" / "secret.pt.trace.json.gz")):
+        assert set(ask("/recording", run=name)) == {"error", "hint"}
+
+
+def test_links_lead_nowhere(logdir):
+    outside = logdir.parent / "outside"
+    (logdir / "linked.pt.trace.json.gz").symlink_to(outside / "secret.pt.trace.json.gz")
+    (logdir / "folder").symlink_to(outside)
+    os.mkfifo(logdir / "pipe.pt.trace.json")
+    tab = Tab(base_plugin.TBContext(logdir=str(logdir)))
+    assert len(tab.recordings.listed()) == 3
+    one = logdir / "good" / good(tab.recordings.listed()).rpartition("/")[2]
+    one.unlink()
+    one.symlink_to(outside / "secret.pt.trace.json.gz")  # between the look and the question
+    told = tab.recordings.page(good(tab.recordings.listed()))
+    assert set(told) == {"error", "hint"}
+
+
+def test_the_source_that_a_trace_names_is_not_opened(logdir, monkeypatch):
+    monkeypatch.chdir(logdir.parent / "outside")
+    tab = Tab(base_plugin.TBContext(logdir=str(logdir)))
+    told = gzip.decompress(tab.recordings.page(good(tab.recordings.listed())))
+    assert b"train.py" in told
+    assert b"secret" not in told
+    assert str(logdir.parent).encode() not in told
+
+
+def test_what_was_concluded_with_the_source_is_shown_as_it_was_written(report, tmp_path):
+    exporter.write(report, tmp_path)
+    tab = Tab(base_plugin.TBContext(logdir=str(tmp_path)))
+    (run,) = tab.recordings.listed()
+    told = json.loads(gzip.decompress(tab.recordings.page(run["run"])))
+    assert told["shown"]["verdict"] == report.verdict
+    assert told["shown"]["page"]["source"]["train.py"]
+    (page,) = tmp_path.rglob("*.page.json.gz")
+    for spoiled in (b"", b"\x1f\x8b", gzip.compress(b"[]"), gzip.compress(b'{"shown": {}, "events": 3}')):
+        page.write_bytes(spoiled)
+        tab = Tab(base_plugin.TBContext(logdir=str(tmp_path)))
+        told = json.loads(gzip.decompress(tab.recordings.page(run["run"])))
+        assert told["shown"]["timeline"]["events"]
+
+
+def test_a_folder_without_recordings_has_no_tab(tmp_path):
+    for logdir in (str(tmp_path), str(tmp_path / "nowhere"), None, "gs://bucket/logs"):
+        tab = Tab(base_plugin.TBContext(logdir=logdir))
+        assert not tab.is_active()
+        assert tab.recordings.listed() == []
+
+
+def test_answers_have_the_headers_that_tensorboard_asks_for(ask):
+    for path in ("/runs", "/page.css", "/tensorboard.js"):
+        response = ask(path, raw=True)
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert ask("/page.js", raw=True).headers["Content-Type"].startswith("text/javascript")
+    client = Client(ask.apps["/runs"])
+    assert client.post("/runs").status_code == 405
+    packed = client.get("/runs", headers={"Accept-Encoding": "gzip"})
+    assert json.loads(gzip.decompress(packed.get_data())) == ask("/runs")
+
+
+@pytest.fixture
+def server(logdir):
+    """TensorBoard itself over that folder; its address."""
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0", "--load_fast=false"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        for line in process.stderr:
+            if "http://localhost:" in line:
+                yield "http://localhost:" + line.partition("http://localhost:")[2].partition("/")[0]
+                break
+        else:
+            pytest.fail("TensorBoard did not start")
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_the_tab_in_tensorboard(server, logdir):
+    with chromium() as browser, watched(browser, ours="/plugin/syncscope/") as page:
+        for _ in range(50):
+            listing = json.load(urllib.request.urlopen(f"{server}/data/plugins_listing"))
+            if listing.get("syncscope", {}).get("enabled"):
+                break
+            time.sleep(0.2)
+        assert listing["syncscope"]["tab_name"] == "Syncscope"
+        page.goto(f"{server}/#syncscope", timeout=90_000, wait_until="commit")
+        frame = page.frame_locator("iframe").last
+        frame.locator("body[data-ready]").wait_for(timeout=60_000)
+        frame.locator("select[aria-label=Recording]").select_option(label="empty.pt.trace.json")
+        frame.locator(".problem").first.wait_for(timeout=60_000)
+        assert "has no list of traceEvents" in frame.locator(".problem").first.inner_text()
+        frame.locator("#runs .link", has_text="good/").click()
+        frame.locator("canvas").wait_for(timeout=60_000)
+        frame.locator("body[data-ready]").wait_for(timeout=60_000)
+        assert "nonzero" in frame.locator("#lines").inner_text()
+        frame.locator("#runs >> text=Read all").click()
+        frame.locator("#runs tr", has_text="broken.pt.trace.json.gz").locator(".problem").wait_for(timeout=60_000)
