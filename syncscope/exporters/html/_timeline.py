@@ -43,7 +43,7 @@ def timeline(report: Report) -> tuple[dict[str, Any], str] | None:
     lanes = _Lanes(trace)
     start = np.concatenate([trace.start, [r.start for r in waits]]).astype(np.int64)
     duration = np.concatenate([trace.duration, [r.end - r.start for r in waits]]).astype(np.int64)
-    lane = np.concatenate([lanes.of[trace.lane], [lanes.waits(read) for read in waits]]).astype(np.int64)
+    lane = np.concatenate([lanes.lane(trace), [lanes.waits(read) for read in waits]]).astype(np.int64)
     kind = np.concatenate([trace.kind, np.full(len(waits), WAIT)]).astype(np.int64)
     names = Table[str]()
     codes = np.array([names[name] for name in trace.names], np.int64)
@@ -119,7 +119,7 @@ def _around(trace: Trace) -> NDArray[np.bool_]:
 
 
 class _Lanes:
-    """The lanes of the page: of the trace those in use, and one for the waits of each thread, above that of the thread."""
+    """The lanes of the page: of the trace those in use, one for the Python of each thread, and above one for its waits."""
 
     def __init__(self, trace: Trace) -> None:
         used = np.unique(trace.lane).tolist()
@@ -141,6 +141,14 @@ class _Lanes:
                     "device": lane.device,
                 }
             )
+
+    def lane(self, trace: Trace) -> NDArray[np.int64]:
+        """The lane of each event: calls of Python have one of their own, below what they called."""
+        found, python = self.of[trace.lane], trace.kind == Kind.PYTHON
+        for number in np.unique(found[python]).tolist():
+            found = np.where(python & (found == number), len(self.facts), found)
+            self.facts.append({"label": f"{self.facts[number]['label']}: Python", "device": -1})
+        return found
 
     def waits(self, read: Read) -> int:
         """The lane of the waits of the thread of a read."""

@@ -1,4 +1,4 @@
-import {colour, time, unitOf} from "./dom.js";
+import {colour, short, time, unitOf} from "./dom.js";
 
 const ROW = 17, RULER = 26, BAND = 18, HEAD = 20, LEAST = 50, SHALLOW = 7;
 const PALETTE = {kernel: [152, 42], copy: [205, 55], fill: [190, 35], wait: [16, 85], op: [222, 28], annotation: [48, 55], python: [265, 35], call: [215, 14], compile: [330, 40], sync: [0, 0]};
@@ -135,7 +135,7 @@ export class Canvas {
   }
 
   name(i, left, y, room) {
-    const {c, events} = this, text = events.nameOf(i), most = Math.floor(room / 5);
+    const {c, events} = this, text = events.kindOf(i) === "kernel" ? short(events.nameOf(i)) : events.nameOf(i), most = Math.floor(room / 5);
     c.save();
     c.beginPath(); c.rect(left, y, room - 2, ROW); c.clip();
     c.globalAlpha = this.found && !this.found.has(i) ? .5 : 1;

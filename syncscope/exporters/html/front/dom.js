@@ -57,6 +57,12 @@ export function ticks(most, wanted) {
   return Array.from({length: Math.floor(most / step + 1e-9) + 1}, (_, k) => k * step);
 }
 
+/** A kernel's name without its namespaces, template arguments and parameters. */
+export function short(kernel) {
+  const plain = kernel.replace(/^void /, "").replaceAll("(anonymous namespace)::", "").split(/[<(]/, 1)[0];
+  return plain.slice(plain.lastIndexOf("::") < 0 ? 0 : plain.lastIndexOf("::") + 2) || kernel;
+}
+
 /** The value of a custom property of the page's style. */
 export const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -24,7 +24,13 @@ export function roofline(operators, ceilings) {
   const most = Math.max(...known.map(line => line.ms));
   for (const line of [...known].reverse()) svg.append(make("svg:circle", {cx: x(line.x), cy: y(line.y), r: 3 + 11 * Math.sqrt(line.ms / most), class: `dot ${line.bound || "unknown"}`},
     make("svg:title", {}, `${line.op} ${line.shapes}\n${msTime(line.ms)}, ${three(line.x)} operations a byte, ${rate(line.y)}${line.bound ? `\nbound by ${line.bound}: ${percent(line.reached)} of it` : ""}`)));
-  for (const line of known.slice(0, 5)) svg.append(make("svg:text", {x: x(line.x), y: y(line.y) - 6 - 11 * Math.sqrt(line.ms / most), class: "axis middle name"}, line.op.replace(/^aten::/, "")));
+  const named = [];
+  for (const line of known.slice(0, 8)) {
+    const place = {x: x(line.x), y: y(line.y) - 6 - 11 * Math.sqrt(line.ms / most), class: "axis middle name"};
+    if (named.some(other => Math.abs(other.x - place.x) < 150 && Math.abs(other.y - place.y) < 14)) continue;  // they would lie on each other
+    named.push(place);
+    svg.append(make("svg:text", place, line.op.replace(/^aten::/, "")));
+  }
   return make("figure", {}, svg, make("figcaption", {}, make("i", {class: "key memory"}), "nearer to memory ", make("i", {class: "key arithmetic"}), "nearer to arithmetic · the larger, the more time"));
 }
 

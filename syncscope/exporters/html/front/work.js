@@ -1,4 +1,4 @@
-import {count, fixed, make, msTime, percent, prose, section, table, three, time} from "./dom.js";
+import {count, fixed, make, msTime, percent, prose, section, short, table, three, time} from "./dom.js";
 import {roofline} from "./roofline.js";
 
 const FIRST = 12;
@@ -29,12 +29,6 @@ export function work(model) {
       {name: "reached", title: "the share of that ceiling; above 100 % data stayed in a cache, a kernel needs fewer operations than are counted, or TF32 was used", text: line => line.bound ? percent(line.reached) : "-"}])));
   box.append(make("p", {class: "faint"}, "This recording holds no memory events, so there is no curve of memory over time."));
   return box;
-}
-
-/** A kernel's name without its namespaces, template arguments and parameters. */
-export function short(kernel) {
-  const plain = kernel.replace(/^void /, "").replaceAll("(anonymous namespace)::", "").split(/[<(]/, 1)[0];
-  return plain.slice(plain.lastIndexOf("::") < 0 ? 0 : plain.lastIndexOf("::") + 2) || kernel;
 }
 
 function listed(name, all, text, columns) {
