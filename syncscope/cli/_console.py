@@ -41,12 +41,14 @@ def console(stderr: bool = False) -> Console:
     return made
 
 
-def echo(text: str | bytes = "", *, nl: bool = True, err: bool = False, commands: bool = False) -> None:
-    """Print it. Colours of our own are for terminals; with `commands`, it is a CI runner that is spoken to.
+def echo(
+    text: str | bytes = "", *, nl: bool = True, err: bool = False, commands: bool = False, color: bool | None = None
+) -> None:
+    """Print it. Colours of our own are for terminals, or as `color` says; with `commands`, it is a CI runner that is spoken to.
 
     Names are `visible` long before; this is for what is not a name (a line of source, a diff), and for what was forgotten.
     """
-    color = paints(sys.stderr if err else sys.stdout)
+    color = paints(sys.stderr if err else sys.stdout) if color is None else color
     click.echo(harmless(text, color, commands) if isinstance(text, str) else text, nl=nl, err=err, color=color)
 
 

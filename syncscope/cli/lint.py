@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from syncscope.linter.session import Linted
 
 TEXT = (None, "text", "terminal")  # what `--format` calls it; `report` says terminal
+MANY = 20  # findings: more are told in a line each, unless a format is asked for
 
 
 def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -52,9 +53,14 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--baseline", metavar="FILE", help="Report only what this file does not hold.")
 @click.option("--write-baseline", metavar="FILE", help="Write the findings to a baseline, and report none.")
 @click.option(
-    "--format", "--output-format", "form", metavar="NAME", help="text (default), json, sarif, github, gitlab, junit."
+    "--format",
+    "--output-format",
+    "form",
+    metavar="NAME",
+    help="text, concise (beyond 20 findings the default), json, sarif, github, gitlab, junit.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write there; without --format, the suffix chooses the format.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours. Default: auto.")
 @click.option("--trace", metavar="FILE", help="Order by what a recording says each costs; hide what is worth nothing.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule instead of listing.")
@@ -115,7 +121,7 @@ def lint(said: dict[str, Any]) -> int:
         linted: Linted = stdin(sys.stdin.buffer.read(), said["stdin_filename"] or "-", files, safeties)
         if said["fix"] and not said["diff"]:
             sys.stdout.buffer.write(linted.written)
-            return finish(linted, said, Output(err=True))
+            return finish(linted, said, Output(err=True, color=said["color"]))
     else:
         with Progress("files") as tick:
             linted = gather(files, safeties, processes(said["jobs"]), cached=not said["no_cache"], tick=tick)
@@ -136,7 +142,7 @@ def lint(said: dict[str, Any]) -> int:
         return complain(linted)
     if said["fix"] and not said["diff"] and not linted.is_stdin:
         linted.write()
-    return finish(linted, said, Output(said["output"]))
+    return finish(linted, said, Output(said["output"], color=said["color"]))
 
 
 def exporter(said: dict[str, Any]) -> ModuleType | None:
@@ -223,10 +229,13 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
     elif said["statistics"]:
         output.write(statistics(linted))
     elif said["exporter"] is None:
-        from syncscope.exporters import _source_frame
+        from syncscope.exporters import _source_frame, concise
 
-        shown, provenance = linted.shown, said["explain_finding"]
-        output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance))
+        shown, provenance = list(linted.shown), said["explain_finding"]
+        if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
+            output.write(concise.text(shown, color=output.color))
+        else:
+            output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance))
     else:
         export = getattr(said["exporter"], "export_findings", said["exporter"].export)
         output.write(export(linted.report()), commands=getattr(said["exporter"], "COMMANDS", False))
@@ -298,10 +307,11 @@ def allow(linted: Linted, reason: str) -> int:
 class Output:
     """Where the findings go: the terminal or a file."""
 
-    def __init__(self, path: str | None = None, err: bool = False) -> None:
+    def __init__(self, path: str | None = None, err: bool = False, color: str = "auto") -> None:
         self.path = path
         self.err = err
-        self.color = not path and paints(sys.stderr if err else sys.stdout)
+        asked = paints(sys.stderr if err else sys.stdout) if color == "auto" else color == "always"
+        self.color = not path and asked
 
     def write(self, text: str, *, commands: bool = False, exact: bool = False) -> None:
         """Print it, or write the file atomically. `commands` are for a CI runner; a file that is `exact` may be a patch."""
@@ -309,4 +319,4 @@ class Output:
         if self.path:
             files.write(self.path, (text if exact else harmless(text, commands=commands)).encode())
         else:
-            echo(text, nl=False, err=self.err, commands=commands)
+            echo(text, nl=False, err=self.err, commands=commands, color=self.color)

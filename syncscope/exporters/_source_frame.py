@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from syncscope.model.finding import CONFIDENCE, Finding, Safety
+from syncscope.model.finding import CONFIDENCE, Finding, Fix, Safety
 from syncscope.model.words import visible
 
 WIDEST = 140  # columns of source shown; a longer line is cut around the arrows
@@ -17,14 +17,22 @@ def text(
 ) -> str:
     """All findings, one below the other. `provenance` adds how each is known."""
     lines = {name: source.decode("utf-8", "replace").split("\n") for name, source in sources.items()}
-    return "".join(
-        frame(finding, lines.get(finding.source_name, []), color=color, provenance=provenance) + "\n\n"
-        for finding in findings
-    )
+    told: dict[tuple[str, Fix], int] = {}  # a fix that mends several, and the line of the first
+    said = []
+    for finding in findings:
+        first = None
+        if finding.fix is not None:
+            first = told.get((finding.source_name, finding.fix))
+            told.setdefault((finding.source_name, finding.fix), finding.place.line)
+        shown = frame(finding, lines.get(finding.source_name, []), color=color, provenance=provenance, first=first)
+        said.append(f"{shown}\n\n")
+    return "".join(said)
 
 
-def frame(finding: Finding, lines: list[str], *, color: bool = False, provenance: bool = False) -> str:
-    """One finding: its place and rule, the source with arrows, then notes."""
+def frame(
+    finding: Finding, lines: list[str], *, color: bool = False, provenance: bool = False, first: int | None = None
+) -> str:
+    """One finding: its place and rule, the source with arrows, then notes; its fix in short if line `first` has told of it."""
 
     def paint(style: str, words: str) -> str:
         return f"\x1b[{STYLES[style]}m{words}\x1b[0m" if color and words else words
@@ -37,11 +45,11 @@ def frame(finding: Finding, lines: list[str], *, color: bool = False, provenance
         line, arrows = excerpt(lines[finding.place.line - 1].rstrip("\r"), finding)
         shown.append(f"  {paint('dim', f'{finding.place.line} |')} {line}")
         shown.append(f"  {gutter} {paint('dim', '|')} {paint(finding.severity, arrows)}")
-    shown += [f"  {gutter} {paint('dim', '=')} {note}" for note in notes(finding, provenance)]
+    shown += [f"  {gutter} {paint('dim', '=')} {note}" for note in notes(finding, provenance, first)]
     return "\n".join(shown)
 
 
-def notes(finding: Finding, provenance: bool) -> list[str]:
+def notes(finding: Finding, provenance: bool, first: int | None = None) -> list[str]:
     """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
     said = []
     if finding.hotness or finding.why:
@@ -50,7 +58,7 @@ def notes(finding: Finding, provenance: bool) -> list[str]:
     if provenance:
         said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]
     if finding.fix:
-        said.append(offer(finding))
+        said.append(offer(finding) if first is None else f"the fix of line {first} mends this, too")
     return said
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import replace
 
+from syncscope.discover import did_you_mean
 from syncscope.linter import suppressions
+from syncscope.linter.config import BUILT_IN
 from syncscope.linter.notebooks import Notebook
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding
@@ -54,10 +57,15 @@ def broken_cell(source: Notebook, number: int, error: SyntaxError) -> Finding:
     return replace(alone, place=Place(source.path, line), end_line=line, span=span)
 
 
-def unused_allow(source: SourceFile, comment: suppressions.Comment) -> Finding:
-    """A suppression that silences nothing."""
+def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Collection[str] = ()) -> Finding:
+    """A suppression that silences nothing; `known` are the rules that it could name."""
     (line, column), (_, end_column) = source.position(comment.span.start), source.position(comment.span.end)
     named = ", ".join(sorted(comment.rules))
+    strange = sorted(comment.rules - {*known, *BUILT_IN})
+    meant = [did_you_mean(rule, [*known, *BUILT_IN]) for rule in strange]
+    said = f"`allow[{named}]` silences nothing here" if named else "this `allow` silences nothing"
+    if strange:
+        said += f": no rule is called {', '.join(strange)}; {'; '.join(meant)}"
     return Finding(
         rule="unused-allow",
         place=Place(source.path, line),
@@ -65,11 +73,11 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment) -> Finding:
         end_line=line,
         end_column=end_column,
         span=comment.span,
-        message=f"`allow[{named}]` silences nothing here" if named else "this `allow` silences nothing",
+        message=said,
         confidence=3,
         hot=True,
         severity="note",
-        fix=suppressions.removal(source.code, comment),
+        fix=None if strange else suppressions.removal(source.code, comment),
         fingerprint=fingerprint("unused-allow", source, line, line),
     )
 

@@ -131,7 +131,9 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     if view is not None:
         view.release()
     if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
-        findings += [unused_allow(source, comment) for comment in unused if judged(comment, config)]
+        findings += [
+            unused_allow(source, comment, ruleset(config.rules)) for comment in unused if judged(comment, config)
+        ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
     return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(allowed=len(silent)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -160,6 +162,20 @@ class Linted:
         ]
         if any(number for number, _ in reasons):
             yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
+        if findings and not fixed:
+            yield f"next: {next_step(findings, offered)}"
+
+
+def next_step(findings: Sequence[Finding], offered: Counter[Safety]) -> str:
+    """What to do now, in one command."""
+    folder = os.path.commonpath([f.place.path for f in findings]) or "."
+    path = shlex.quote(folder)
+    if offered[Safety.SAFE]:
+        return f"`syncscope lint --fix {path}` makes the fixes that change nothing else"
+    if offered[Safety.UNSAFE] or offered[Safety.SUGGEST]:
+        return f"`syncscope lint --diff {path}` shows each fix and what it changes"
+    rule = Counter(f.rule for f in findings).most_common(1)[0][0]
+    return f"`syncscope explain {rule}` says what to do about what is most frequent here"
 
 
 def plural(number: int, one: str, more: str = "") -> str:

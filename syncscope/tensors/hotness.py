@@ -53,6 +53,13 @@ def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
         return True, conventions.HOT[name]
     if conventions.COLD.match(name):
         return False, f"in `{name}`: set-up"
+    if conventions.REPARAMETRIZATION.search(name):
+        return False, f"in `{name}`: weights are made anew, once"
+    if conventions.RESULT.search(name) and "loss" not in name:
+        return False, f"in `{name}`: a result, once an epoch"
+    aside = conventions.ASIDE.intersection(function.module.package[1:])
+    if aside:
+        return False, f"in `{min(aside)}`: beside the training"
     if conventions.DATA.match(name):
         return False, f"in `{name}`: data is prepared on the host"
     if conventions.EVALUATION.search(name):

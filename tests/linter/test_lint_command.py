@@ -183,3 +183,33 @@ def test_quiet_is_the_findings_alone_and_ruffs_word_for_the_format_is_known(door
     assert ran.lines == [("train.py", 11, "host-read")]
     assert ran.err == ""
     assert json.loads(door("lint", "--output-format", "json").out)[0]["rule"] == "host-read"
+
+
+def test_many_findings_are_told_in_a_line_each_unless_text_is_asked_for(door):
+    reads = "".join(f"    y{n} = x[{n}].sum().item() + n\n" for n in range(21))
+    door.write("many.py", f"import torch\n\n\ndef f(x: torch.Tensor, n: int):\n{reads}")
+    ran = door("lint", "many.py", "-q")
+    assert len(ran.out.splitlines()) == 21
+    assert ran.out.splitlines()[0].startswith("many.py:5:10: host-read: `x[0].sum().item()` waits for the device")
+    assert door("lint", "many.py", "--format", "concise").out == ran.out
+    assert "^^^" in door("lint", "many.py", "--format", "text").out
+    assert "\x1b[" in door("lint", "many.py", "--color", "always").out
+
+
+def test_a_fix_that_mends_several_is_told_once_and_the_next_step_is_said(door):
+    code = (
+        "import torch\n\n\ndef f(x: torch.Tensor):\n    a = x.min().item()\n    b = x.max().item()\n    return a, b\n"
+    )
+    door.write("two.py", code)
+    ran = door("lint", "two.py")
+    assert ran.out.count("read 2 numbers at once") == 1
+    assert "the fix of line 5 mends this, too" in ran.out
+    assert "next: `syncscope lint --fix two.py` makes the fixes that change nothing else" in ran.err
+
+
+def test_an_allow_that_names_no_rule_is_told_which_was_meant(door):
+    door.write(
+        "typo.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    return x.item()  # syncscope: allow[host-raed]\n"
+    )
+    ran = door("lint", "typo.py")
+    assert "no rule is called host-raed; did you mean 'host-read'?" in ran.out
