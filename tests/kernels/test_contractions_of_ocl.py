@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from syncscope.cli.tune import command
-from syncscope.kernels import plans
+from syncscope.kernels import plans, winograd
 from syncscope.kernels.generate import convolutions, cpu, gpu, run, space, store, tune
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
@@ -182,3 +182,31 @@ def test_what_ships_is_legal_somewhere():
     for path in store.SHIPPED.glob("*.jsonl"):
         for problem, schedule in store.read(path):
             assert any(space.legal(c, schedule, tune.ALIGNED, 4) for c in keys[problem]), problem
+
+
+WINDOWS = [((2, 3, 7, 9), 5, (1, 1)), ((2, 4, 5, 5), 4, (2, 2)), ((3, 16, 14, 13), 8, (1, 0))]
+
+
+@pytest.mark.parametrize(("shape", "made", "padding"), WINDOWS)
+def test_winograds_way_convolves(shape, made, padding, monkeypatch):
+    monkeypatch.setattr(winograd.store, "numbers", lambda: {f"winograd {which}": 1 for which in winograd.PASSES})
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(shape), torch.randn(made, shape[1], 3, 3), torch.randn(made)
+    wide = [t.double().requires_grad_() for t in (x, weight, bias)]
+    here = [t.to("ocl").requires_grad_() for t in (x, weight, bias)]
+    expected, got = (torch.conv2d(*tensors, padding=padding) for tensors in (wide, here))
+    slope = torch.randn(expected.shape)
+    expected.backward(slope.double()), got.backward(slope.to("ocl"))
+    for a, b in zip((expected, *(t.grad for t in wide)), (got, *(t.grad for t in here)), strict=True):
+        assert (a - b.cpu().double()).abs().max() < 2e-6 * a.abs().max()
+
+
+def test_winograds_way_is_taken_only_where_it_was_found_to_pay(monkeypatch):
+    g = Geometry((2, 64, 8, 8), (64, 64, 3, 3), (2, 64, 8, 8), (1, 1), (1, 1), (1, 1), 1)
+    monkeypatch.setattr(winograd.store, "numbers", dict)
+    assert not winograd.pays("conv_forward", g, 4)
+    monkeypatch.setattr(winograd.store, "numbers", lambda: {"winograd conv_forward": 64.0})
+    assert winograd.pays("conv_forward", g, 4)
+    assert not winograd.pays("conv_backward_input", g, 4)
+    monkeypatch.setattr(winograd.memory, "ROOM", 1 << 20)
+    assert not winograd.pays("conv_forward", g, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncscope.kernels import winograd
 from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
 from syncscope.kernels.generate.ir import Access, Contraction, Index, Ints
 
@@ -59,6 +60,9 @@ def _passes(read: int, made: int, side: int, taps: int, stride: int, groups: int
     )  # fmt: skip
     said = f"convolution {read} -> {made}, {taps} x {taps}" + (f" by {stride}" if stride > 1 else "") + f", {side} px"
     yield said, forward(g, "conv_forward", False)
+    if winograd.possible(g) and read >= 64:
+        passes = winograd.PASSES[0], winograd.PASSES[2]
+        yield from ((f"{said}, Winograd's {which}", winograd.product(g, which)) for which in passes)
     if read > 3:
         yield from ((f"{said}, to input", c) for c in backward_input(g, "conv_backward_input", False) if c.size("k"))
     yield f"{said}, to weight", backward_weight(g, "conv_backward_weight")

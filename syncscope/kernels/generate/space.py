@@ -81,13 +81,14 @@ def cost(c: Contraction, s: Schedule, units: int) -> float:
 
 
 def problem(c: Contraction, aligned: tuple[bool, ...], width: int) -> str:
-    """The class that a contraction is tuned in: bytes of an element, how each operand is fetched, sizes as powers of two."""
+    """The class that a contraction is tuned in: bytes of an element, how each operand is fetched, sizes as powers of the root
+    of two. A schedule that suits one class may be far worse than the default in the next."""
     sides = []
     for label, access, axis, even in (("a", c.a, "m", aligned[0]), ("b", c.b, "n", aligned[1])):
         along = contiguous(c, access, axis)
         wideness = "4" if wide(c, access, along, even) else ""
         sides.append(f"{label}{wideness}{along}{'?' * len(access.inside)}")
-    sizes = (f"{x}{round(math.log2(max(1, c.size(x))))}" for x in "zmnk")
+    sizes = (f"{x}{round(2 * math.log2(max(1, c.size(x)))) / 2:g}" for x in "zmnk")
     return f"{width} {' '.join(sides)} {' '.join(sizes)}"
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from syncscope.files import cache_folder, write
 from syncscope.kernels.device import device
@@ -37,7 +38,24 @@ def read(path: Path) -> Iterator[tuple[str, Schedule]]:
     return ((problem, schedule) for problem, schedule, _ in _lines(path))
 
 
+@functools.cache
+def numbers() -> dict[str, float]:
+    """What else was measured of this device, by name, the user's own before what ships."""
+    found: dict[str, float] = {}
+    for path in (SHIPPED / f"{device_name()}.jsonl", own()):
+        found |= {row["number"]: float(row["value"]) for row in _rows(path) if {"number", "value"} <= set(row)}
+    return found
+
+
 def _lines(path: Path) -> Iterator[tuple[str, Schedule, str]]:
+    for row in _rows(path):
+        try:
+            yield row["problem"], Schedule(**row["schedule"]), json.dumps(row)
+        except (KeyError, TypeError):
+            continue  # a line of another version: that class has its default
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         lines = path.read_text().splitlines()
     except OSError:
@@ -45,18 +63,31 @@ def _lines(path: Path) -> Iterator[tuple[str, Schedule, str]]:
     for line in lines:
         try:
             row = json.loads(line)
-            yield row["problem"], Schedule(**row["schedule"]), line
-        except (ValueError, KeyError, TypeError):
-            continue  # a line of another version, or half a line: that class has its default
+        except ValueError:
+            continue  # half a line
+        if isinstance(row, dict):
+            yield row
 
 
 def keep(found: Iterable[tuple[str, Schedule, dict[str, float]]], path: Path | None = None) -> Path:
     """Adds schedules, with what was measured, to the user's table or another; a class has one line, the last found."""
+    return _keep(({"problem": name, "schedule": asdict(s), **measured} for name, s, measured in found), path)
+
+
+def keep_numbers(found: dict[str, float], path: Path | None = None) -> Path:
+    """Adds numbers to the user's table or another."""
+    return _keep(({"number": name, "value": value} for name, value in found.items()), path)
+
+
+def _keep(found: Iterable[dict[str, Any]], path: Path | None) -> Path:
     path = path or own()
-    rows = {problem: line for problem, _, line in _lines(path)}
-    for problem, schedule, measured in found:
-        rows[problem] = json.dumps({"problem": problem, "schedule": asdict(schedule), **measured})
+
+    def name(row: dict[str, Any]) -> str:
+        return str(row.get("problem", row.get("number")))
+
+    rows = {name(row): json.dumps(row) for row in (*_rows(path), *found)}
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, "".join(f"{row}\n" for _, row in sorted(rows.items())).encode())
     known.cache_clear()
+    numbers.cache_clear()
     return path

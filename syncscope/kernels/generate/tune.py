@@ -20,9 +20,10 @@ import pyopencl as cl
 import torch
 
 from syncscope.errors import UserError
-from syncscope.kernels import queue, storage
+from syncscope.kernels import queue, storage, winograd
 from syncscope.kernels.device import device
 from syncscope.kernels.generate import gpu, run, space
+from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
 from syncscope.kernels.generate.gpu import Schedule
 from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reach, simplified
 from syncscope.kernels.generate.problems import problems
@@ -40,6 +41,8 @@ _RANGES = {
 }
 _PLACES = 256  # of a result that are compared with double precision
 _TOLERANCE = 1e-5  # of the sum of absolute products; honest float32 stays two orders below
+_BETTER = 0.97  # of the default's time, in each of so many turns beside it, is what a winner takes
+_TURNS = 3
 _LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
 
 
@@ -166,6 +169,13 @@ def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, s
     except KeyboardInterrupt:
         interrupted = True
     for schedule in sorted(times, key=lambda s: times[s]):
+        if schedule != first:
+            if not times[schedule] < _BETTER * times[first]:
+                schedule = first
+            else:
+                turns = [(bench.seconds(schedule), bench.seconds(first)) for _ in range(_TURNS)]
+                if not all(a is not None and b is not None and a < _BETTER * b for a, b in turns):
+                    continue
         if times[schedule] < float("inf") and bench.error(schedule) < _TOLERANCE:
             name = space.problem(c, ALIGNED, dtype.itemsize)
             return Found(said, name, schedule, times[schedule], times[first], len(times), interrupted)
@@ -226,3 +236,44 @@ def tune(seconds: float, each: float, only: str, seen: Callable[[float, str], No
                     return
     except KeyboardInterrupt:
         return
+
+
+def ways() -> Iterator[tuple[str, float]]:
+    """For each pass of a 3 x 3 convolution, from how many channels Winograd's way is the faster one on this device."""
+    for which in winograd.PASSES:
+        least = float("inf")
+        for channels in _CHANNELS:
+            direct, other = (min(_seconds(call) for _ in range(_TURNS)) for call in _both_ways(which, channels))
+            if other > _BETTER * direct:
+                break
+            least = channels
+        yield f"winograd {which}", least
+
+
+_CHANNELS = (256, 192, 128, 96, 64, 32)
+
+
+def _both_ways(which: str, channels: int, batch: int = 64, side: int = 28) -> tuple[Callable[[], object], ...]:
+    """A pass made directly, and Winograd's way."""
+    shape = (batch, channels, side, side)
+    g = Geometry(shape, (channels, channels, 3, 3), shape, (1, 1), (1, 1), (1, 1), 1)
+    image, made, weight = (torch.rand(x).to(storage.device()) for x in (g.image, g.made, g.weight))
+    if which == "conv_forward":
+        plan = run.plan(forward(g, which, False), torch.float32, ALIGNED)
+        return lambda: plan(weight, image, None, made), lambda: winograd.forward(g, image, weight, None, made)
+    if which == "conv_backward_input":
+        (contraction,) = backward_input(g, which, False)
+        plan = run.plan(contraction, torch.float32, ALIGNED)
+        return lambda: plan(weight, made, None, image), lambda: winograd.backward_input(g, made, weight, None, image)
+    plan = run.plan(backward_weight(g, which), torch.float32, ALIGNED)
+    return lambda: plan(made, image, None, weight), lambda: winograd.backward_weight(g, image, made, weight)
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    call()
+    queue.finish()
+    begin = perf_counter()
+    for _ in range(5):
+        call()
+    queue.finish()
+    return (perf_counter() - begin) / 5

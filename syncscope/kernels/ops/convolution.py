@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from syncscope.kernels import fallback, queue, storage
+from syncscope.kernels import fallback, queue, storage, winograd
 from syncscope.kernels.device import device, is_gpu
 from syncscope.kernels.generate import convolutions, run
 from syncscope.kernels.generate.convolutions import Geometry, Lying
@@ -122,6 +122,8 @@ def _geometry(
 def _forward(g: Geometry, image: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     if _is_depthwise(g):
         return _depthwise("conv_depthwise", g, image, weight, bias, out)
+    if winograd.pays("conv_forward", g, out.dtype.itemsize):
+        return winograd.forward(g, image, weight, bias, out)
     plans, lying = _plans("conv_forward", g, bias is not None, out.dtype, run.aligned(weight, image, out), run.SHAPE)
     image = _padded(image, lying)
     for plan in plans:
@@ -133,6 +135,8 @@ def _backward_input(g: Geometry, grad: Tensor, weight: Tensor, bias: Tensor | No
     """Also the forward of a transposed convolution, which has a bias."""
     if _is_depthwise(g):
         return _depthwise("conv_depthwise_backward_input", g, grad, weight, bias, out)
+    if winograd.pays("conv_backward_input", g, out.dtype.itemsize):
+        return winograd.backward_input(g, grad, weight, bias, out)
     where = run.aligned(weight, grad, out)
     plans, lying = _plans("conv_backward_input", g, bias is not None, out.dtype, where, run.SHAPE)
     grad = _padded(grad, lying)
@@ -153,6 +157,8 @@ def _backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor) -> T
             storage.buffer(parts), g.made[0],
         )  # fmt: skip
         return parts.sum(0).view(out.shape)
+    if winograd.pays("conv_backward_weight", g, out.dtype.itemsize):
+        return winograd.backward_weight(g, image, grad, out)
     where = run.aligned(grad, image, out)
     plans, lying = _plans("conv_backward_weight", g, False, out.dtype, where, run.SHAPE)
     image = _padded(image, lying)
