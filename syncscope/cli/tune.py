@@ -43,7 +43,7 @@ def command(seconds: float, each: float, only: str) -> int:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeRemainingColumn())
     with Progress(*columns, console=out) as progress:
         task = progress.add_task("tuning", total=seconds, said="")
-        if not only or "winograd".startswith(only.lower()):
+        if not only or only.lower() == "winograd":
             store.keep_numbers(dict(tune.ways()))
         for event in tune.tune(
             seconds, each, only, lambda spent, said: progress.update(task, completed=spent, said=said)

@@ -149,7 +149,10 @@ def _on_cpu(c: Contraction, s: cpu.Schedule, t: str) -> Plan:
 
 
 def _built(text: str, name: str, t: str) -> cl.Kernel:
-    return programs.build(f"#define T {t}\n{text}", name, ("T", t))
+    whole = (
+        "" if t in ("float", "double") else "#undef FMA\n#define FMA(x, y, z) ((x) * (y) + (z))\n"
+    )  # fma() is of no integers
+    return programs.build(f"#define T {t}\n{whole}{text}", name, ("T", t))
 
 
 def _round(n: int, step: int) -> int:
