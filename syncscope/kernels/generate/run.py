@@ -149,10 +149,9 @@ def _on_cpu(c: Contraction, s: cpu.Schedule, t: str) -> Plan:
 
 
 def _built(text: str, name: str, t: str) -> cl.Kernel:
-    whole = (
-        "" if t in ("float", "double") else "#undef FMA\n#define FMA(x, y, z) ((x) * (y) + (z))\n"
-    )  # fma() is of no integers
-    return programs.build(f"#define T {t}\n{whole}{text}", name, ("T", t))
+    # fma() is of floats alone.
+    own = "" if t in ("float", "double") else "#undef FMA\n#define FMA(x, y, z) ((x) * (y) + (z))\n"
+    return programs.build(f"#define T {t}\n{own}{text}", name, ("T", t))
 
 
 def _round(n: int, step: int) -> int:
