@@ -19,12 +19,19 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 HOLE = re.compile(r"\{(\w+)\}")
-MODULES = {"torch": "torch", "F": "torch.nn.functional", "nn": "torch.nn", "math": "math"}  # as templates call them
+MODULES = {  # as templates call them
+    "torch": "torch",
+    "F": "torch.nn.functional",
+    "nn": "torch.nn",
+    "math": "math",
+    "functools": "functools",
+}
 IMPORTS = {
     "torch": "import torch",
     "F": "import torch.nn.functional as F",
     "nn": "from torch import nn",
     "math": "import math",
+    "functools": "import functools",
 }
 HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
 Part = ast.expr | cst.BaseExpression | str

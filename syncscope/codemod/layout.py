@@ -212,13 +212,15 @@ def import_edit(file: Text, text: str) -> Edit:
     standard = [s for s in found if _package(s) in sys.stdlib_module_names]
     after: Sequence[ast.stmt] = [s for s in found if s not in ours]
     before: Sequence[ast.stmt] = torch or ours
-    if text == "import math":
-        after, before = [s for s in standard if _package(s) != "__future__"], []
+    if text in ("import math", "import functools"):
+        after = [s for s in standard if _package(s) != "__future__"]
+        before = [] if after else [s for s in found if _package(s) != "__future__"][:1]
     elif text != "import torch" and torch:
         after, before = whole or torch, []
     if before and before[0].col_offset == 0:
         at = file.starts[before[0].lineno - 1]
-        return Edit(Span(at, at), f"{text}\n")
+        gap = "\n" if _package_of(text) in sys.stdlib_module_names else ""
+        return Edit(Span(at, at), f"{text}\n{gap}")
     docstring = body[:1] if body and ast.get_docstring(file.tree, clean=False) is not None else []
     last = next(reversed(after or found or docstring), None)
     at = line_end(file, last) if last is not None else _preamble(file)
@@ -230,6 +232,10 @@ def _preamble(file: Text) -> int:
     """The end of `#!` and the encoding, which must stay on the first two lines."""
     found = PREAMBLE.match(file.code)
     return found.end() if found else 0
+
+
+def _package_of(text: str) -> str:
+    return text.split()[1].partition(".")[0]
 
 
 def _package(statement: ast.Import | ast.ImportFrom) -> str:

@@ -8,7 +8,9 @@ everything that was asked for before. `torch.full` and `x.new_full` give the num
 Fix safety
 ----------
 Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives `torch.tensor`
-its own dtype. A list that stays the same from step to step can be made once, before the loop.
+its own dtype. A list of numbers that are written out can be made once for each device, by a function that is cached: unsafe,
+because all calls are then given the same tensor. In a module it may be a buffer:
+`self.register_buffer("k", ..., persistent=False)`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.TENSOR_LITERAL,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
-REWRITES = ("fill_tensor_on_device",)
+REWRITES = ("fill_tensor_on_device", "make_constant_once")
 EXAMPLES = ()
 
 

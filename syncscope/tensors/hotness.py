@@ -47,6 +47,8 @@ def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if name_of(target) in _NO_GRAD:
             return False, "under no_grad: not in the training step"
+        if name_of(target) in ("cache", "lru_cache", "cached_property"):
+            return False, f"`{name}` is cached: it runs once"
     if name in conventions.HOT:
         if conventions.HOT[name] is conventions.LOOP and _has_training_loop(node, function.module.source):
             return False, f"in `{name}`, outside its training loop"
