@@ -56,9 +56,13 @@ def main() -> None:
          *syncscope, "diff", recording("written"), recording("fixed"))  # fmt: skip
     console.rule("[bold]what to open")
     tools = os.path.relpath(Path(sys.executable).parent)
-    console.print("The timeline in TensorBoard, without any outside host (the Profile tab, tool Trace Viewer):")
-    console.print(f"    {tools}/pip install 'xprof>=2.24.2'", style="cyan", highlight=False)
-    console.print(f"    {tools}/tensorboard --logdir {RUNS}", style="cyan", highlight=False)
+    console.print("The page of the recording, in TensorBoard's tab and in a file:")
+    console.print(
+        f"    {tools}/tensorboard --logdir {RUNS}     and http://localhost:6006/#syncscope",
+        style="cyan",
+        highlight=False,
+    )
+    console.print(f"    {tools}/syncscope report {recording('written')} -o report.html", style="cyan", highlight=False)
     console.print('The same recording in Perfetto (ui.perfetto.dev, "Open trace file"):')
     console.print(f"    {recording('written')}", style="cyan", highlight=False)
 

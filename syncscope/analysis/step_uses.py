@@ -306,11 +306,13 @@ def sentence(step: float, spent: Sequence[Spent], per: str = "step") -> str:
     first = max((one for one in spent if one.use.is_idle), key=lambda one: one.time)
     known = [pair for pair in first.by if pair[0] not in (UNNAMED, SHORT)]
     most = f", most of it in {known[0][0]}" if known and known[0][1] > MOST * first.time else ""
+    waited = time[Use.WAIT]
+    beside = f"; for {waited / idle:.0%}, because it had waited" if waited > (1 - FULL) * step else ""
     why = {
         Use.WAIT: f"because the host had waited{most.replace(' in ', ' at ', 1)}",
-        Use.LOADER: "because the host loads data: waits are not what holds this loop up",
-        Use.LAUNCH: "because the host launches more slowly than the device works: fewer, larger kernels help, not fewer waits",
-        Use.HOST: f"because the host does other work{most}",
+        Use.LOADER: f"because the host loads data{beside or ': waits are not what holds this loop up'}",
+        Use.LAUNCH: f"because the host launches more slowly than the device works{beside or ': fewer, larger kernels help'}",
+        Use.HOST: f"because the host does other work{most}{beside}",
         Use.QUEUE: "between kernels that were enqueued already",
         Use.UNEXPLAINED: "and nothing that was recorded says why",
     }[first.use]

@@ -157,6 +157,19 @@ def test_without_steps_it_is_the_recording_and_without_a_device_nothing():
     assert summarize(trace.take(trace.kind != Kind.KERNEL), prices=False).uses is None
 
 
+def test_the_words_do_not_acquit_waits_that_cost_much_beside_something_that_costs_more():
+    trace = timeline("""
+        steps 1============================|
+        host  a<item>..............b<item >..
+        gpu   AAAAAAA..............BBBBBBBB..
+    """)
+    loader = Event(Kind.ANNOTATION, "enumerate(DataLoader)#_Iter.__next__", HOST, 7 * COLUMN, 13 * COLUMN)
+    words = summarize(with_events(trace, loader), prices=False).uses.words
+    assert "because the host loads data; for" in words
+    assert "because it had waited" in words
+    assert "not what holds" not in words
+
+
 @pytest.mark.parametrize(
     ("name", "use", "low", "high"),
     [

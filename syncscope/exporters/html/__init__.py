@@ -17,7 +17,7 @@ from typing import Any
 
 from syncscope.exporters import stem
 from syncscope.exporters.html._model import model
-from syncscope.exporters.html._timeline import timeline
+from syncscope.exporters.html._timeline import MOST_EVENTS, timeline
 from syncscope.model.report import Report
 from syncscope.model.words import all_visible
 
@@ -25,6 +25,7 @@ SUFFIX = ".html"
 TAKES = {"trace"}
 WORK = True
 ENTRY = "file.js"
+IN_A_CELL = 200_000  # events: a notebook keeps what its cells show
 IMPORT = re.compile(r'^import \{(?P<names>[^}]+)\} from "\./(?P<file>\w+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?P<what>(?:async )?(?:function|const|class)) (?P<name>\w+)", re.MULTILINE)
 
@@ -34,9 +35,9 @@ def export(report: Report) -> str:
     return page(*parts(report))
 
 
-def parts(report: Report, **more: Any) -> tuple[dict[str, Any], str]:
-    """What the page shows, as JSON values with the facts of the timeline, and the timeline's events as text."""
-    found = timeline(report)
+def parts(report: Report, most: int = MOST_EVENTS, **more: Any) -> tuple[dict[str, Any], str]:
+    """What the page shows, as JSON values with the facts of the timeline, and its events (at most so many) as text."""
+    found = timeline(report, most)
     facts, events = found or (None, "")
     return {**model(report), "timeline": facts, **more}, events
 
@@ -74,7 +75,7 @@ def page(shown: dict[str, Any], events: str) -> str:
 
 def notebook(report: Report, height: int = 760) -> str:
     """The page in a frame of its own, for a cell of a notebook: neither sees the other's names and styles."""
-    whole = html.escape(export(report), quote=True)
+    whole = html.escape(page(*parts(report, IN_A_CELL)), quote=True)
     allowed = "allow-scripts allow-popups allow-popups-to-escape-sandbox allow-modals"
     return (
         f'<iframe srcdoc="{whole}" sandbox="{allowed}" title="syncscope report" '

@@ -29,14 +29,14 @@ KINDS = [*(kind.name.lower() for kind in Kind), "wait"]
 LIBRARY = re.compile(r"(?:^|/)(?:torch|functorch|site-packages|dist-packages|lib/python3[.\d]*)/|^<")
 
 
-def timeline(report: Report) -> tuple[dict[str, Any], str] | None:
-    """Lanes, rows and names as JSON, the events as base64 of gzip of columns; None where nothing was recorded.
+def timeline(report: Report, most: int = MOST_EVENTS) -> tuple[dict[str, Any], str] | None:
+    """Lanes, rows and names as JSON, at most so many events as base64 of gzip of columns; None where nothing was recorded.
 
     A row is `[lane, depth, first event, number of events]`; its events are sorted and do not overlap.
     """
     if report.trace is None or not len(report.trace):
         return None
-    trace, notes = _shown(report.trace)
+    trace, notes = _shown(report.trace, most)
     waits = [read for read in report.reads if read.end > read.start]
     if not len(trace) and not waits:
         return None
@@ -91,7 +91,7 @@ def packed(numbers: dict[str, NDArray[np.int64]]) -> bytes:
     return gzip.compress(b"".join(planes), 6, mtime=0)
 
 
-def _shown(trace: Trace) -> tuple[Trace, list[str]]:
+def _shown(trace: Trace, most: int) -> tuple[Trace, list[str]]:
     """What is shown of a recording, all but its own spans of waits, steps and the Python of libraries; what was left out."""
     trace = without_waits(trace)
     python = trace.kind == Kind.PYTHON
@@ -105,7 +105,7 @@ def _shown(trace: Trace) -> tuple[Trace, list[str]]:
         notes.append(
             f"{count:,} calls of Python within libraries are not in the timeline; --format tensorboard has them"
         )
-    shown = fit(trace.take(kept), MOST_EVENTS)
+    shown = fit(trace.take(kept), most)
     return shown, notes + shown.meta.get("notes", [])[len(trace.meta.get("notes", [])) :]
 
 

@@ -1,7 +1,8 @@
 /** The events of a recording as columns, unpacked from what `_timeline.py` packed. Times are ns since the first event. */
 export class Events {
   static async unpack(facts, text) {
-    const packed = Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
+    const letters = atob(text), packed = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Events(facts, new Uint8Array(await new Response(stream).arrayBuffer()));
   }
