@@ -26,14 +26,15 @@ USER, LIBRARY, BETWEEN = 0, 1, 2
 _kinds: dict[str, int] = {}  # by file: to hash code takes microseconds, since Python goes through all of it
 
 
-class Spot(NamedTuple):
-    """A point in running code, as cheap to take as can be: resolved to a line afterwards. `at` is the instruction's offset."""
+class Spot:
+    """A point in running code, as cheap to take as can be: resolved to a line afterwards. `at` is the instruction's offset.
 
-    code: CodeType
-    at: int
+    There is one of each (`spot`), so that they are compared and hashed as objects are: to hash code takes microseconds."""
 
-    def __hash__(self) -> int:
-        return id(self.code) ^ self.at
+    __slots__ = ("at", "code")
+
+    def __init__(self, code: CodeType, at: int) -> None:
+        self.code, self.at = code, at
 
 
 class Seen(NamedTuple):
@@ -44,6 +45,17 @@ class Seen(NamedTuple):
 
 
 _new = tuple.__new__  # what a NamedTuple is made by, without the function in Python before it
+_spots: dict[tuple[int, int], Spot] = {}  # by the address of the code, which they keep, and the instruction
+
+
+def spot(frame: FrameType) -> Spot:
+    """Where a frame is."""
+    code = frame.f_code
+    key = id(code), frame.f_lasti
+    found = _spots.get(key)
+    if found is None:
+        found = _spots.setdefault(key, Spot(code, key[1]))
+    return found
 
 
 def kind_of(code: CodeType) -> int:
@@ -75,9 +87,9 @@ def seen_from(frame: FrameType | None) -> Seen:
         if kind is None:
             kind = kind_of(code)
         if kind == USER:
-            return _new(Seen, (_new(Spot, (code, frame.f_lasti)), library))
+            return _new(Seen, (spot(frame), library))
         if kind == LIBRARY and library is None:
-            library = Spot(code, frame.f_lasti)
+            library = spot(frame)
         frame = frame.f_back
     return Seen(None, library)
 

@@ -69,18 +69,20 @@ def _redirect(torch: Any) -> None:
     if target == "ocl":
         import syncscope.kernels  # noqa: F401  (makes the device known)
     base, functions = torch._C.TensorBase, torch._C._VariableFunctions
-    methods.hear_slot(torch.device, methods.MAKE, _made)
-    methods.hear_slot(torch.Generator, methods.MAKE, _generator)
+    hooks = methods.Hooks()
+    hooks.hear_slot(torch.device, methods.MAKE, _made)
+    hooks.hear_slot(torch.Generator, methods.MAKE, _generator)
     for name in FACTORIES:
         owner = functions if hasattr(functions, name) else torch
         if hasattr(owner, name):
-            methods.hear(owner, name, _keyword)
+            hooks.hear(owner, name, _keyword)
     for name in NEW:
-        methods.hear(base, name, _keyword)
-    methods.hear(base, "to", _moved)
-    methods.hear(torch._C._nn, "_parse_to", _moved)  # how modules read what they are given
-    methods.hear(base, "cuda", _to_target)
-    methods.hear(base, "pin_memory", lambda tensor, args, kwargs: (tensor,))
+        hooks.hear(base, name, _keyword)
+    hooks.hear(base, "to", _moved)
+    hooks.hear(torch._C._nn, "_parse_to", _moved)  # how modules read what they are given
+    hooks.hear(base, "cuda", _to_target)
+    hooks.hear(base, "pin_memory", lambda tensor, args, kwargs: (tensor,))
+    hooks.put(once=True)
     _load_elsewhere(torch)
     _replace_cuda(torch, torch.cuda)
 

@@ -29,6 +29,7 @@ def modes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr("syncscope.tracers.sources.torch_profiler.wanted", lambda: False)
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: seen[-1])
+    monkeypatch.setattr(torch._C, "_cuda_get_sync_debug_mode", lambda: seen[-1], raising=False)
     monkeypatch.setattr(torch._C, "_cuda_set_sync_debug_mode", seen.append, raising=False)
     return seen
 

@@ -11,6 +11,10 @@
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#if PY_VERSION_HEX < 0x030C0000
+#define Py_BUILD_CORE /* for a frame's variables, which 3.11 has no function for */
+#include <internal/pycore_frame.h>
+#endif
 
 #define HOOKS 256 /* functions that can be heard at a time */
 typedef PyObject *(*Function)(void *, void *, void *, void *); /* by any convention: what it does not take is not looked at */
@@ -21,6 +25,8 @@ static struct hook {
   Function original;
   int flags;        /* METH_..., or of a slot how it is called */
   void **place;     /* where the pointer stands; of a slot there are several */
+  PyObject *owner;  /* the function that the place is in, or the type whose slot it is */
+  int slot;         /* of that type and of all that inherit from it; -1: none */
 } hooks[HOOKS];
 
 enum { CALLED = METH_FASTCALL | METH_KEYWORDS | 1 << 20 }; /* flags of a function that is heard where it is called */
@@ -148,12 +154,11 @@ static int assign(PyObject *self, PyObject *key, PyObject *value) {
   return result;
 }
 
-static struct hook *unused(PyObject *before, Function original, int flags, void **place) {
+static PyObject *made(PyObject *before, Function original, int flags, void **place, PyObject *owner, int slot) {
   for (int i = 0; i < HOOKS; i++)
     if (!hooks[i].before) {
-      hooks[i] = (struct hook){before, original, flags, place};
-      Py_INCREF(before);
-      return &hooks[i];
+      hooks[i] = (struct hook){Py_NewRef(before), original, flags, place, Py_NewRef(owner), slot};
+      return PyLong_FromLong(i);
     }
   PyErr_SetString(PyExc_RuntimeError, "more functions are to be heard than there is room for");
   return NULL;
@@ -169,27 +174,19 @@ static PyObject *as_tuple(void *function, void *vector, void *count, void *names
   return result;
 }
 
-/* hear(function, before): the number of the hook, or None where the function is not written in C. */
+/* hear(function, before): the number of a hook, which is not in place yet; None where the function is not written in C. */
 static PyObject *hear(PyObject *module, PyObject *given) {
   PyObject *function, *before;
-  struct hook *hook;
   if (!PyArg_ParseTuple(given, "OO", &function, &before)) return NULL;
   if (Py_IS_TYPE(function, &PyMethodDescr_Type)) {
     PyMethodDef *method = ((PyMethodDescrObject *)function)->d_method;
-    hook = unused(before, (Function)(void *)method->ml_meth, method->ml_flags, (void **)&method->ml_meth);
-  } else if (PyCFunction_Check(function)) {
-    PyMethodDef *method = ((PyCFunctionObject *)function)->m_ml;
-    if (method->ml_flags & METH_VARARGS && !((PyCFunctionObject *)function)->vectorcall)
-      hook = unused(before, as_tuple, CALLED, (void **)&((PyCFunctionObject *)function)->vectorcall);
-    else
-      hook = unused(before, (Function)(void *)method->ml_meth, method->ml_flags, (void **)&method->ml_meth);
-    Py_INCREF(function); /* one of the pointers is in it */
-  } else {
-    Py_RETURN_NONE;
+    return made(before, (Function)(void *)method->ml_meth, method->ml_flags, (void **)&method->ml_meth, function, -1);
   }
-  if (!hook) return NULL;
-  *hook->place = (void *)ours[hook - hooks];
-  return PyLong_FromSsize_t(hook - hooks);
+  if (!PyCFunction_Check(function)) Py_RETURN_NONE;
+  PyMethodDef *method = ((PyCFunctionObject *)function)->m_ml;
+  if (method->ml_flags & METH_VARARGS && !((PyCFunctionObject *)function)->vectorcall)
+    return made(before, as_tuple, CALLED, (void **)&((PyCFunctionObject *)function)->vectorcall, function, -1);
+  return made(before, (Function)(void *)method->ml_meth, method->ml_flags, (void **)&method->ml_meth, function, -1);
 }
 
 enum { ITEM, SET, MAKE };
@@ -199,41 +196,72 @@ static void **slot_of(PyTypeObject *type, int slot) {
   if (!mapping) return NULL;
   return slot == ITEM ? (void **)&mapping->mp_subscript : (void **)&mapping->mp_ass_subscript;
 }
-static void moved(PyObject *types, int slot, void *from, void *to) {
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types); i++) {
-    void **place = slot_of((PyTypeObject *)PyList_GET_ITEM(types, i), slot);
-    if (place && *place == from) *place = to;
-  }
-}
 
-/* hear_slot(types, slot, descriptor, before): a type and all that inherit from it (a list), x[i] (0), x[i] = y (1) or the
- * making of an object (2), the wrapper of the slot that the type has as an attribute, or None. */
+/* hear_slot(type, slot, wrapper, before): x[i] (0), x[i] = y (1) or the making of an object (2), of a type and all that inherit
+ * from it; `wrapper` is that of the slot which the type has as an attribute, or None. */
 static PyObject *hear_slot(PyObject *module, PyObject *given) {
-  PyObject *types, *wrapper, *before;
+  PyObject *type, *wrapper, *before;
   int slot;
-  if (!PyArg_ParseTuple(given, "O!iOO", &PyList_Type, &types, &slot, &wrapper, &before)) return NULL;
-  void *original = *slot_of((PyTypeObject *)PyList_GET_ITEM(types, 0), slot);
+  if (!PyArg_ParseTuple(given, "O!iOO", &PyType_Type, &type, &slot, &wrapper, &before)) return NULL;
   int flags = slot == ITEM ? METH_O : METH_VARARGS | METH_KEYWORDS;
   void **place = Py_IS_TYPE(wrapper, &PyWrapperDescr_Type) ? &((PyWrapperDescrObject *)wrapper)->d_wrapped : NULL;
-  struct hook *hook = unused(before, (Function)original, flags, place);
-  if (!hook) return NULL;
-  void *mine = slot == SET ? (void *)assign : (void *)ours[hook - hooks];
-  if (slot == SET) assigned = hook;
-  moved(types, slot, original, mine);
-  if (place && *place == original) *place = mine;
-  return PyLong_FromSsize_t(hook - hooks);
+  return made(before, (Function)*slot_of((PyTypeObject *)type, slot), flags, place, type, slot);
 }
 
-/* forget(number), forget_slot(number, types, slot): as before. Types that were made meanwhile have inherited ours. */
-static PyObject *forget(PyObject *module, PyObject *given) {
-  struct hook *hook;
-  int number, slot = -1;
-  PyObject *types = NULL;
-  if (!PyArg_ParseTuple(given, "i|O!i", &number, &PyList_Type, &types, &slot)) return NULL;
-  hook = &hooks[number];
-  if (types) moved(types, slot, slot == SET ? (void *)assign : (void *)ours[number], (void *)hook->original);
-  if (hook->place) *hook->place = hook->flags == CALLED ? NULL : (void *)hook->original;
-  Py_CLEAR(hook->before); /* `original` stays: who is in the call has yet to make it */
+/* Appends a type and all that inherit from it to a list; 0 where that failed. */
+static PyObject *subclasses; /* type.__subclasses__, whatever the metaclass makes of it */
+static int listed(PyObject *found, PyObject *type) {
+  if (PyList_Append(found, type)) return 0;
+  PyObject *children = PyObject_CallOneArg(subclasses, type);
+  int well = children != NULL;
+  for (Py_ssize_t i = 0; well && i < PyList_GET_SIZE(children); i++) well = listed(found, PyList_GET_ITEM(children, i));
+  Py_XDECREF(children);
+  return well;
+}
+
+static void *mine(struct hook *hook) { return hook->slot == SET ? (void *)assign : (void *)ours[hook - hooks]; }
+static void moved(PyObject *types, struct hook *hook, void *from, void *to) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(types); i++) {
+    void **place = slot_of((PyTypeObject *)PyList_GET_ITEM(types, i), hook->slot);
+    if (place && *place == from) *place = to;
+  }
+  if (hook->place && *hook->place == from) *hook->place = to;
+}
+
+/* Puts all of these hooks in place, or takes them back, the last first: types that were made meanwhile have inherited ours. */
+static PyObject *switched(PyObject *numbers, int on) {
+  PyObject *types = NULL, *root = NULL;
+  if (!PyTuple_Check(numbers)) return PyErr_Format(PyExc_TypeError, "the numbers of hooks are a tuple");
+  for (Py_ssize_t n = PyTuple_GET_SIZE(numbers), i = 0; i < n; i++) {
+    struct hook *hook = &hooks[PyLong_AsLong(PyTuple_GET_ITEM(numbers, on ? i : n - 1 - i))];
+    if (hook->slot >= 0) {
+      if (root != hook->owner) { /* several slots of a type in a row need its family once */
+        Py_XSETREF(types, PyList_New(0));
+        if (!types || !listed(types, root = hook->owner)) { Py_XDECREF(types); return NULL; }
+      }
+      if (on) hook->original = (Function)*slot_of((PyTypeObject *)hook->owner, hook->slot);
+      if (on && hook->slot == SET) assigned = hook;
+      moved(types, hook, on ? (void *)hook->original : mine(hook), on ? mine(hook) : (void *)hook->original);
+    } else if (hook->flags == CALLED) {
+      *hook->place = on ? mine(hook) : NULL;
+    } else {
+      if (on) hook->original = (Function)*hook->place;
+      *hook->place = on ? mine(hook) : (void *)hook->original;
+    }
+  }
+  Py_XDECREF(types);
+  Py_RETURN_NONE;
+}
+static PyObject *put(PyObject *module, PyObject *numbers) { return switched(numbers, 1); }
+static PyObject *take(PyObject *module, PyObject *numbers) { return switched(numbers, 0); }
+
+/* forget(numbers): hooks that were taken back make room for others. `original` stays: who is in the call has yet to make it. */
+static PyObject *forget(PyObject *module, PyObject *numbers) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); i++) {
+    struct hook *hook = &hooks[PyLong_AsLong(PyTuple_GET_ITEM(numbers, i))];
+    Py_CLEAR(hook->before);
+    Py_CLEAR(hook->owner);
+  }
   Py_RETURN_NONE;
 }
 
@@ -252,6 +280,58 @@ static PyObject *follow(PyObject *module, PyObject *const *given, Py_ssize_t cou
 }
 static PyMethodDef follow_method = {"__torch_function__", (PyCFunction)(void *)follow, METH_FASTCALL, NULL};
 
+/* The value of a frame's variable, new; NULL where it has none. Asking for `f_locals` instead has Python keep what all of them
+ * are now alive until it is asked again, or the frame ends. */
+static PyObject *variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t at) {
+#if PY_VERSION_HEX < 0x030C0000
+  PyObject *value = frame->f_frame->localsplus[at]; /* a cell where an inner function takes it, too */
+  if (value && PyCell_Check(value)) value = PyCell_GET(value);
+  Py_XINCREF(value);
+#else
+  PyObject *value = PyFrame_GetVar(frame, PyTuple_GET_ITEM(code->co_localsplusnames, at));
+  if (!value) PyErr_Clear(); /* it was deleted, or is yet to be made */
+#endif
+  return value;
+}
+
+/* name_in(frame, value): the name of a function's variable that is this value, not one that begins with _; or None. */
+static PyObject *name_in(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+  if (count != 2 || !PyFrame_Check(given[0])) return PyErr_Format(PyExc_TypeError, "name_in takes a frame and a value");
+  PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)given[0]);
+  PyObject *found = NULL;
+  Py_ssize_t n = code->co_flags & CO_OPTIMIZED ? PyTuple_GET_SIZE(code->co_localsplusnames) : 0;
+  for (Py_ssize_t i = 0; !found && i < n; i++) {
+    PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
+    PyObject *value = PyUnicode_READ_CHAR(name, 0) == '_' ? NULL : variable((PyFrameObject *)given[0], code, i);
+    if (value && value == given[1]) found = name;
+    Py_XDECREF(value);
+  }
+  found = Py_NewRef(found ? found : Py_None);
+  Py_DECREF(code);
+  return found;
+}
+
+static PyObject *name_of_self;
+/* running(frame, type, deep): the innermost frame, of that many, whose `self` is of this type or one that inherits from it,
+ * and that `self`; None where there is none. */
+static PyObject *running(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+  if (count != 3 || !PyFrame_Check(given[0]) || !PyType_Check(given[1]))
+    return PyErr_Format(PyExc_TypeError, "running takes a frame, a type and a number of frames");
+  PyFrameObject *frame = (PyFrameObject *)Py_NewRef(given[0]);
+  for (long deep = PyLong_AsLong(given[2]); frame && deep > 0; deep--) {
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    int has = code->co_argcount && PyTuple_GET_ITEM(code->co_localsplusnames, 0) == name_of_self;
+    PyObject *self = has ? variable(frame, code, 0) : NULL;
+    Py_DECREF(code);
+    if (self && PyType_IsSubtype(Py_TYPE(self), (PyTypeObject *)given[1]))
+      return Py_BuildValue("NN", frame, self);
+    Py_XDECREF(self);
+    Py_SETREF(frame, PyFrame_GetBack(frame));
+  }
+  Py_XDECREF(frame);
+  Py_RETURN_NONE;
+}
+
 /* look_away(set_eval_frame), or None: see `eval_frame`. */
 static PyObject *look_away(PyObject *module, PyObject *setter) {
   PyObject *before = eval_frame;
@@ -263,13 +343,19 @@ static PyObject *look_away(PyObject *module, PyObject *setter) {
 static PyMethodDef functions[] = {
   {"look_away", look_away, METH_O, "look_away(set_eval_frame), or None: torch.compile is not to trace what hears"},
   {"hear", hear, METH_VARARGS, "hear(function, before): its number, None where it is not written in C"},
-  {"hear_slot", hear_slot, METH_VARARGS, "hear_slot(types, slot, wrapper, before): its number"},
-  {"forget", forget, METH_VARARGS, "forget(number[, types, slot]): as before"},
+  {"hear_slot", hear_slot, METH_VARARGS, "hear_slot(type, slot, wrapper, before): its number"},
+  {"running", (PyCFunction)(void *)running, METH_FASTCALL, "running(frame, type, deep): whose method runs, and its frame"},
+  {"name_in", (PyCFunction)(void *)name_in, METH_FASTCALL, "name_in(frame, value): what a function calls it, or None"},
+  {"put", put, METH_O, "put(numbers): in place"},
+  {"take", take, METH_O, "take(numbers): as before"},
+  {"forget", forget, METH_O, "forget(numbers): taken back for good"},
   {0},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_methods", 0, -1, functions};
 PyMODINIT_FUNC PyInit__methods(void) {
   if (!empty && !(empty = PyTuple_New(0))) return NULL;
+  if (!name_of_self && !(name_of_self = PyUnicode_InternFromString("self"))) return NULL;
+  if (!subclasses && !(subclasses = PyObject_GetAttrString((PyObject *)&PyType_Type, "__subclasses__"))) return NULL;
   PyObject *module = PyModule_Create(&definition), *function = PyCFunction_New(&follow_method, NULL);
   PyObject *method = function ? PyInstanceMethod_New(function) : NULL; /* so that it is bound to the mode */
   Py_XDECREF(function);

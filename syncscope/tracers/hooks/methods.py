@@ -11,10 +11,10 @@ import importlib.util
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 from syncscope.errors import UserError
@@ -46,18 +46,71 @@ def _native() -> Any:
     return module
 
 
-def hear(owner: Any, name: str, before: Before) -> None:
-    """Has `before` called before each call of this function or method, until the patches are taken back."""
-    native, function = _native(), getattr(owner, name, None)
-    if function is None:
-        return
-    number = native.hear(function, before) if native is not None else None
-    if number is None:
-        torch = sys.modules["torch"]
-        owner = {torch._C.TensorBase: torch.Tensor, torch._C._VariableFunctions: torch}.get(owner, owner)
-        patches.replace(owner, name, _in_python(function, isinstance(owner, type), before))
-    else:
-        patches.stack.callback(native.forget, number)
+class Hooks:
+    """Functions and slots that are heard together: looked up once, then put in place and taken back by one call in C, as often
+    as somebody begins to listen."""
+
+    def __init__(self) -> None:
+        self._numbers: tuple[int, ...] = ()
+        self._in_python: list[tuple[Any, str, Before]] = []
+
+    def hear(self, owner: Any, name: str, before: Before) -> None:
+        """Has `before` called before each call of this function or method, once it is in place."""
+        native, function = _native(), getattr(owner, name, None)
+        if function is None:
+            return
+        number = native.hear(function, before) if native is not None else None
+        if number is None:
+            torch = sys.modules["torch"]
+            owner = {torch._C.TensorBase: torch.Tensor, torch._C._VariableFunctions: torch}.get(owner, owner)
+            self._in_python.append((owner, name, before))
+        else:
+            self._numbers += (number,)
+
+    def hear_slot(self, kind: type, slot: int, before: Before) -> None:
+        """The same for a slot of a type and of all that inherit it."""
+        native = _native()
+        if native is not None:
+            wrapper = {ITEM: "__getitem__", SET: "__setitem__"}.get(slot, "")
+            self._numbers += (native.hear_slot(kind, slot, getattr(kind, wrapper, None), before),)
+
+    def put(self, once: bool = False) -> None:
+        """In place until the patches are taken back; `once`: and never again."""
+        native = _native()
+        if self._numbers:
+            if once:
+                patches.stack.callback(native.forget, self._numbers)
+            native.put(self._numbers)
+            patches.stack.callback(native.take, self._numbers)
+        for owner, name, before in self._in_python:
+            patches.replace(owner, name, _replacement(getattr(owner, name), isinstance(owner, type), before))
+
+
+def running(frame: FrameType, kind: type, deep: int) -> tuple[FrameType, Any] | None:
+    """The innermost of `deep` frames whose `self` is of this type, and that `self`.
+
+    `f_locals`, which is asked where there is no compiler, keeps a function's variables alive until it is asked again.
+    """
+    native = _native()
+    if native is not None:
+        return native.running(frame, kind, deep)  # type: ignore[no-any-return]
+    outer: FrameType | None = frame
+    for _ in range(deep):
+        if outer is None:
+            break
+        code = outer.f_code
+        if code.co_argcount and code.co_varnames[0] == "self" and isinstance(outer.f_locals.get("self"), kind):
+            return outer, outer.f_locals["self"]
+        outer = outer.f_back
+    return None
+
+
+def name_in(frame: FrameType, value: Any) -> str | None:
+    """What a function calls this value; not a name that begins with _."""
+    native = _native()
+    if native is not None:
+        return native.name_in(frame, value)  # type: ignore[no-any-return]
+    return next((name for name, one in frame.f_locals.items() if one is value and not name.startswith("_")), None)
 
 
 def following(mode: type) -> None:
@@ -73,15 +126,6 @@ def following(mode: type) -> None:
     mode.__torch_function__ = follow if native is None else native.follow  # type: ignore[attr-defined]
 
 
-def hear_slot(kind: type, slot: int, before: Before) -> None:
-    """The same for a slot of a type and of all that inherit it."""
-    native = _native()
-    if native is not None:
-        wrapper = {ITEM: "__getitem__", SET: "__setitem__"}.get(slot, "")
-        number = native.hear_slot(list(_family(kind)), slot, getattr(kind, wrapper, None), before)
-        patches.stack.callback(lambda: native.forget(number, list(_family(kind)), slot))
-
-
 def look_away(torch: Any) -> None:
     """Keeps torch.compile, which is there now, from tracing what hears."""
     native = _native()
@@ -90,14 +134,7 @@ def look_away(torch: Any) -> None:
         patches.stack.callback(native.look_away, None)
 
 
-def _family(kind: type) -> Iterator[type]:
-    yield kind
-    child: type
-    for child in type.__subclasses__(kind):
-        yield from _family(child)
-
-
-def _in_python(function: Callable[..., Any], method: bool, before: Before) -> Callable[..., Any]:
+def _replacement(function: Callable[..., Any], method: bool, before: Before) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         own = args[:1] if method else ()

@@ -6,11 +6,12 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from syncscope.tracers.hooks import imports
 
+INHERITED = object()  # in place of an attribute that its owner did not have itself
 Installer = Callable[[Any], None]  # is given the library as soon as it is whole
 
 
@@ -68,11 +69,23 @@ class Patches:
 
     def replace(self, owner: Any, name: str, new: Any) -> None:
         """Sets an attribute until the patches are taken back."""
-        if name in vars(owner):
-            self.stack.callback(setattr, owner, name, vars(owner)[name])
-        else:  # it was inherited
-            self.stack.callback(delattr, owner, name)
-        setattr(owner, name, new)
+        self.replace_all([(owner, name, new)])
+
+    def replace_all(self, changes: Iterable[tuple[Any, str, Any]]) -> None:
+        """Sets attributes of these owners, by name, until the patches are taken back."""
+        before = []
+        for owner, name, new in changes:
+            before.append((owner, name, vars(owner).get(name, INHERITED)))
+            setattr(owner, name, new)
+        self.stack.callback(_restore, before)
+
+
+def _restore(before: list[tuple[Any, str, Any]]) -> None:
+    for owner, name, value in reversed(before):
+        if value is INHERITED:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, value)
 
 
 patches = Patches()

@@ -71,15 +71,11 @@ _PYOPENCL = {
 
 def _pyopencl(module: Any) -> None:
     library = module._cl
-    for name, op in _PYOPENCL.items():
-        original = getattr(library, name, None)
-        if original is not None:
-            new = _driver(op, original)
-            patches.replace(library, name, new)
-            if getattr(module, name, None) is original:
-                patches.replace(module, name, new)
-    patches.replace(library.CommandQueue, "finish", _driver(Op.SYNCHRONIZE, library.CommandQueue.finish))
-    patches.replace(library.Event, "wait", _driver(Op.SYNCHRONIZE, library.Event.wait))
+    calls = [(owner, name, op) for name, op in _PYOPENCL.items() for owner in (library, module)]
+    calls += [(library.CommandQueue, "finish", Op.SYNCHRONIZE), (library.Event, "wait", Op.SYNCHRONIZE)]
+    found = [(owner, name, op, vars(owner).get(name)) for owner, name, op in calls]
+    found = [one for one in found if one[0] is not module or one[3] is getattr(library, one[1], None)]
+    patches.replace_all((owner, name, _driver(op, call)) for owner, name, op, call in found if call is not None)
 
 
 QUEUE, ASKED = (
@@ -88,6 +84,7 @@ QUEUE, ASKED = (
 )  # where our device waits, and where a program asks it to
 
 
+@functools.cache
 def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
     """A call of pyopencl that may wait, noted unless our own device makes it: that says more of itself."""
 

@@ -35,8 +35,9 @@ class _Local(threading.local):
     def __init__(self) -> None:
         self.thread = threads[threading.get_ident()] = threading.get_native_id()
         library = compiled.library()
-        # blocking calls of the driver on this thread, and how many of them a read explains
-        self.waits = library.waits_of_this_thread().contents if library is not None else (ctypes.c_uint64 * 2)()
+        counts = library.waits_of_this_thread().contents if library is not None else (ctypes.c_uint64 * 2)()
+        # blocking calls of the driver on this thread, and how many of them a read explains; a view, for ctypes takes 0.5 us
+        self.waits = memoryview(counts).cast("B").cast("Q")
         self.waits[1] = self.waits[0]
 
 

@@ -43,7 +43,7 @@ def install(torch: Any) -> None:
         warnings.simplefilter("ignore")  # that the mode is a prototype
         torch._C._cuda_set_sync_debug_mode(WARN)
     patches.stack.callback(_off, torch)
-    reads.mute, reads.unmute = functools.partial(_mute, torch), functools.partial(_set, torch, WARN)
+    reads.mute, reads.unmute = _switches(torch._C._cuda_get_sync_debug_mode, torch._C._cuda_set_sync_debug_mode)
     patches.replace(warnings, "filters", _Filters(warnings.filters))
     patches.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
 
@@ -65,15 +65,16 @@ def quiet(original: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _mute(torch: Any) -> bool:
-    if torch.cuda.get_sync_debug_mode() != WARN or _told - {threading.get_ident()}:
-        return False
-    torch._C._cuda_set_sync_debug_mode(0)
-    return True
+def _switches(get: Callable[[], int], put: Callable[[int], None]) -> tuple[Callable[[], bool], Callable[[], None]]:
+    """How a read has torch be quiet, if it may, and warn again: torch's own bare functions, for each read calls them."""
 
+    def mute() -> bool:
+        if get() != WARN or (_told and _told != {threading.get_ident()}):
+            return False
+        put(0)
+        return True
 
-def _set(torch: Any, mode: int) -> None:
-    torch._C._cuda_set_sync_debug_mode(mode)
+    return mute, lambda: put(WARN)
 
 
 def _off(torch: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from time import monotonic_ns
@@ -131,30 +132,37 @@ SYNCHRONIZE = (
 )
 
 
-def _torch(torch: Any) -> None:
-    base, functions = torch._C.TensorBase, torch._C._VariableFunctions
+@functools.cache
+def _hooks(torch: Any) -> methods.Hooks:
+    """What is heard whenever somebody listens."""
+    base, functions, hooks = torch._C.TensorBase, torch._C._VariableFunctions, methods.Hooks()
     for name, (op, waits) in METHODS.items():
-        methods.hear(base, name, reads.method(op, waits, SELECTS.get(op)))
-    methods.hear_slot(base, methods.ITEM, reads.method(Op.MASK_READ, _reads_index, _rows_of_mask))
-    methods.hear_slot(base, methods.SET, reads.method(Op.MASK_WRITE, _writes_index))
+        hooks.hear(base, name, reads.method(op, waits, SELECTS.get(op)))
+    hooks.hear_slot(base, methods.ITEM, reads.method(Op.MASK_READ, _reads_index, _rows_of_mask))
+    hooks.hear_slot(base, methods.SET, reads.method(Op.MASK_WRITE, _writes_index))
     for name, (op, waits) in FUNCTIONS.items():
-        methods.hear(functions, name, reads.function(op, waits, SELECTS.get(op)))
-    methods.hear(torch._C._nn, "one_hot", reads.function(Op.ONE_HOT, _no_output_size))
+        hooks.hear(functions, name, reads.function(op, waits, SELECTS.get(op)))
+    hooks.hear(torch._C._nn, "one_hot", reads.function(Op.ONE_HOT, _no_output_size))
     global uploads_wait
     uploads_wait = frozenset({"cuda"} if torch.version.cuda or torch.version.hip else ())
-    methods.hear(base, "to", _to)
-    methods.hear(base, "cuda", _cuda)
+    hooks.hear(base, "to", _to)
+    hooks.hear(base, "cuda", _cuda)
     for owner, name in SYNCHRONIZE:
         kind = getattr(torch._C, owner, None)
         if name and kind is not None:
-            methods.hear(kind, name, reads.always(Op.SYNCHRONIZE))
+            hooks.hear(kind, name, reads.always(Op.SYNCHRONIZE))
         elif kind is not None:
-            methods.hear(torch._C, owner, reads.always(Op.SYNCHRONIZE))
-    methods.hear(torch._C._ImperativeEngine, "run_backward", _backward)
-    patches.replace(torch._tensor_str, "_str", _printed(torch._tensor_str._str))
+            hooks.hear(torch._C, owner, reads.always(Op.SYNCHRONIZE))
+    hooks.hear(torch._C._ImperativeEngine, "run_backward", _backward)
     tensor = torch.Tensor
     named = {"__repr__": Op.FORMAT, "__format__": Op.FORMAT, "__contains__": Op.BOOL, "__array__": Op.ASARRAY}
     reads.named.update({getattr(tensor, name).__code__: op for name, op in named.items()})
+    return hooks
+
+
+def _torch(torch: Any) -> None:
+    _hooks(torch).put()
+    patches.replace(torch._tensor_str, "_str", _printed(torch._tensor_str._str))
 
 
 def _printed(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,11 +212,15 @@ def _uploaded(tensor: Any, kwargs: Any) -> methods.Answer | None:
     """A copy to the device, noted where the host waits for it: from memory that is not pinned, or without non_blocking."""
     if not uploads_wait or reads.on_device(tensor) or sys.modules["torch"]._C._has_torch_function_unary(tensor):
         return None
-    start, frame = monotonic_ns(), sys._getframe(2)
+    frame = sys._getframe(2)
     reads.local.inside = True
+    muted = reads.mute is not None and reads.mute()
+    start = monotonic_ns()
 
     def after(result: Any) -> None:
         reads.local.inside = False
+        if muted and reads.unmute is not None:
+            reads.unmute()
         if result is None or result.device.type not in uploads_wait:
             return
         if not ((kwargs or {}).get("non_blocking") and tensor.is_pinned()):
@@ -224,20 +236,21 @@ def _goes_to_cpu(args: Any, kwargs: Any) -> bool:
     return str(target).partition(":")[0] == "cpu" and not kwargs.get("non_blocking")
 
 
-def regions(torch: Any) -> None:
-    """Has `record_function` report to the listeners; for recordings only, it is called more often than it seems."""
-    begun: dict[int, tuple[str, int]] = {}  # by the operator's own handle
+_begun: dict[int, tuple[str, int]] = {}  # regions, by the operator's own handle
 
+
+@functools.cache
+def _region_hooks(torch: Any) -> methods.Hooks:
     def enter(_: Any, args: Any, kwargs: Any) -> methods.Answer:
         name, start = str(args[0]), monotonic_ns()
 
         def after(handle: Any) -> None:
-            begun[id(handle)] = name, start
+            _begun[id(handle)] = name, start
 
         return None, None, after
 
     def leave(_: Any, args: Any, kwargs: Any) -> methods.Answer | None:
-        known = begun.pop(id(args[0]), None)
+        known = _begun.pop(id(args[0]), None)
         if known is None:
             return None
 
@@ -247,8 +260,16 @@ def regions(torch: Any) -> None:
 
         return None, None, after
 
-    methods.hear(torch.ops.profiler._record_function_enter_new, "_op", enter)
-    methods.hear(torch.ops.profiler._record_function_exit._RecordFunction, "_op", leave)
+    hooks = methods.Hooks()
+    hooks.hear(torch.ops.profiler._record_function_enter_new, "_op", enter)
+    hooks.hear(torch.ops.profiler._record_function_exit._RecordFunction, "_op", leave)
+    return hooks
+
+
+def regions(torch: Any) -> None:
+    """Has `record_function` report to the listeners; for recordings only, it is called more often than it seems."""
+    _begun.clear()  # of an earlier recording: their handles may be others by now
+    _region_hooks(torch).put()
 
 
 def _backward(*_: Any) -> methods.Answer | None:
