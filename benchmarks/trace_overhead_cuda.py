@@ -2,10 +2,11 @@
 
     python benchmarks/trace_overhead_cuda.py [--turns N] [--steps N] [--device cpu] [--json FILE] [--save FOLDER]
 
-Every column is measured in every turn, in an order that moves on by one each turn; a figure is the median over the turns of the
-time of a step (wall time, synchronised before both readings of the clock) by that of the same turn's untraced steps. The two
-columns of nothing show what one run differs from the next. Then: how long ending a recording of twenty steps takes, and the
-untraced step as the recorder measured it beside the truth of the same turns.
+Every column is measured in every turn, between steps with nothing; a figure is the median over the turns of the time of a step
+(wall time, synchronised before both readings of the clock) by that of the untraced steps right before and after, for a host's
+pace drifts. The column of nothing shows what one run differs from the next. Then: how long ending a recording takes, and the
+untraced step as the recorder measured it beside the truth of the same turns. At last, what stays after a recording, for torch
+leaves the driver's profiling interface (CUPTI) attached unless TEARDOWN_CUPTI=1 is set.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -162,7 +164,6 @@ def profiler(operators: bool, sync: bool, device: torch.device) -> Iterator[None
 def modes(device: torch.device) -> dict[str, Mode]:
     """What is compared, by its column."""
     return {
-        "nothing": contextlib.nullcontext,
         "A/A": contextlib.nullcontext,
         "watch": syncscope.watch,
         "CUDA only": lambda: profiler(False, False, device),
@@ -201,7 +202,7 @@ def timed(step: Step, mode: Mode, count: int, device: torch.device) -> tuple[flo
 def scheduled(step: Step, wait: int, count: int, file: Path | None) -> dict[str, Any]:
     """What a recording with a schedule says of its own weight: the trace's meta, and the step that the report is about."""
     with syncscope.trace(wait=wait, active=count) as recording:
-        for _ in range(wait + count + (0 if wait else 8)):
+        for _ in range(wait + count + (0 if wait else 12)):
             step()
             recording.step()
     if file is not None:
@@ -224,8 +225,8 @@ def read_cost(device: torch.device) -> dict[str, float]:
     """us of one `.item()` of a number that is there already, by mode."""
     x, found = torch.ones((), device=device), {}
     known = modes(device)
-    for name in ("nothing", "A/A", "watch", "CUDA only", "trace()"):
-        with known[name]():
+    for name in ("nothing", "A/A", "watch", "CUDA only", "with sync", "trace()"):
+        with known.get(name, contextlib.nullcontext)():
             times = []
             for _ in range(5):
                 synchronize(device)
@@ -260,24 +261,55 @@ def measured(
     for _ in range(5):
         step()
     known = modes(device)
-    times: dict[str, list[float]] = {name: [] for name in known}
+    ratios: dict[str, list[float]] = {name: [] for name in known}
     ends: dict[str, list[float]] = {name: [] for name in known}
-    names = list(known)
+    names, truth = list(known), [bare(step, count, device)]
     for turn in range(turns):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             taken, ending = timed(step, known[name], count, device)
-            times[name].append(taken)
+            truth.append(bare(step, count, device))
+            ratios[name].append(2 * taken / (truth[-1] + truth[-2]))
             ends[name].append(ending)
-    bare = [(a + b) / 2 for a, b in zip(times["nothing"], times["A/A"], strict=True)]
-    own = [scheduled(step, 10, count, file), scheduled(step, 0, count, None)]
-    truth = [*bare, *(timed(step, contextlib.nullcontext, count, device)[0] for _ in range(2))]
+    own = []
+    for wait, written in ((10, file), (0, None)):
+        own.append(scheduled(step, wait, count, written))
+        own[-1]["truth"] = (truth[-1] + (last := bare(step, count, device))) / 2  # the steps right before and after
+        truth.append(last)
     return {
         "step_ms": median(truth) / 1e6,
-        "ratio": {name: median(a / b for a, b in zip(times[name], bare, strict=True)) for name in known},
+        "steps_ms": [round(step / 1e6, 3) for step in truth],
+        "ratio": {name: median(found) for name, found in ratios.items()},
+        "lowest": {name: min(found) for name, found in ratios.items()},
+        "highest": {name: max(found) for name, found in ratios.items()},
         "end_s": {name: median(ends[name]) / 1e9 for name in known},
         "end_worst_s": {name: max(ends[name]) / 1e9 for name in known},
         "own": own,
     }
+
+
+def bare(step: Step, count: int, device: torch.device) -> float:
+    """ns of a step under nothing."""
+    return timed(step, contextlib.nullcontext, count, device)[0]
+
+
+def staying(step: Step, turns: int, count: int, device: torch.device) -> dict[str, list[float]]:
+    """ms of an untraced step after a recording by torch.profiler, with the driver's interface left attached and taken away."""
+    found: dict[str, list[float]] = {"attached": [], "detached": []}
+    before = os.environ.get("TEARDOWN_CUPTI")
+    for _ in range(turns):
+        for which, flag in (("attached", "0"), ("detached", "1")):
+            os.environ["TEARDOWN_CUPTI"] = flag
+            with profiler(False, False, device):
+                for _ in range(3):
+                    step()
+            for _ in range(10):
+                step()
+            found[which].append(round(bare(step, count, device) / 1e6, 3))
+    if before is None:
+        del os.environ["TEARDOWN_CUPTI"]
+    else:
+        os.environ["TEARDOWN_CUPTI"] = before
+    return found
 
 
 def main() -> None:
@@ -286,6 +318,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--loops", default=",".join(make.__name__ for make in LOOPS.values()))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="keep a recording of each loop")
     given = parser.parse_args()
@@ -296,6 +329,8 @@ def main() -> None:
     found: dict[str, Any] = {}
     print("us of a read:", read_cost(device), " us to enter and leave:", entering(), flush=True)
     for name, make in LOOPS.items():
+        if make.__name__ not in given.loops.split(","):
+            continue
         began = time.perf_counter()
         file = given.save / f"{make.__name__}.json.gz" if given.save else None
         try:
@@ -304,19 +339,31 @@ def main() -> None:
             traceback.print_exc()
             continue
         print(f"\n{name}: {one['step_ms']:.2f} ms untraced ({time.perf_counter() - began:.0f} s)")
-        print("  ratio      ", "  ".join(f"{mode} {ratio:.2f}" for mode, ratio in one["ratio"].items()))
+        spread = {
+            mode: f"{ratio:.2f} ({one['lowest'][mode]:.2f}-{one['highest'][mode]:.2f})"
+            for mode, ratio in one["ratio"].items()
+        }
+        print("  ratio      ", "  ".join(f"{mode} {text}" for mode, text in spread.items()))
         print("  ends in s  ", "  ".join(f"{mode} {end:.2f}" for mode, end in one["end_s"].items() if end > 0.005))
         for own, when in zip(one["own"], ("before", "after"), strict=True):
-            untraced, traced = own["untraced"], own["traced"]
+            untraced, traced = (
+                {k: v / 1e6 for k, v in own[key].items() if k.endswith("_ns")} for key in ("untraced", "traced")
+            )
             print(
-                f"  its own     {when}: untraced {untraced['median_ns'] / 1e6:.2f} ms ({untraced['low_ns'] / 1e6:.2f} to "
-                f"{untraced['high_ns'] / 1e6:.2f}, {untraced['steps']} steps), traced {traced['median_ns'] / 1e6:.2f}, "
-                f"reported {(own['reported'] or 0) / 1e6:.2f}, unexplained {own['unexplained']}, "
-                f"{own['reads']} reads, {own['without a line']} without a line, clock {own['clock']}",
+                f"  its own     {when}: truth {own['truth'] / 1e6:.2f} ms, untraced {untraced['median_ns']:.2f} "
+                f"({untraced['low_ns']:.2f} to {untraced['high_ns']:.2f}, {own['untraced']['steps']} steps), "
+                f"traced {traced['median_ns']:.2f}, reported {(own['reported'] or 0) / 1e6:.2f}, "
+                f"unexplained {own['unexplained']}, {own['reads']} reads, {own['without a line']} without a line, "
+                f"clock {own['clock']}",
                 flush=True,
             )
         if given.json:
             given.json.write_text(json.dumps(found, indent=1, default=str))
+    if device.type == "cuda":
+        print(
+            "\nuntraced steps in ms, after recordings, 24 gradient norms:",
+            staying(gradients(device), given.turns, given.steps, device),
+        )
 
 
 if __name__ == "__main__":

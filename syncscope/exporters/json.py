@@ -11,6 +11,7 @@ from syncscope.exporters._diff import of_fix
 from syncscope.model.durations import ms
 from syncscope.model.finding import CONFIDENCE, Finding
 from syncscope.model.report import Line, Price, Report
+from syncscope.model.trace import StepLengths
 from syncscope.model.uses import StepUses, Use
 from syncscope.model.work import Work
 
@@ -160,6 +161,21 @@ def recording(report: Report) -> dict[str, Any] | None:
         "devices": figures.devices(trace),
         "rank": trace.meta.get("rank"),
         "world_size": trace.meta.get("world_size"),
+        "untraced": step_lengths(trace.meta.get("untraced")),
+        "traced": step_lengths(trace.meta.get("traced")),
+    }
+
+
+def step_lengths(known: StepLengths | None) -> dict[str, Any] | None:
+    """How long a step takes without the recorder, or with it, as the run itself measured it."""
+    if known is None:
+        return None
+    return {
+        "steps": known["steps"],
+        "left_out": known["left_out"],
+        "median_ms": ms(known["median_ns"]),
+        "low_ms": ms(known["low_ns"]),
+        "high_ms": ms(known["high_ns"]),
     }
 
 

@@ -23,7 +23,7 @@ _HALVES = (
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 USER, LIBRARY, BETWEEN = 0, 1, 2
-_kinds: dict[str, int] = {}  # by file: to hash code takes microseconds, since Python goes through all of it
+kinds: dict[str, int] = {}  # by file: to hash code takes microseconds, since Python goes through all of it
 
 
 class Spot:
@@ -45,16 +45,16 @@ class Seen(NamedTuple):
 
 
 _new = tuple.__new__  # what a NamedTuple is made by, without the function in Python before it
-_spots: dict[tuple[int, int], Spot] = {}  # by the address of the code, which they keep, and the instruction
+spots: dict[tuple[int, int], Spot] = {}  # by the address of the code, which they keep, and the instruction
 
 
 def spot(frame: FrameType) -> Spot:
     """Where a frame is."""
     code = frame.f_code
     key = id(code), frame.f_lasti
-    found = _spots.get(key)
+    found = spots.get(key)
     if found is None:
-        found = _spots.setdefault(key, Spot(code, key[1]))
+        found = spots.setdefault(key, Spot(code, key[1]))
     return found
 
 
@@ -66,7 +66,7 @@ def kind_of(code: CodeType) -> int:
 
 def kind_of_file(path: str) -> int:
     """The same of a file."""
-    kind = _kinds.get(path)
+    kind = kinds.get(path)
     if kind is None:
         if path.startswith(HERE) or path.endswith(_HALVES):
             kind = BETWEEN
@@ -74,7 +74,7 @@ def kind_of_file(path: str) -> int:
             kind = LIBRARY
         else:
             kind = USER
-        _kinds[path] = kind
+        kinds[path] = kind
     return kind
 
 
@@ -83,7 +83,7 @@ def seen_from(frame: FrameType | None) -> Seen:
     library = None
     while frame is not None:
         code = frame.f_code
-        kind = _kinds.get(code.co_filename)
+        kind = kinds.get(code.co_filename)
         if kind is None:
             kind = kind_of(code)
         if kind == USER:

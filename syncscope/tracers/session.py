@@ -23,7 +23,7 @@ from syncscope.tracers.process_recording import Window, running
 from syncscope.tracers.step_times import StepTimes
 
 ENOUGH = 3  # steps before a recording that are alike, to hold it against
-AFTER = 6  # steps that are timed after it where there were fewer: the first is seldom like the others
+AFTER = 10  # steps that are timed after it where there were fewer: the first are seldom like the others
 T = TypeVar("T")
 A = ParamSpec("A")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from statistics import median, quantiles
 from time import monotonic_ns
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from syncscope.model.trace import StepLengths
 
 KEPT = 64  # steps: more say nothing more, and each keeps an event of the driver
 LONG = 1.5  # times the median of the later half: a step that is still warming up
+ALIKE = 1.1  # times the longest of the later half that is not: so long may the first be
 
 
 class _Moment(NamedTuple):
@@ -56,11 +57,13 @@ class StepTimes:
         return [_between(a, b) if a.built == b.built else None for a, b in both]
 
     def lengths(self) -> list[float]:
-        """ns of the steps that are alike: those in which kernels were built, and those much longer than the later ones, warm
-        up."""
+        """ns of the steps that are alike: those in which kernels were built, the first ones until they are like the later half,
+        and those much longer than these, warm up."""
         found = [length for length in self.every() if length is not None]
-        usual = median(found[len(found) // 2 :]) if found else 0.0
-        return [length for length in found if length <= LONG * usual]
+        later = found[len(found) // 2 :]
+        most = LONG * median(later) if later else 0.0
+        warm = ALIKE * max((length for length in later if length <= most), default=0.0)
+        return [length for length in dropwhile(lambda length: length > warm, found) if length <= most]
 
     def facts(self) -> StepLengths | None:
         """What a trace says of them; None where there were none."""

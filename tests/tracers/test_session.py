@@ -1,5 +1,6 @@
 """Steps, schedules and what becomes of a recording when things go wrong. Programs run in processes of their own."""
 
+import itertools
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ import pytest
 import syncscope
 from syncscope import UserError, kineto
 from syncscope.model.trace import Kind, Trace
-from syncscope.tracers import process_recording, record_file
+from syncscope.tracers import process_recording, record_file, step_times
 from syncscope.tracers.session import Session
 
 
@@ -394,7 +395,7 @@ def test_where_the_schedule_has_no_steps_before_some_after_are_timed() -> None:
         for number in range(20):
             time.sleep(0.01)
             session.step()
-            assert bool(traces) == (number >= 7)
+            assert bool(traces) == (number >= 11)
     assert traces[0].meta["untraced"]["steps"] >= 3
     with Session(active=2) as session:
         for _ in range(2):
@@ -410,6 +411,17 @@ def test_a_step_in_an_outer_recording_is_not_untraced() -> None:
         for _ in range(6):
             session.step()
     assert "untraced" not in session.trace.meta
+
+
+def test_warming_up_ends_when_steps_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = itertools.accumulate([0, 45, 14, 13, 12, 10, 9, 10, 11, 10, 9])  # ms; none but the first is much longer
+    monkeypatch.setattr(step_times, "monotonic_ns", lambda: next(ends) * 1_000_000)
+    times = step_times.StepTimes()
+    for _ in range(11):
+        times.boundary()
+    facts = times.facts()
+    assert facts is not None
+    assert (facts["left_out"], facts["steps"], facts["median_ns"]) == (4, 6, 10_000_000)
 
 
 def test_a_step_in_which_kernels_were_built_is_no_measure(monkeypatch: pytest.MonkeyPatch) -> None:

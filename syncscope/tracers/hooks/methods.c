@@ -11,10 +11,6 @@
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#if PY_VERSION_HEX < 0x030C0000
-#define Py_BUILD_CORE /* for a frame's variables, which 3.11 has no function for */
-#include <internal/pycore_frame.h>
-#endif
 
 #define HOOKS 256 /* functions that can be heard at a time */
 typedef PyObject *(*Function)(void *, void *, void *, void *); /* by any convention: what it does not take is not looked at */
@@ -280,58 +276,6 @@ static PyObject *follow(PyObject *module, PyObject *const *given, Py_ssize_t cou
 }
 static PyMethodDef follow_method = {"__torch_function__", (PyCFunction)(void *)follow, METH_FASTCALL, NULL};
 
-/* The value of a frame's variable, new; NULL where it has none. Asking for `f_locals` instead has Python keep what all of them
- * are now alive until it is asked again, or the frame ends. */
-static PyObject *variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t at) {
-#if PY_VERSION_HEX < 0x030C0000
-  PyObject *value = frame->f_frame->localsplus[at]; /* a cell where an inner function takes it, too */
-  if (value && PyCell_Check(value)) value = PyCell_GET(value);
-  Py_XINCREF(value);
-#else
-  PyObject *value = PyFrame_GetVar(frame, PyTuple_GET_ITEM(code->co_localsplusnames, at));
-  if (!value) PyErr_Clear(); /* it was deleted, or is yet to be made */
-#endif
-  return value;
-}
-
-/* name_in(frame, value): the name of a function's variable that is this value, not one that begins with _; or None. */
-static PyObject *name_in(PyObject *module, PyObject *const *given, Py_ssize_t count) {
-  if (count != 2 || !PyFrame_Check(given[0])) return PyErr_Format(PyExc_TypeError, "name_in takes a frame and a value");
-  PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)given[0]);
-  PyObject *found = NULL;
-  Py_ssize_t n = code->co_flags & CO_OPTIMIZED ? PyTuple_GET_SIZE(code->co_localsplusnames) : 0;
-  for (Py_ssize_t i = 0; !found && i < n; i++) {
-    PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, i);
-    PyObject *value = PyUnicode_READ_CHAR(name, 0) == '_' ? NULL : variable((PyFrameObject *)given[0], code, i);
-    if (value && value == given[1]) found = name;
-    Py_XDECREF(value);
-  }
-  found = Py_NewRef(found ? found : Py_None);
-  Py_DECREF(code);
-  return found;
-}
-
-static PyObject *name_of_self;
-/* running(frame, type, deep): the innermost frame, of that many, whose `self` is of this type or one that inherits from it,
- * and that `self`; None where there is none. */
-static PyObject *running(PyObject *module, PyObject *const *given, Py_ssize_t count) {
-  if (count != 3 || !PyFrame_Check(given[0]) || !PyType_Check(given[1]))
-    return PyErr_Format(PyExc_TypeError, "running takes a frame, a type and a number of frames");
-  PyFrameObject *frame = (PyFrameObject *)Py_NewRef(given[0]);
-  for (long deep = PyLong_AsLong(given[2]); frame && deep > 0; deep--) {
-    PyCodeObject *code = PyFrame_GetCode(frame);
-    int has = code->co_argcount && PyTuple_GET_ITEM(code->co_localsplusnames, 0) == name_of_self;
-    PyObject *self = has ? variable(frame, code, 0) : NULL;
-    Py_DECREF(code);
-    if (self && PyType_IsSubtype(Py_TYPE(self), (PyTypeObject *)given[1]))
-      return Py_BuildValue("NN", frame, self);
-    Py_XDECREF(self);
-    Py_SETREF(frame, PyFrame_GetBack(frame));
-  }
-  Py_XDECREF(frame);
-  Py_RETURN_NONE;
-}
-
 /* look_away(set_eval_frame), or None: see `eval_frame`. */
 static PyObject *look_away(PyObject *module, PyObject *setter) {
   PyObject *before = eval_frame;
@@ -344,8 +288,6 @@ static PyMethodDef functions[] = {
   {"look_away", look_away, METH_O, "look_away(set_eval_frame), or None: torch.compile is not to trace what hears"},
   {"hear", hear, METH_VARARGS, "hear(function, before): its number, None where it is not written in C"},
   {"hear_slot", hear_slot, METH_VARARGS, "hear_slot(type, slot, wrapper, before): its number"},
-  {"running", (PyCFunction)(void *)running, METH_FASTCALL, "running(frame, type, deep): whose method runs, and its frame"},
-  {"name_in", (PyCFunction)(void *)name_in, METH_FASTCALL, "name_in(frame, value): what a function calls it, or None"},
   {"put", put, METH_O, "put(numbers): in place"},
   {"take", take, METH_O, "take(numbers): as before"},
   {"forget", forget, METH_O, "forget(numbers): taken back for good"},
@@ -354,7 +296,6 @@ static PyMethodDef functions[] = {
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_methods", 0, -1, functions};
 PyMODINIT_FUNC PyInit__methods(void) {
   if (!empty && !(empty = PyTuple_New(0))) return NULL;
-  if (!name_of_self && !(name_of_self = PyUnicode_InternFromString("self"))) return NULL;
   if (!subclasses && !(subclasses = PyObject_GetAttrString((PyObject *)&PyType_Type, "__subclasses__"))) return NULL;
   PyObject *module = PyModule_Create(&definition), *function = PyCFunction_New(&follow_method, NULL);
   PyObject *method = function ? PyInstanceMethod_New(function) : NULL; /* so that it is bound to the mode */

@@ -14,7 +14,7 @@ import sysconfig
 from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from syncscope.errors import UserError
@@ -32,13 +32,14 @@ ITEM, SET, MAKE = range(3)  # slots of a type: x[i], x[i] = y, the making of an 
 
 
 @functools.cache
-def _native() -> Any:
-    """The compiled part, or None."""
+def native(source: Path = SOURCE) -> Any:
+    """A compiled part, or None where it cannot be compiled."""
+    name = f"_{source.stem}"
     try:
-        path = compiled.built(SOURCE, f"-I{sysconfig.get_path('include')}")
+        path = compiled.built(source, f"-I{sysconfig.get_path('include')}")
     except (OSError, UserError, subprocess.CalledProcessError):
         return None
-    spec = importlib.util.spec_from_file_location("_methods", path, loader=ExtensionFileLoader("_methods", str(path)))
+    spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -56,10 +57,10 @@ class Hooks:
 
     def hear(self, owner: Any, name: str, before: Before) -> None:
         """Has `before` called before each call of this function or method, once it is in place."""
-        native, function = _native(), getattr(owner, name, None)
+        in_c, function = native(), getattr(owner, name, None)
         if function is None:
             return
-        number = native.hear(function, before) if native is not None else None
+        number = in_c.hear(function, before) if in_c is not None else None
         if number is None:
             torch = sys.modules["torch"]
             owner = {torch._C.TensorBase: torch.Tensor, torch._C._VariableFunctions: torch}.get(owner, owner)
@@ -69,48 +70,28 @@ class Hooks:
 
     def hear_slot(self, kind: type, slot: int, before: Before) -> None:
         """The same for a slot of a type and of all that inherit it."""
-        native = _native()
-        if native is not None:
+        in_c = native()
+        if in_c is not None:
             wrapper = {ITEM: "__getitem__", SET: "__setitem__"}.get(slot, "")
-            self._numbers += (native.hear_slot(kind, slot, getattr(kind, wrapper, None), before),)
+            self._numbers += (in_c.hear_slot(kind, slot, getattr(kind, wrapper, None), before),)
 
     def put(self, once: bool = False) -> None:
         """In place until the patches are taken back; `once`: and never again."""
-        native = _native()
+        in_c = native()
         if self._numbers:
             if once:
-                patches.stack.callback(native.forget, self._numbers)
-            native.put(self._numbers)
-            patches.stack.callback(native.take, self._numbers)
+                patches.stack.callback(in_c.forget, self._numbers)
+            in_c.put(self._numbers)
+            patches.stack.callback(in_c.take, self._numbers)
         for owner, name, before in self._in_python:
             patches.replace(owner, name, _replacement(getattr(owner, name), isinstance(owner, type), before))
 
 
-def running(frame: FrameType, kind: type, deep: int) -> tuple[FrameType, Any] | None:
-    """The innermost of `deep` frames whose `self` is of this type, and that `self`.
-
-    `f_locals`, which is asked where there is no compiler, keeps a function's variables alive until it is asked again.
-    """
-    native = _native()
-    if native is not None:
-        return native.running(frame, kind, deep)  # type: ignore[no-any-return]
-    outer: FrameType | None = frame
-    for _ in range(deep):
-        if outer is None:
-            break
-        code = outer.f_code
-        if code.co_argcount and code.co_varnames[0] == "self" and isinstance(outer.f_locals.get("self"), kind):
-            return outer, outer.f_locals["self"]
-        outer = outer.f_back
-    return None
-
-
-def name_in(frame: FrameType, value: Any) -> str | None:
-    """What a function calls this value; not a name that begins with _."""
-    native = _native()
-    if native is not None:
-        return native.name_in(frame, value)  # type: ignore[no-any-return]
-    return next((name for name, one in frame.f_locals.items() if one is value and not name.startswith("_")), None)
+def hear(owner: Any, name: str, before: Before) -> None:
+    """Has `before` called before each call of this function or method, until the patches are taken back."""
+    hooks = Hooks()
+    hooks.hear(owner, name, before)
+    hooks.put(once=True)
 
 
 def following(mode: type) -> None:
@@ -122,16 +103,16 @@ def following(mode: type) -> None:
             return self.around(function, args, kwargs)
         return self.followed(function, args, kwargs, function(*args, **(kwargs or {})))
 
-    native = _native()
-    mode.__torch_function__ = follow if native is None else native.follow  # type: ignore[attr-defined]
+    in_c = native()
+    mode.__torch_function__ = follow if in_c is None else in_c.follow  # type: ignore[attr-defined]
 
 
 def look_away(torch: Any) -> None:
     """Keeps torch.compile, which is there now, from tracing what hears."""
-    native = _native()
-    if native is not None:
-        native.look_away(torch._C._dynamo.eval_frame.set_eval_frame)
-        patches.stack.callback(native.look_away, None)
+    in_c = native()
+    if in_c is not None:
+        in_c.look_away(torch._C._dynamo.eval_frame.set_eval_frame)
+        patches.stack.callback(in_c.look_away, None)
 
 
 def _replacement(function: Callable[..., Any], method: bool, before: Before) -> Callable[..., Any]:

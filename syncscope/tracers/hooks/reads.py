@@ -4,6 +4,8 @@ What needs a value, or a shape that depends on values, is heard as it is called 
 are noted, and the line is looked up afterwards. The outermost read counts: the `.item()` inside of `print(x)` is `print`'s.
 `hooks/torch` says what is heard in torch; `hooks/pyopencl` notes what has no such function (a fallback inside of our own
 device, a driver call of pyopencl) where it waits.
+
+What happens at every read is in reads.c once more, for that costs a third; where there is no compiler, what is here serves.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from time import monotonic_ns
 from types import CodeType
 from typing import Any
 
+from syncscope.tracers import modules
 from syncscope.tracers.hooks.listeners import Record, RowsKept, listeners
-from syncscope.tracers.hooks.methods import Answer, Before
-from syncscope.tracers.modules import path_from
+from syncscope.tracers.hooks.methods import Answer, Before, native
+from syncscope.tracers.modules import IN_C, paths  # noqa: F401  (for reads.c)
 from syncscope.tracers.opencl import compiled
-from syncscope.tracers.places import BETWEEN, Seen, Spot, kind_of, seen_from
+from syncscope.tracers.places import BETWEEN, Seen, Spot, kind_of, kinds, seen_from, spot, spots  # noqa: F401  (for reads.c)
 
 Selects = Callable[[tuple[Any, ...], Any], RowsKept | None]
 """Of the arguments of a call and its result: what was selected; None where that is not known."""
@@ -52,7 +55,9 @@ class _Cost:
     @property
     def mean(self) -> float:
         """ns a read."""
-        return self.ns / max(1, self.reads)
+        in_c = native(IN_C)
+        ns, reads = in_c.cost() if in_c is not None else (0, 0)
+        return float((self.ns + ns) / max(1, self.reads + reads))
 
 
 cost = _Cost()
@@ -76,20 +81,20 @@ def here(frame: Any) -> Seen:
     return seen
 
 
-_plain: tuple[type, ...] = ()  # torch's own kinds of tensor, which answer for themselves
-_overridden: Callable[[Any], bool]
+plain: tuple[type, ...] = ()  # torch's own kinds of tensor, which answer for themselves
+overridden: Callable[[Any], bool]
 
 
 def on_device(tensor: Any) -> bool:
     """Whether reading this waits. Subclasses and modes that see what is asked of a tensor are not asked here: what they do in
     turn is."""
-    global _plain, _overridden
-    if not _plain:
+    global plain, overridden
+    if not plain:
         torch = sys.modules["torch"]
-        _plain, _overridden = (torch.Tensor, torch.nn.Parameter), torch._C._has_torch_function_unary
-    if type(tensor) not in _plain:
+        plain, overridden = (torch.Tensor, torch.nn.Parameter), torch._C._has_torch_function_unary
+    if type(tensor) not in plain:
         return _other_on_device(tensor)
-    if _overridden(tensor):
+    if overridden(tensor):
         return False
     if not tensor.is_cpu:
         return not tensor.is_meta
@@ -113,6 +118,25 @@ def _of_device(keys: Any) -> bool:
     return any(keys.has(getattr(key, name)) for name in ("CUDA", "XPU", "PrivateUse1", "HPU", "MPS"))
 
 
+METHOD, FUNCTION, ALWAYS = range(3)  # as in reads.c
+
+
+def _in_c(op: str, how: int, waits: Callable[..., bool] | None = None, selects: Selects | None = None) -> Before | None:
+    in_c = native(IN_C)
+    if in_c is None:
+        return None
+    in_c.know(globals())
+    return in_c.before(op, how, waits, selects)  # type: ignore[no-any-return]
+
+
+module_type: type | None = None  # torch.nn.Module, once it is there
+
+
+def path_from(frame: Any) -> str:
+    """The path of the module in which something is read."""
+    return "" if module_type is None else modules.path_from(frame, module_type)
+
+
 def method(op: str, waits: Callable[..., bool] | None = None, selects: Selects | None = None) -> Before:
     """For `methods.hear`: a method of a tensor is noted as `op` where it reads; `waits(tensor, ...)` may say that it does
     not, `selects` how many rows it kept."""
@@ -122,7 +146,7 @@ def method(op: str, waits: Callable[..., bool] | None = None, selects: Selects |
             return None
         return None, None, begin(op, sys._getframe(1), tensor, selects and partial(selects, (tensor, *args)))
 
-    return before
+    return _in_c(op, METHOD, waits, selects) or before
 
 
 def function(op: str, waits: Callable[..., bool] | None = None, selects: Selects | None = None) -> Before:
@@ -135,7 +159,7 @@ def function(op: str, waits: Callable[..., bool] | None = None, selects: Selects
             return None
         return None, None, begin(op, sys._getframe(1), args[0], selects and partial(selects, args))
 
-    return before
+    return _in_c(op, FUNCTION, waits, selects) or before
 
 
 def always(op: str) -> Before:
@@ -144,7 +168,7 @@ def always(op: str) -> Before:
     def before(*_: Any) -> Answer | None:
         return None if local.inside else (None, None, begin(op, sys._getframe(1)))
 
-    return before
+    return _in_c(op, ALWAYS) or before
 
 
 def begin(

@@ -154,6 +154,7 @@ def _hooks(torch: Any) -> methods.Hooks:
         elif kind is not None:
             hooks.hear(torch._C, owner, reads.always(Op.SYNCHRONIZE))
     hooks.hear(torch._C._ImperativeEngine, "run_backward", _backward)
+    reads.module_type = torch.nn.Module
     tensor = torch.Tensor
     named = {"__repr__": Op.FORMAT, "__format__": Op.FORMAT, "__contains__": Op.BOOL, "__array__": Op.ASARRAY}
     reads.named.update({getattr(tensor, name).__code__: op for name, op in named.items()})
