@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -182,6 +183,7 @@ def synchronize(device: torch.device) -> None:
 
 def timed(step: Step, mode: Mode, count: int, device: torch.device) -> tuple[float, float]:
     """ns of a step under this mode, and of its ending."""
+    gc.collect()  # a torch.profiler that has ended is freed by the collector: not in the steps of the next mode
     with contextlib.ExitStack() as stack:
         recording = stack.enter_context(mode())
         mark = getattr(recording, "step", lambda: None)

@@ -1,9 +1,11 @@
 """The way through torch.profiler: recordings of the CPU, and traces recorded on GPUs put onto our clock."""
 
 import functools
+import gc
 import json
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,20 @@ def test_a_profiler_that_runs_already_is_left_alone() -> None:
         ours.stop()
     assert "was running already" in ours.notes[0]
     assert any(event.key == "aten::add" for event in theirs.key_averages())
+
+
+def test_what_the_profiler_recorded_is_gone_when_it_ends() -> None:
+    """Not when Python next looks for garbage, which would be in some later step."""
+    gc.collect()
+    gc.disable()
+    try:
+        recording = torch_profiler.TorchProfiler(host_only=True)
+        recording.begin()
+        ended = weakref.ref(recording._profiler)
+        recording.stop()
+        assert ended() is None
+    finally:
+        gc.enable()
 
 
 def test_a_profiler_of_the_program_gets_its_way(tmp_path: Path) -> None:

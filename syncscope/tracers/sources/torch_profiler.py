@@ -167,6 +167,9 @@ class TorchProfiler(Source):
                 self._trace = kineto.read(name)
             finally:
                 Path(name).unlink(missing_ok=True)
+                # It refers to itself here: all that it has recorded would be freed by Python's garbage collector, which takes
+                # tenths of a second, in the middle of some later step.
+                profiler.action_map.clear()
 
     def give_way(self) -> None:
         """The program starts a profiler of its own."""
