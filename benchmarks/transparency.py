@@ -8,7 +8,7 @@ Compared are PyTorch's operator samples (values, dtypes, strides, gradients, err
 `transparency_calls.py` and the programs of `transparency_programs.py`. Each mode runs in a process of its own, inside first, so
 that what torch does once in a process happens there; then outside again, to see that nothing is left. It is held against
 processes without any recording, with the device `ocl` imported where the mode has it. What differs among these is not compared,
-nor what nobody says is the same twice: memory that is not written, and LAPACK's least squares, which round by where memory lies.
+nor what nobody says is the same twice: memory that is not written, and least squares of LAPACK, rounded by where memory lies.
 """
 
 from __future__ import annotations
