@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
 from syncscope.codemod.text import Text, meanings
 from syncscope.model.fact import UNKNOWN, Fact, Site, Value
-from syncscope.tensors.syntax import statements, walk
+from syncscope.tensors.syntax import each_of, statements, walk
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FREE_OF_EFFECTS = (
@@ -254,6 +254,14 @@ class Function(Enclosure):
         if op is None or op.name.endswith("_") or op.name in RANDOM or "out" in op.keywords:
             return False
         return self.dotted(call.func) is not None or self.fact(op.base).is_tensor
+
+    def sole_names(self, statement: ast.stmt | None) -> list[str]:
+        """The names that `a = value` or `a, b = value` binds, and nothing else does; none where it binds anything else."""
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            return []
+        parts = each_of(statement.targets[0])
+        words = [part.id for part in parts if isinstance(part, ast.Name)]
+        return words if len(words) == len(parts) and all(len(self.binds(word)) == 1 for word in words) else []
 
     def shared(self, name: str) -> bool:
         """Whether another scope may bind this name."""

@@ -14,6 +14,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.text import CannotRewrite, Text
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
+from syncscope.tensors.syntax import each_of
 
 PREAMBLE = re.compile(
     rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
@@ -90,8 +91,8 @@ def _refuse_where_caught(function: Function, edits: Sequence[Edit]) -> None:
 
 def forgives(handler: ast.ExceptHandler) -> bool:
     """Whether a handler is for what no rewritten code raises."""
-    names = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return all(isinstance(n, ast.Name) and n.id in FORGIVEN for n in names)
+    names = each_of(handler.type) if handler.type is not None else []
+    return bool(names) and all(isinstance(n, ast.Name) and n.id in FORGIVEN for n in names)
 
 
 def _kept_comments(function: Function, edits: Sequence[Edit]) -> Iterable[Edit]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import Function
 from syncscope.model.fact import Fact, Value
-from syncscope.tensors.syntax import walk
+from syncscope.tensors.syntax import each_of, walk
 
 VIEWS = frozenset(
     """H T adjoint as_strided as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors
@@ -220,7 +220,7 @@ def _of_call(function: Function, call: ast.Call) -> set[str]:
 
 def selects(function: Function, node: ast.Subscript) -> bool:
     """Whether a subscript gives new memory: positions or a mask select, where a slice or a number is a view."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = each_of(node.slice)
     return any(isinstance(p, ast.List) or ((f := function.fact(p)).is_tensor and f.ndim != 0) for p in parts)
 
 

@@ -159,18 +159,14 @@ def use(function: Function, call: ast.expr) -> tuple[ast.Assign | None, ast.expr
     parent = function.parent(call)
     if not isinstance(parent, ast.Assign):
         return None, call, 0
-    if len(parent.targets) != 1:
-        return None
-    target = parent.targets[0]
-    names = target.elts if isinstance(target, ast.Tuple) else [target]
-    words = [n.id for n in names if isinstance(n, ast.Name)]
-    if len(words) != len(names) or any(len(function.binds(word)) != 1 for word in words):
-        return None
+    words = function.sole_names(parent)
     reads = [n for word in words for n in function.reads(word)]
-    if [n.id for n in reads] != words:
+    if not words or [n.id for n in reads] != words:
         return None
-    index: ast.AST | None = reads[0] if len(words) == 1 else function.parent(reads[0])
-    if len(words) > 1 and (not isinstance(index, ast.Tuple) or index.elts != reads):
-        return None
-    assert isinstance(index, ast.expr)
-    return parent, index, len(words) if isinstance(target, ast.Tuple) else 0
+    count = len(words) if isinstance(parent.targets[0], ast.Tuple) else 0
+    if len(words) == 1:
+        return parent, reads[0], count
+    match function.parent(reads[0]):
+        case ast.Tuple(elts=elements) as index if elements == reads:
+            return parent, index, count
+    return None

@@ -11,6 +11,7 @@ from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.tensors.syntax import each_of
 
 EXAMPLES = (
     Example(
@@ -69,7 +70,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     at = function.parent(used)
     if not isinstance(at, ast.Subscript) or at.value is not used or not isinstance(at.ctx, ast.Load):
         return None
-    place = [function.constant(e) for e in (at.slice.elts if isinstance(at.slice, ast.Tuple) else [at.slice])]
+    place = [function.constant(e) for e in each_of(at.slice)]
     outer = function.parent(at)
     if row is None and place == [0] and isinstance(outer, ast.Subscript) and outer.value is at:  # nonzero(m)[0][0]
         place.append(function.constant(outer.slice))

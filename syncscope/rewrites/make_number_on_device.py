@@ -11,6 +11,7 @@ from syncscope.codemod.patterns.numbers import named, written_out
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Shape, Site, Value
 from syncscope.model.finding import Fix, Safety
+from syncscope.tensors.syntax import each_of
 
 EXAMPLES = (
     Example(
@@ -171,7 +172,7 @@ def maybe_mask(target: ast.Subscript, site: Site) -> bool:
 
 def parts(target: ast.Subscript) -> list[ast.expr]:
     """The parts of an index that are not slices."""
-    found = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    found = each_of(target.slice)
     return [part for part in found if not isinstance(part, ast.Slice)]
 
 

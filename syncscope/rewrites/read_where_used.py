@@ -74,18 +74,11 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target, block = statement.targets[0], function.block(statement)
-    targets = target.elts if isinstance(target, ast.Tuple) else [target]
-    bound = [t.id for t in targets if isinstance(t, ast.Name)]
+    bound = function.sole_names(statement)
     reads = [n for name in bound for n in function.reads(name)]
-    if (
-        len(bound) != len(targets)
-        or not reads
-        or any(len(function.binds(n)) != 1 or function.captured(n) for n in bound)
-    ):
+    if not isinstance(statement, ast.Assign) or not reads or any(map(function.captured, bound)):
         return None
+    block = function.block(statement)
     later = block[block.index(statement) + 1 :]
     place = next((s for s in later if any(n in reads for n in ast.walk(s))), None)
     if not isinstance(place, ast.If) or isinstance(function.scope, ast.Module):

@@ -30,7 +30,7 @@ from syncscope.tensors.facts import (
 from syncscope.tensors.libraries import jaxtyping
 from syncscope.tensors.project import Class, Module
 from syncscope.tensors.scope import instance, lookup, member
-from syncscope.tensors.syntax import name_of
+from syncscope.tensors.syntax import each_of, name_of
 from syncscope.tensors.torch.signatures import DTYPE_NAMED
 
 _PLAIN = {
@@ -142,7 +142,7 @@ def _subscripted(module: Module, node: ast.Subscript, why: str) -> Fact:
     word = target.ref.rpartition(".")[2] if isinstance(target.ref, str) else ""
     if not word:
         word = name_of(node.value)
-    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    inner = each_of(node.slice)
     if not inner:
         return UNKNOWN
     if word in _SAME:

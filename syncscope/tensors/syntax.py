@@ -94,6 +94,11 @@ def dotted(node: ast.expr | None) -> str:
     return ""
 
 
+def each_of(node: ast.expr) -> list[ast.expr]:
+    """The parts of a tuple that is written out: indices, targets, types; anything else is its only part."""
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
 def name_of(node: ast.AST | None) -> str:
     """The name or the attribute that an expression is; "" for any other."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

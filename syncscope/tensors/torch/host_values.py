@@ -27,7 +27,7 @@ from syncscope.tensors.facts import (
     element,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.syntax import name_of, walk
+from syncscope.tensors.syntax import each_of, name_of, walk
 from syncscope.tensors.torch.indexing import mask_like
 
 
@@ -49,7 +49,7 @@ def _host_number(fact: Fact) -> bool:
 
 def _positions(frame: Frame, index: ast.expr, base: Fact) -> int | None:
     """How sure it is that an index gives positions, or one element; None where a fill writes what it selects."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    parts = each_of(index)
     gathered: int | None = None
     single = 0
     whole = True  # every part takes one element of its dimension

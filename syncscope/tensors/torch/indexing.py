@@ -34,7 +34,7 @@ from syncscope.tensors.facts import (
     tensor,
 )
 from syncscope.tensors.frame import Frame, evaluate
-from syncscope.tensors.syntax import last_word
+from syncscope.tensors.syntax import each_of, last_word
 
 NOTHING_KNOWN = UNKNOWN.kind
 
@@ -104,7 +104,7 @@ def _number(node: ast.expr | None) -> int | None:
 
 def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
     """How a tensor is indexed; waits of the index itself (bounds, numbers, lists) are emitted, a mask is only returned."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = each_of(node.slice)
     mask: Fact | None = None
     at: ast.expr | None = None
     ndim = base.ndim
