@@ -47,13 +47,13 @@ def test_batch_norm_and_its_running_statistics(shape, size, training):
     assert agrees(normalized, torch.randn(size) + 5, *torch.randn(2, size[1]), tolerance=1e-4)
 
 
-@pytest.mark.parametrize("size", [(3, 4, 33), (700, 5), (2, 1000)])
+@pytest.mark.parametrize("size", [(3, 4, 33), pytest.param((700, 5), marks=pytest.mark.slow), (2, 1000)])
 def test_layer_norm(shape, size):
     torch.manual_seed(0)
     assert agrees(lambda x, w, b: F.layer_norm(x, size[-1:], w, b), torch.randn(size) + 3, *torch.randn(2, size[-1]))
 
 
-@pytest.mark.parametrize("size", [(3, 4, 5, 7), (2, 6, 40), (3, 8)])
+@pytest.mark.parametrize("size", [(3, 4, 5, 7), pytest.param((2, 6, 40), marks=pytest.mark.slow), (3, 8)])
 def test_group_norm(shape, size):
     torch.manual_seed(0)
     assert agrees(lambda x, w, b: F.group_norm(x, 2, w, b), torch.randn(size) + 3, *torch.randn(2, size[1]))

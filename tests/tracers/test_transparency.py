@@ -142,11 +142,18 @@ def test_events_and_streams_that_synchronise_are_reads() -> None:
         event.synchronize()
 
 
-def test_a_part_of_the_comparison() -> None:
-    """Every nineteenth call and operator, in processes of their own."""
+@pytest.mark.parametrize(
+    ("every", "samples", "modes"),
+    [(61, 0, ["trace"]), pytest.param(19, 1, ["trace", "dry", "cpu"], marks=pytest.mark.slow)],
+)
+def test_a_part_of_the_comparison(every: int, samples: int, modes: list[str]) -> None:
+    """Every so many-th call, and samples of operators, in processes of their own."""
     command = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / "transparency.py")]
     done = subprocess.run(
-        [*command, "--every=19", "--samples=1", "--modes=trace,dry,cpu"], capture_output=True, text=True, check=False
+        [*command, f"--every={every}", f"--samples={samples}", f"--modes={','.join(modes)}"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("compared inside, 0 differ") == 3
+    assert done.stdout.count("compared inside, 0 differ") == len(modes)
