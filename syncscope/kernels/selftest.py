@@ -19,7 +19,7 @@ import torch
 
 from syncscope.errors import UserError
 from syncscope.files import cache_folder
-from syncscope.kernels.device import ENV, device, info
+from syncscope.kernels.device import ENV, device, devices, info
 from syncscope.kernels.programs import CL
 
 SWITCH = "SYNCSCOPE_OCL_SELFTEST"  # "off" trusts the compiler; "child" is set for the process that looks at it
@@ -51,13 +51,25 @@ def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> Non
         about = info()
         raise UserError(
             f"the OpenCL compiler of {about.name} ({about.platform}, driver {about.driver}) fails the self-test: {wrong}",
-            f"choose another device with {ENV}, or install a newer driver; {SWITCH}=off uses it all the same",
+            f"{_others()}, or install another driver; {SWITCH}=off uses it all the same",
         )
     try:
         passed.parent.mkdir(parents=True, exist_ok=True)
         passed.touch()
     except OSError:
         pass  # a home that cannot be written to costs the look again next time, and nothing else
+
+
+def _others() -> str:
+    """How to use another device, where there is one; else where to get one."""
+    others = [
+        f"{ENV}={number} is {other.platform.version.strip()}" for number, other in devices().items() if other != device
+    ]
+    return (
+        "choose another device: " + ", ".join(others)
+        if others
+        else "`pip install pocl-binary-distribution` brings a PoCL"
+    )
 
 
 def _fingerprint() -> str:
