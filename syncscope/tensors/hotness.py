@@ -59,6 +59,12 @@ def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
         return False, f"in `{name}`: weights are made anew, once"
     if conventions.RESULT.search(name) and "loss" not in name:
         return False, f"in `{name}`: a result, once an epoch"
+    if (
+        any(part.endswith("metrics") for part in function.module.package[1:])
+        and "update" not in name
+        and name != "forward"
+    ):
+        return False, f"in `{name}` of a metric: a result, once an epoch"
     aside = conventions.ASIDE.intersection(function.module.package[1:])
     if aside:
         return False, f"in `{min(aside)}`: beside the training"

@@ -76,3 +76,24 @@ def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() 
 def test_the_log_line_of_the_gan_is_hot() -> None:
     path = SAMPLES / "gan.py"
     assert sum(site.hot for site in sites(path.read_bytes(), str(path)) if site.op == "item") == 4
+
+
+def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> None:
+    folder = tmp_path / "package" / "metrics"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        (each / "__init__.py").touch()
+    code = b"import torch\ndef area(x: torch.Tensor):\n    x.item()\ndef _area_update(x: torch.Tensor):\n    x.item()\n"
+    found = sites(code, str(folder / "area.py"))
+    assert [site.hot for site in found] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["merge", "get_delta_weight", "_binary_auroc_compute", "lora_init", "benchmark"])
+def test_what_runs_once_is_cold(name: str) -> None:
+    found = sites(f"import torch\ndef {name}(x: torch.Tensor):\n    x.item()\n".encode(), "use.py")
+    assert [site.hot for site in found] == [False]
+
+
+def test_what_is_cached_runs_once() -> None:
+    code = b"import functools, torch\n@functools.cache\ndef make(x: torch.Tensor):\n    x.item()\n"
+    assert [site.hot for site in sites(code, "use.py")] == [False]
