@@ -23,7 +23,7 @@ def advised(line: Line, step: float, left: bool, kept: float | None) -> Line:
     if left:
         share = f"{kept:.0%} of the rows are kept" if kept is not None else "few rows are kept"
         why = (
-            f"{share}, and over all of them a step takes {about_ms(-min(price.alone, price.last))} more; "
+            f"{share}, and over all of them a step takes up to {about_ms(-min(price.alone, price.last))} more; "
             "positions that the data loader makes select without a wait"
         )
         return replace(line, advice=Advice.LEAVE, why=why)

@@ -13,7 +13,7 @@ from syncscope.analysis.errors import half_interval
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.join import same_end
-from syncscope.analysis.price import timed_part
+from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
@@ -194,7 +194,7 @@ def _foretold(
         if a is not None:
             share = 0.0 if b is None else min(1.0, b.count / a.count)
             kept[(a.op, a.place, "" if a.place else a.module, a.function, a.fallback)] = share
-    freed = freed_reads(event_graph.reads, kept)
+    freed = freed_reads(event_graph.reads, kept) - unpriced(graph)
     if not freed:
         return None
     predicted = timed_part(graph).of(replay(event_graph.graph(gone=True), freed))

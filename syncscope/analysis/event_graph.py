@@ -82,6 +82,7 @@ class EventGraph:
         self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
         self._trace = trace
         self.overhead = 0.0
+        self._graphs: dict[tuple[object, ...], Graph] = {}
         self._host = host = Host(trace, launched, self._held, steps)
         self._work = work = DeviceWork(trace, launched, host)
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
@@ -96,14 +97,12 @@ class EventGraph:
         self._uploads = self._uploads_of()
         launch_times = self._host.begin[work.item] + host.origin if len(host.row) else work.start + host.origin
         counted = self._launched_by(self.counting)
-        self._least = (
-            float(np.quantile(work.duration, 0.01)) if len(work.start) else 0.0
-        )  # what the smallest work takes
         self.selections = selections(trace, reads, work.row, launch_times.astype(np.int64), counted)
 
     def keep_selections(self, plain: Collection[int]) -> None:
         """Leaves out the selections whose rewrite adds nothing: those of which any of these reads asks for rows."""
         self.selections = [one for one in self.selections if set(one.reads).isdisjoint(plain)]
+        self._graphs.clear()
 
     def kept(self, reads: Collection[int]) -> float | None:
         """The share of the rows that is kept by the selections for which these reads ask; None without any."""
@@ -134,6 +133,11 @@ class EventGraph:
         `most` that may (`analysis.selections`).
         """
         overhead = self.overhead if overhead is None else overhead
+        chosen = self.selections if added != "nothing" else []
+        added, stays = added if chosen else "nothing", stays and bool(self.replaceable)
+        key = overhead, late, stays, ordered, gone, slow, added
+        if collectives is None and key in self._graphs:
+            return self._graphs[key]
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         began = host.began.tolist()
@@ -161,7 +165,6 @@ class EventGraph:
         for j, (number, time) in self._uploads.items():
             with_read[j], left[j] = number, time
         least = float(np.quantile(work.duration, 0.01)) if len(work.start) else 0.0
-        chosen = self.selections if added != "nothing" else []
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
             over = one.work if added == "known" else one.most
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
@@ -194,7 +197,7 @@ class EventGraph:
             elif launches[item]:
                 fold.advance(cost[item])
         fold.flush()
-        return Graph(
+        graph = Graph(
             stream=fold.stream,
             queues=work.queues,
             reads=self.reads,
@@ -214,6 +217,9 @@ class EventGraph:
             origin=host.origin,
             overlap=host.overlap,
         )
+        if collectives is None:
+            self._graphs[key] = graph
+        return graph
 
     def _slower(self) -> NDArray[np.float64]:
         """By how much longer the host's work may have taken up to the next wait, for it waited here; ns by its item."""

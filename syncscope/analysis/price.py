@@ -75,8 +75,11 @@ def timed_part(graph: Graph) -> TimedPart:
 
 
 def unpriced(graph: Graph) -> frozenset[int]:
-    """Reads after which the recording shows no further launch: what they delay was not recorded."""
-    found = set()
+    """Reads that are always made: after them the recording shows no further launch, and what they delay was not recorded; or
+    they stand in a step that compiled, whose work the counted steps would have to catch up on."""
+    settled = {step.index for step in graph.steps if step.settled}
+    unsettled = {step.index for step in graph.steps} - settled if settled else set()
+    found = {number for number, read in enumerate(graph.reads) if read.step in unsettled}
     for number, holds in enumerate(graph.holds):
         last = graph.stream[max(holds)] if holds else None
         if isinstance(last, Hold) and not last.launched:

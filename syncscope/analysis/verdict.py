@@ -67,7 +67,7 @@ def verdict(report: Report) -> str:
             more = about_ms(max(-line.price.alone for line in longer if line.price))
             return (
                 f"Nothing here is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(report.step)} "
-                f"would take {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
+                f"would take up to {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
             )
         if share < WORTH:
             return f"Nothing here is worth fixing: {shorter}, although the host is blocked for {about_ms(blocked)}."

@@ -108,7 +108,7 @@ class Meta(TypedDict, total=False):
     dry: bool  # the device was only pretended
     untraced: StepLengths  # steps of the same run in which nothing was recorded, and no hook was in place
     traced: StepLengths  # those of the recording, timed in the same way
-    read_ns: float  # what noting a read took besides it, in the mean
+    read_ns: float  # what noting a read took besides it, usually
 
 
 _DTYPES = {

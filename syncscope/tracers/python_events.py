@@ -118,7 +118,7 @@ class PythonEvents:
         """Adds what is on disk, as a source does."""
         add_rows(builder, record_file.read(self._path), origin)
         lost = f"{self.lost} reads, operators and steps were lost: no room on the disk"
-        return {"notes": [lost] if self.lost else [], "read_ns": round(reads.cost.mean)}
+        return {"notes": [lost] if self.lost else [], "read_ns": round(reads.cost.usual)}
 
     def _number(self, name: str) -> int:
         return self._names[name] + 1 if name else 0

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -179,3 +181,14 @@ def test_without_device_work_nothing_is_priced():
     assert report.fidelity is None
     assert report.device_busy is None
     assert report.verdict.startswith("No prices")
+
+
+def test_a_step_that_compiled_keeps_its_waits() -> None:
+    # its work is still queued when the next begins: without the wait the counted steps would seem to catch up on it
+    first = [("launch", 0, 60_000 * US), ("read", 1, 0)]
+    trace, _ = Device().run([first, *loop([1])])
+    graph = graph_of(trace)
+    assert unpriced(graph) == frozenset()
+    steps = (replace(graph.steps[0], settled=False), *graph.steps[1:])
+    assert unpriced(replace(graph, steps=steps)) == {n for n, read in enumerate(graph.reads) if read.step == 0}
+    assert prices(replace(graph, steps=steps), lines_of(graph)).saving == pytest.approx(4_000 * US, rel=0.02)

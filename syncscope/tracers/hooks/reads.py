@@ -13,8 +13,10 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
+from statistics import median
 from time import monotonic_ns
 from types import CodeType
 from typing import Any
@@ -48,16 +50,17 @@ local = _Local()
 
 
 class _Cost:
-    """What noting reads has taken, besides the reads."""
+    """What noting reads takes, besides the reads; of the last of them, for the first wait for what is imported or built."""
 
-    ns = reads = 0
+    def __init__(self) -> None:
+        self.ns: deque[int] = deque(maxlen=63)
 
     @property
-    def mean(self) -> float:
+    def usual(self) -> float:
         """ns a read."""
         in_c = native(IN_C)
         ns, reads = in_c.cost() if in_c is not None else (0, 0)
-        return float((self.ns + ns) / max(1, self.reads + reads))
+        return float(ns / reads) if reads else float(median(self.ns)) if self.ns else 0.0
 
 
 cost = _Cost()
@@ -203,8 +206,7 @@ def begin(
             local.inside = False
             waits = local.waits
             waits[1] = waits[0]  # explained
-            cost.ns += monotonic_ns() - now + start - entered
-            cost.reads += 1
+            cost.ns.append(monotonic_ns() - now + start - entered)
 
     return end
 
