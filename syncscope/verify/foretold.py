@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection
 
 from syncscope.analysis.compare import freed_reads
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.price import timed_part
-from syncscope.analysis.recorder_cost import recorder_cost
+from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import key_of
 from syncscope.model.source import Place
@@ -18,23 +19,23 @@ from syncscope.verify.timing import Ratio
 from syncscope.verify.values import Piece, PieceOf, Values
 
 
-def foretold(trace: Trace, before: Values, after: Values, piece: PieceOf, of_after: PieceOf) -> Ratio | None:
+def foretold(
+    trace: Trace, before: Values, after: Values, piece: PieceOf, of_after: PieceOf, plain: Collection[Place] = ()
+) -> Ratio | None:
     """The rewritten step over that as written, and between what it lies; None where the recording cannot be replayed, or no
-    wait went."""
+    wait went. At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
     event_graph = event_graph_of(trace)
+    at = [None if read.place is None else _real(read.place) for read in event_graph.reads]
+    event_graph.keep_selections({number for number, place in enumerate(at) if place in plain})
     graph = event_graph.graph()
     if not fidelity_of(event_graph, graph).enough:
         return None
-    if "untraced" in trace.meta:
-        event_graph.overhead = recorder_cost(event_graph, float(trace.meta["untraced"]["median_ns"]))
-        graph = event_graph.graph()
+    graph = without_recorder(event_graph, trace)
     left = kept(before, after, piece, of_after)
     shares = {}
-    for read in event_graph.reads:
-        if read.place is not None:
-            place = Place(os.path.realpath(read.place.path), read.place.line)
-            if left.get(place, 1.0) < 1.0:
-                shares[key_of(read)] = left[place]
+    for read, place in zip(event_graph.reads, at, strict=True):
+        if place is not None and left.get(place, 1.0) < 1.0:
+            shares[key_of(read)] = left[place]
     freed = freed_reads(event_graph.reads, shares)
     window = timed_part(graph)
     step = window.of(replay(graph))
@@ -43,6 +44,10 @@ def foretold(trace: Trace, before: Values, after: Values, piece: PieceOf, of_aft
     predicted = window.of(replay(event_graph.graph(gone=True), freed))
     low, high = bounds(event_graph, graph, freed)
     return Ratio(predicted / step, min(low, predicted) / step, max(high, predicted) / step)
+
+
+def _real(place: Place) -> Place:
+    return Place(os.path.realpath(place.path), place.line)
 
 
 def kept(before: Values, after: Values, piece: PieceOf, of_after: PieceOf) -> dict[Place, float]:

@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 
 from syncscope.errors import UserError
-from syncscope.model.finding import Finding, Safety
+from syncscope.model.finding import Adds, Finding, Safety
 from syncscope.model.ops import Family
+from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.verify.foretold import foretold
 from syncscope.verify.plan import Candidate, Plan
@@ -248,10 +249,15 @@ class Fixes:
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
         if recording is None or chosen not in self.search.values:
             return
-        before, after = self.search.pieces(chosen)
-        self.found.predicted = foretold(
-            recording, self.search.values[AS_WRITTEN], self.search.values[chosen], before, after
-        )
+        before, after = self.search.values[AS_WRITTEN], self.search.values[chosen]
+        members = [self.plan.candidates[number] for number in chosen]
+        plain = {
+            Place(one.path, line)
+            for one in members
+            for line in range(one.line, one.end_line + 1)
+            if one.fix.adds is not Adds.ROWS
+        }
+        self.found.predicted = foretold(recording, before, after, *self.search.pieces(chosen), plain)
 
 
 def _worth(ratio: Ratio | None) -> float:
