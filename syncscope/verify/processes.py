@@ -160,8 +160,9 @@ def _serving(imports: str) -> subprocess.Popen[bytes]:
     code = "; ".join(("import sys", *steps, "serve()"))
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # as multiprocessing does
     cores = str(max(1, (os.cpu_count() or 2) - 1))  # where the CPU is the device: a GPU would leave all to the host
-    given = {"PYTHONHASHSEED": "0", "POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores} | dict(os.environ)
-    given[WITHIN] = imports
+    given = {"PYTHONHASHSEED": "0", "POCL_CPU_MAX_CU_COUNT": cores, "POCL_MAX_PTHREAD_COUNT": cores}
+    given["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # whoever asks for CUDA on import must not begin it before the fork
+    given |= {**os.environ, WITHIN: imports}
     command = [sys.executable, *flags, "-c", code]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=given, start_new_session=True)
