@@ -31,7 +31,6 @@ def measure(search: Search) -> None:
         raise UserError(
             f"{search.program} works on the CPU, where no read waits for a device", "--device ocl gives it one"
         )
-    search.processes.left()
     pairs: list[tuple[float, float]] = []
     same: list[tuple[float, float]] = []
     before: list[float] = []
@@ -53,6 +52,12 @@ def measure(search: Search) -> None:
                 "let it make more, and set --steps",
             )
         answered += run.found["answered"]
+        if not answered:
+            at = " at the lines that are named" if search.settings.only else ""
+            raise UserError(
+                f"no single value is read in a step of {search.program}{at}",
+                "what selects or copies many cannot be late",
+            )
         steps += sum(run.found["late"])
         pairs += blocks
         same += [(a, b) for (a, _), (b, _) in pairwise(blocks)]
@@ -61,10 +66,6 @@ def measure(search: Search) -> None:
         note(found, pairs, same, before, after)
         if search.spent() > 1 or search.processes.count > RUNS:
             break
-    if not answered:
-        raise UserError(
-            f"no single value is read in a step of {search.program}", "there is nothing that could be read later"
-        )
     reads = answered / max(1, steps)
     found.reads_after = (found.reads_before or 0.0) - reads
     found.notes.append(
