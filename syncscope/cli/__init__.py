@@ -82,6 +82,7 @@ def commands() -> None:
     syncscope lint train.py        before running: the hazards and their fixes
     syncscope run train.py         while running: what waited, on which line
     syncscope report run.json.gz   after: what each line costs, from any torch.profiler trace
+    syncscope verify train.py      the proof: the rewrites tried, faster or not, the values the same or not
     """
 
 

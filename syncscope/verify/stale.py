@@ -10,6 +10,7 @@ import contextlib
 import os
 import random
 import sys
+from collections import deque
 from typing import Any
 
 from syncscope.tracers import places
@@ -18,6 +19,7 @@ from syncscope.tracers.hooks.patches import patches
 from syncscope.verify.request import Request
 
 BLOCK = 10  # steps that go one way
+Slot = tuple[Any, Any]  # a tensor of the host, and what says when the value is there
 NAMES = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__")
 
 
@@ -30,7 +32,7 @@ class Stale:
         self._pair: list[bool] = []
         self._on = False
         self._at = 0  # reads of this step so far
-        self._fetched: dict[tuple[Any, int], tuple[Any, Any]] = {}
+        self._slots: dict[tuple[Any, int], deque[Slot]] = {}  # of each read of a step: the value before, and this one
         self._draw = random.Random(request.seed)
         self.answered = 0
 
@@ -65,13 +67,13 @@ class Stale:
             seen = places.seen_from(sys._getframe(1))
             if self._lines and not self._is_meant(seen):
                 return None
-            key = seen, self._at
+            slots = self._slots.setdefault((seen, self._at), deque())
             self._at += 1
-            known = self._fetched.get(key)
-            self._fetched[key] = _fetch(tensor)
-            if known is None:
+            slots.append(slots.popleft() if len(slots) == 2 else _slot(tensor))
+            fetch(tensor, slots[-1])
+            if len(slots) == 1:
                 return None
-            host, event = known
+            host, event = slots[0]
             event.synchronize()
             self.answered += 1
             return (getattr(host, name)(),)
@@ -90,13 +92,14 @@ class Stale:
         return {"late": self._late, "answered": self.answered}
 
 
-def _fetch(tensor: Any) -> tuple[Any, Any]:
-    """A copy to the host that nobody waits for yet, and what says when it is there."""
-    torch = sys.modules["torch"]
-    tensor = tensor.detach()
-    on_cuda = tensor.device.type == "cuda"
-    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=on_cuda)
-    host.copy_(tensor, non_blocking=True)
-    event = torch.cuda.Event() if on_cuda else getattr(torch, tensor.device.type).Event()
+def _slot(tensor: Any) -> Slot:
+    torch, kind = sys.modules["torch"], tensor.device.type
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=kind == "cuda")
+    return host, getattr(torch, kind).Event()
+
+
+def fetch(tensor: Any, slot: Slot) -> None:
+    """Copies a value to the host; nobody waits for it yet."""
+    host, event = slot
+    host.copy_(tensor.detach(), non_blocking=True)
     event.record()
-    return host, event
