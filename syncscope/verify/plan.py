@@ -85,6 +85,7 @@ class Plan:
         self.candidates: list[Candidate] = []
         self.by_hand: list[Finding] = []  # suggestions that nobody asked for
         self._known: set[tuple[str, str, str]] = set()
+        self._words: dict[int, set[tuple[str, str]]] = {}  # other keys of a candidate: see `_is_another`
         self._versions: dict[frozenset[int], dict[str, bytes]] = {}
         for path, source in self._sources.items():
             self._first(path, source, allowed, only, rules)
@@ -100,6 +101,8 @@ class Plan:
         seen = set()
         for finding in self._check(source):
             fix = finding.fix
+            if fix is not None:
+                self._known.add((path, finding.rule, key(fix)))
             named = not only or any(
                 place.path == path and finding.place.line <= place.line <= max(finding.end_line, finding.place.line)
                 for place in only
@@ -129,9 +132,22 @@ class Plan:
                 if (path, finding.rule, key(fix)) not in self._known:
                     lines = LineMap(self.before[path], raw)
                     first, last = lines.line_before(finding.place.line), lines.line_before(finding.end_line)
-                    new.append(self._add(path, finding, first, max(first, last), base))
+                    if not self._is_another(path, finding, first, base):
+                        new.append(self._add(path, finding, first, max(first, last), base))
         for number in new:
             self._follow(base | {number}, allowed)
+
+    def _is_another(self, path: str, finding: Finding, line: int, base: frozenset[int]) -> bool:
+        """Whether this is a candidate that is offered in other words, since what stands beside it was mended."""
+        assert finding.fix is not None
+        for candidate in self.candidates:
+            same = (candidate.path, candidate.finding.rule, candidate.line) == (path, finding.rule, line)
+            if same and candidate.fix.title == finding.fix.title and candidate.number not in base:
+                words = finding.rule, key(finding.fix)
+                if not any(words in known for known in self._words.values()):
+                    self._words.setdefault(candidate.number, set()).add(words)
+                return True
+        return False
 
     def _add(self, path: str, finding: Finding, line: int, end: int, needs: frozenset[int]) -> int:
         assert finding.fix is not None
@@ -170,15 +186,14 @@ class Plan:
         left = [c for c in wanted if not any(c.finding is finding for finding in taken)]
         source = edited(source, edits_of(taken)) or source
         for _ in range(PASSES):
-            keys = [c.key for c in left]
-            offered = [f for f in self._check(source) if f.fix and (f.rule, key(f.fix)) in keys]
+            by_key = {words: c for c in left for words in (c.key, *self._words.get(c.number, ()))}
+            offered = [f for f in self._check(source) if f.fix and (f.rule, key(f.fix)) in by_key]
             taken = compatible(offered)[:1]
             mended = edited(source, edits_of(taken)) if taken else None
             if mended is None:
                 break
             source = mended
-            done = taken[0].rule, key(taken[0].fix)
-            left.remove(next(c for c in left if c.key == done))
+            left.remove(by_key[taken[0].rule, key(taken[0].fix)])
         return source.raw
 
 

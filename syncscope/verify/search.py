@@ -264,6 +264,11 @@ class Search:
         """The part of the budget."""
         return 1 - self.processes.left() / self.settings.budget
 
+    def runs_left(self, part: float) -> float:
+        """How many more runs fit into this part of the budget, as long as they were so far."""
+        each = (time.monotonic() - self._began) / max(1, self.processes.count)
+        return (part - self.spent()) * self.settings.budget / each
+
     def note(self, chosen: Set) -> None:
         """This version is what is known best so far."""
         found = self.found

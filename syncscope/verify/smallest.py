@@ -170,6 +170,9 @@ class Fixes:
         search = self.search
         alone = [self.plan.closed({number}) for number in good]
         different = [chosen for chosen in alone if chosen != together]
+        if different and search.runs_left(EACH) < FEWEST * (len(different) + 3):
+            different = []
+            self.found.notes.append("the budget does not hold enough runs of each fix by itself: --budget gives more")
         while True:
             before = len(search.turns)
             open_ = [

@@ -19,7 +19,6 @@ from syncscope.tracers.hooks.patches import patches
 from syncscope.verify.request import Request
 
 BLOCK = 10  # steps that go one way
-Slot = tuple[Any, Any]  # a tensor of the host, and what says when the value is there
 NAMES = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__")
 
 
@@ -32,7 +31,9 @@ class Stale:
         self._pair: list[bool] = []
         self._on = False
         self._at = 0  # reads of this step so far
-        self._slots: dict[tuple[Any, int], deque[Slot]] = {}  # of each read of a step: the value before, and this one
+        self._slots: dict[tuple[Any, int], deque[Any]] = {}  # of each read of a step: the value before, and this one
+        self._event: Any = None  # behind the work of the step before
+        self._there = True  # the host has waited for it
         self._draw = random.Random(request.seed)
         self.answered = 0
 
@@ -48,6 +49,9 @@ class Stale:
     def boundary(self) -> None:
         """A step has ended: the next block may begin."""
         self._at = 0
+        if self._on and self._event is not None:
+            self._event.record()
+            self._there = False
         if len(self._late) % BLOCK == 0:
             if not self._pair:
                 self._pair = self._draw.choice(([False, True], [True, False]))
@@ -69,16 +73,24 @@ class Stale:
                 return None
             slots = self._slots.setdefault((seen, self._at), deque())
             self._at += 1
-            slots.append(slots.popleft() if len(slots) == 2 else _slot(tensor))
-            fetch(tensor, slots[-1])
+            slots.append(slots.popleft() if len(slots) == 2 else self._memory(tensor))
+            slots[-1].copy_(tensor.detach(), non_blocking=True)  # nobody waits for it yet
             if len(slots) == 1:
                 return None
-            host, event = slots[0]
-            event.synchronize()
+            if not self._there:
+                self._event.synchronize()
+                self._there = True
             self.answered += 1
-            return (getattr(host, name)(),)
+            return (getattr(slots[0], name)(),)
 
         return before
+
+    def _memory(self, tensor: Any) -> Any:
+        """Of the host, for such a value."""
+        torch, kind = sys.modules["torch"], tensor.device.type
+        if self._event is None:
+            self._event = getattr(torch, kind).Event()
+        return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=kind == "cuda")
 
     def _is_meant(self, seen: places.Seen) -> bool:
         spot = reads.spot_of(seen)
@@ -90,16 +102,3 @@ class Stale:
     def found(self) -> dict[str, Any]:
         """Which steps were answered late, and how many reads were."""
         return {"late": self._late, "answered": self.answered}
-
-
-def _slot(tensor: Any) -> Slot:
-    torch, kind = sys.modules["torch"], tensor.device.type
-    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=kind == "cuda")
-    return host, getattr(torch, kind).Event()
-
-
-def fetch(tensor: Any, slot: Slot) -> None:
-    """Copies a value to the host; nobody waits for it yet."""
-    host, event = slot
-    host.copy_(tensor.detach(), non_blocking=True)
-    event.record()
