@@ -260,6 +260,16 @@ class Search:
                 return
             self.turn(open_)
 
+    def side_by_side(self, one: Set, other: Set, part: float) -> Ratio | None:
+        """The step of one version over that of another, both in the same turns; as `until_narrow`."""
+        for _ in range(MOST_TURNS):
+            if timing.narrow(self.ratio(one, other), 2 * self.settings.precision) or self.spent() > part:
+                break
+            if one in self.failed or other in self.failed:
+                break
+            self.turn([one, other])
+        return self.ratio(one, other)
+
     def spent(self) -> float:
         """The part of the budget."""
         return 1 - self.processes.left() / self.settings.budget

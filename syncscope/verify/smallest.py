@@ -201,7 +201,6 @@ class Fixes:
                 self.tried[number].why = "another fix of the same lines is made"
                 kept = rest
                 continue
-            search.until_narrow([rest, start], ALL, 2 * search.settings.precision)
             if self._as_short(rest, start):
                 self.tried[number].why = "the step is as short without it"
                 kept = rest
@@ -209,19 +208,18 @@ class Fixes:
 
     def _as_short(self, less: Set, more: Set) -> bool:
         """Whether the step with fewer fixes is not surely longer, or not by what matters."""
-        beside, ratios = self.search.ratio(less, more), [self.search.ratio(chosen) for chosen in (less, more)]
+        beside = self.search.side_by_side(less, more, ALL)
+        ratios = [self.search.ratio(chosen) for chosen in (less, more)]
         if beside is None or beside.turns < FEWEST or ratios[0] is None or ratios[1] is None:
             return False
         return beside.low <= 1.0 or ratios[0].ratio - ratios[1].ratio <= SLIGHT
 
     def _best_of(self, together: Set, gaining: Set) -> Set:
         """All of them, or those that gain by themselves where that is as much; none where neither gains."""
-        search = self.search
-        whole = search.ratio(together)
-        if gaining and gaining != together:
-            search.until_narrow([gaining], ALL)
-            if whole is None or not whole.gains or self._as_short(gaining, together):
-                return gaining
+        whole = self.search.ratio(together)
+        fewer = bool(gaining) and gaining != together
+        if fewer and (whole is None or not whole.gains or self._as_short(gaining, together)):
+            return gaining
         return together if whole is not None and whole.gains else NONE
 
     # what is said
