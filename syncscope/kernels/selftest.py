@@ -62,14 +62,10 @@ def require(command: tuple[str, ...] = _CHILD, cache: Path | None = None) -> Non
 
 def _others() -> str:
     """How to use another device, where there is one; else where to get one."""
-    others = [
-        f"{ENV}={number} is {other.platform.version.strip()}" for number, other in devices().items() if other != device
-    ]
-    return (
-        "choose another device: " + ", ".join(others)
-        if others
-        else "`pip install pocl-binary-distribution` brings a PoCL"
-    )
+    others = [f"{ENV}={number} is {one.platform.version.strip()}" for number, one in devices().items() if one != device]
+    if others:
+        return "choose another device: " + ", ".join(others)
+    return f"`pip install pocl-binary-distribution` brings a PoCL that {ENV}=pocl chooses"
 
 
 def _fingerprint() -> str:
