@@ -37,7 +37,8 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """Loops by axis, outermost first; `then` is a C expression in `x`, and `name` is what a profiler shows."""
+    """Loops by axis, outermost first; `then` is a C expression in `x`, or in `x` and the bias as `y`, and `name` is what
+    a profiler shows."""
 
     name: str
     z: Ints

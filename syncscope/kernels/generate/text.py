@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass, field
 
@@ -76,7 +77,9 @@ def inside(fields: Fields, label: str, access: Access, given: list[str]) -> str:
 
 
 def result(c: Contraction, x: str, target: str, bias: str) -> str:
-    """The statement that turns a sum into an element of the result."""
+    """The statement that turns a sum into an element of the result; a bias that `then` asks for as `y` is not added."""
+    if c.bias is not None and re.search(r"\by\b", c.then):
+        return f"{{ const T y = bias[{bias}], x = alpha * {x}; {target} = {c.then}; }}"
     value = f"alpha * {x}" + (f" + beta * bias[{bias}]" if c.bias is not None else "")
     return f"{{ const T x = {value}; {target} = {c.then}; }}"
 
