@@ -6,14 +6,19 @@ Knows nothing of profiling or linting; could be lifted out and published alone.
 from __future__ import annotations
 
 import importlib.util
+import os
 
 from syncscope.errors import UserError
 
-for _package, _extra in (("torch", "trace"), ("pyopencl", "opencl")):
+OFF = os.environ.get("SYNCSCOPE_OCL_DEVICE") == "off"  # no device: comprehensions run on torch's own
+for _package, _extra in (("torch", "trace"), *(() if OFF else (("pyopencl", "opencl"),))):
     if importlib.util.find_spec(_package) is None:
         raise UserError(f"the device ocl needs {_package}", f'pip install "syncscope[{_extra}]"')
 
-from syncscope.kernels import register, selftest  # noqa: E402  (they import these packages)
+if not OFF:
+    from syncscope.kernels import register, selftest
 
-selftest.require()
-register.register()
+    selftest.require()
+    register.register()
+
+from syncscope.kernels.comprehension import comprehension as comprehension  # noqa: E402

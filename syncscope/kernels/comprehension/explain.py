@@ -1,0 +1,141 @@
+"""What became of a comprehension: which statements are which kernel, over what, and how near to the device's limits each is."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from syncscope.kernels import queue
+from syncscope.kernels.comprehension.fuse import Nest
+from syncscope.kernels.comprehension.products import Product, reads
+from syncscope.kernels.comprehension.program import Program, each, loads
+from syncscope.kernels.comprehension.tree import Apply, show_statement
+from syncscope.kernels.device import info, is_gpu
+
+if TYPE_CHECKING:
+    from syncscope.kernels.comprehension.comprehension import Comprehension
+    from syncscope.kernels.comprehension.on_ocl import Plan, Ready
+
+_LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
+
+
+def explain(made: Comprehension, args: tuple[Any, ...]) -> str:
+    """Ranges of all statements, then on `ocl` the kernels with what they move and compute, measured."""
+    found = made.made(args)
+    lines = []
+    for step, statement in zip(found.program.steps, made.function.statements, strict=True):
+        over = ", ".join(f"{n} {low}:{high}" for n, (low, high) in step.ranges.items())
+        lines.append(f"{show_statement(statement)}    [{over or 'once'}]")
+    if found.plan is None:
+        return "\n".join((f"{made.function.name}: by torch, a statement at a time", *lines))
+    plan: Plan = found.plan
+    flops, bandwidth = limits()
+    known = dict(zip(found.names, args, strict=True))
+    times = [seconds(ready, known) for ready in whole(plan, known)]
+    head = f"{made.function.name} on {info().name}: {len(plan.units)} kernels, {sum(times) * 1e6:.0f} us"
+    limit = (
+        f"the limits are a product's {flops / 1e12:.2f} TFLOPS and a copy's {bandwidth / 1e9:.0f} GB/s, measured here"
+    )
+    for ready, took in zip(plan.units, times, strict=True):
+        moved, done = work(ready, plan.program)
+        shares = {"arithmetic": done / took / flops, "memory": moved / took / bandwidth}
+        bound = max(shares, key=lambda x: shares[x])
+        lines.append(f"{ready.kernel}: {shape(ready)}")
+        lines.append(f"    {said(ready)}")
+        amounts = f"{moved / 1e6:.2f} MB, {done / 1e6:.2f} million operations"
+        lines.append(f"    {took * 1e6:.0f} us, {amounts}: {shares[bound]:.0%} of what {bound} allows")
+    return "\n".join((head, *lines, limit))
+
+
+def whole(plan: Plan, known: dict[str, Any]) -> list[Ready]:
+    """The units, after all of them ran once and left in `known` what they made."""
+    for ready in plan.units:
+        for name, layout in ready.makes:
+            known[name] = layout.make()
+        ready.enqueue(known)
+    queue.finish()
+    return list(plan.units)
+
+
+def seconds(ready: Ready, known: dict[str, Any], enough: float = math.inf) -> float:
+    """Of a unit: the best of three measurements, or the first where it is much slower than `enough`."""
+    run = functools.partial(ready.enqueue, known)
+    run()
+    best = timed(run, 1)
+    if best > 3 * enough:
+        return best
+    times = max(1, min(200, int(_LEAST / best)))
+    return min(timed(run, times) for _ in range(3))
+
+
+def timed(run: Callable[[], Any], times: int) -> float:
+    """Seconds of one run, of several that are waited for together."""
+    queue.finish()
+    begin = perf_counter()
+    for _ in range(times):
+        run()
+    queue.finish()
+    return (perf_counter() - begin) / times
+
+
+@functools.cache
+def limits() -> tuple[float, float]:
+    """Operations in a second of a product of matrices, and bytes in a second of a copy; float32, measured."""
+    side, count = (4096, 1 << 26) if is_gpu else (512, 1 << 22)
+    a = torch.ones(side, side, device="ocl")
+    x = torch.ones(count, device="ocl")
+    y = torch.empty_like(x)
+    runs: tuple[Callable[[], Tensor], ...] = (lambda: a @ a, lambda: y.copy_(x))
+    for run in runs:
+        run()
+    product, copy = (min(timed(run, 3) for _ in range(3)) for run in runs)
+    return 2.0 * side**3 / product, 8.0 * count / copy
+
+
+def work(ready: Ready, program: Program) -> tuple[float, float]:
+    """Bytes that a unit must move and operations that it makes."""
+    unit = ready.unit
+    sizes = {name: math.prod(shape) for name, shape in program.shapes.items()}
+    if isinstance(unit, Product):
+        read = {name: sizes[name] for name in reads(unit)}
+        written = {unit.name}
+        done = 2.0 * unit.step.count([*unit.step.ranges])
+    else:
+        read, written, done = {}, unit.stored, 0.0
+        for s in unit.steps:
+            count = s.count([*s.ranges])
+            done += count * (sum(isinstance(x, Apply) for x in each(s.value)) + bool(s.reduced))
+            for x in loads(s.value):
+                if x.tensor not in unit.values | program.numbers:  # where data decides, no more than is asked for
+                    read[x.tensor] = min(sizes[x.tensor], read.get(x.tensor, 0) + count)
+    moved = sum(n * program.dtypes[name].itemsize for name, n in read.items())
+    moved += sum(sizes[name] * program.dtypes[name].itemsize for name in written)
+    return float(moved), done
+
+
+def said(ready: Ready) -> str:
+    """The statements of a unit."""
+    unit = ready.unit
+    if isinstance(unit, Product):
+        return unit.step.written + (f", then {unit.name}" if unit.target else "")
+    return "; ".join(dict.fromkeys(s.written for s in unit.steps))
+
+
+def shape(ready: Ready) -> str:
+    """How a unit is laid out."""
+    unit = ready.unit
+    if isinstance(unit, Product):
+        return "a product of the device's generator"
+    s = ready.schedule
+    assert isinstance(unit, Nest)
+    assert s is not None
+    inner = f", {unit.length} elements each" if unit.length > 1 else ""
+    team = f", {s.deep} items a point" if s.deep > 1 else ""
+    shares = f", in {unit.shares} shares" if unit.shares > 1 else ""
+    return f"{unit.count} points{inner}{shares}; groups of {s.group}{team}"

@@ -1,0 +1,370 @@
+"""The notation's words and sentences: text to a `Function`, or an error with a caret.
+
+    function  := def name ( [type name],* ) -> ( name,* ) { statement* }
+    type      := bool | uint8 | int8 | ... | float16 | float | double | int, and ( size,* ) for a tensor
+    statement := name [( name,* )] op expression [<=> name( expression,* )] [where clause,+]
+    op        := = | += | *= | min= | max= | +=! | *=! | min=! | max=!
+    clause    := name in expression : expression  |  name = expression  |  exists expression
+
+An expression is C's, with `A(i, j)` for an element, `A.0` for a size, `A(i - 1) else 0` for what is read outside, and
+casts such as `float(x)`. A name that nothing else bears is an index variable of its statement.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from syncscope.errors import UserError
+from syncscope.kernels.comprehension.functions import FUNCTIONS
+from syncscope.kernels.comprehension.tree import (
+    BINARY,
+    Apply,
+    Function,
+    Name,
+    Node,
+    Number,
+    Parameter,
+    Read,
+    Size,
+    Statement,
+    rewrite,
+    walk,
+)  # fmt: skip
+
+FLOATS = ("float", "float16", "half", "bfloat16", "float32", "float64", "double")
+INTEGERS = ("int", "int8", "int16", "int32", "int64", "uint8")
+TYPES = (*FLOATS, *INTEGERS, "bool")
+_REFUSED_TYPES = ("uint16", "uint32", "uint64")
+_RESERVED = {"def", "where", "in", "exists", "else", "true", "false", "inf", "nan", *TYPES}
+_TOKEN = re.compile(
+    r"\s+|#[^\n]*|(?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)"
+    r"|(?P<op><=>|->|(?:(?:min|max)(?==!?(?!=))|[+*])=!?(?!=)|\|\||&&|[=!<>]=|[-+*/%()?:,={}<>!.])|(?P<name>[A-Za-z_]\w*)"
+)
+_OPS = {f"{op}={sets}": (op, bool(sets)) for op in ("+", "*", "min", "max") for sets in ("", "!")}
+_LEVELS = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}
+Item = TypeVar("Item")
+
+
+class NotationError(UserError):
+    """What is wrong with a comprehension: the words, its line with a caret below, and what to write."""
+
+    def __init__(self, text: str, at: int, message: str, hint: str = "") -> None:
+        begin = text.rfind("\n", 0, at) + 1
+        line = text[begin:].partition("\n")[0]
+        margin = len(line) - len(line.lstrip())
+        super().__init__(f"{message}\n  {line.strip()}\n  {' ' * (at - begin - margin)}^", hint)
+        self.words = message
+
+
+class Token(NamedTuple):
+    """A word of the text; kind is "number", "name", "op" or "end"."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def tokens(text: str) -> list[Token]:
+    """The words, without blanks and comments."""
+    found, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise NotationError(text, at, f"{text[at]!r} is no part of the notation")
+        if match.lastgroup:
+            found.append(Token(match.lastgroup, match[0], at))
+        at = match.end()
+    return [*found, Token("end", "the end", len(text.rstrip()))]
+
+
+def parse(text: str) -> Function:
+    """The one function of a text.
+
+    Raises:
+        NotationError: it is not well formed, a name is not known, or a result is never written.
+    """
+    return _Parser(text).function()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text, self.tokens, self.i = text, tokens(text), 0
+        self.tensors: dict[str, int] = {}  # by name, how many dimensions: parameters, then what was written
+        self.numbers: set[str] = set()  # sizes and integer parameters
+        self.inputs: set[str] = set()
+        self.target = ""  # what the statement at hand writes
+
+    @property
+    def now(self) -> Token:
+        return self.tokens[self.i]
+
+    def fail(self, message: str, at: int | None = None, hint: str = "") -> NotationError:
+        return NotationError(self.text, self.now.at if at is None else at, message, hint)
+
+    def next_if(self, *texts: str) -> Token | None:
+        token = self.now
+        if token.kind in ("op", "name") and token.text in texts:
+            self.i += 1
+            return token
+        return None
+
+    def expect(self, text: str, where: str) -> Token:
+        token = self.next_if(text)
+        if token is None:
+            raise self.fail(f"expected {text!r} {where}, not {self.now.text!r}")
+        return token
+
+    def name(self, what: str) -> Token:
+        token = self.now
+        if token.kind != "name":
+            raise self.fail(f"expected {what}, not {token.text!r}")
+        if token.text in _RESERVED:
+            raise self.fail(f"{token.text!r} is a word of the notation, and cannot be {what}")
+        self.i += 1
+        return token
+
+    def listed(self, item: Callable[[], Item], where: str) -> list[Item]:
+        """What stands in parentheses, separated by commas."""
+        self.expect("(", where)
+        found: list[Item] = []
+        while not self.next_if(")"):
+            if found:
+                self.expect(",", "or ')' in a list")
+            found.append(item())
+        return found
+
+    def function(self) -> Function:
+        at = self.expect("def", "at the beginning").at
+        name = self.name("the function's name").text
+        parameters = tuple(self.listed(self.parameter, "after the function's name"))
+        self.expect("->", "after the parameters")
+        results = self.listed(lambda: self.name("a result's name"), "after '->'")
+        if not results:
+            raise self.fail("there is no result", hint="name what is made, as in `-> (O)`")
+        self.expect("{", "before the statements")
+        statements: list[Statement] = []
+        while not self.next_if("}"):
+            if self.now.kind == "end":
+                raise self.fail("the function is not closed", hint="write '}' after the last statement")
+            statements.append(self.statement())
+        if self.now.kind != "end":
+            raise self.fail(f"{self.now.text!r} stands after the function", hint="one comprehension is one function")
+        for token in results:
+            if token.text not in {s.target for s in statements}:
+                hint = f"add a statement `{token.text}(...) = ...`"
+                raise self.fail(f"the result {token.text} is never written", token.at, hint)
+        return Function(name, parameters, tuple(x.text for x in results), tuple(statements), self.text, at)
+
+    def parameter(self) -> Parameter:
+        kind = self.now.text
+        if kind in _REFUSED_TYPES:
+            raise self.fail(f"torch computes nothing in {kind}", hint="use a signed type, or uint8")
+        if kind not in TYPES:
+            raise self.fail(f"expected a type, not {kind!r}", hint=f"as in float(N, M) A; there are {', '.join(TYPES)}")
+        self.i += 1
+        dims = tuple(self.listed(self.size, "after the type")) if self.now.text == "(" else None
+        token = self.name("a parameter's name")
+        if token.text in self.inputs | self.numbers:
+            raise self.fail(f"there are two parameters called {token.text}", token.at)
+        if dims is None and kind in INTEGERS:
+            self.numbers.add(token.text)
+        else:
+            self.tensors[token.text] = len(dims or ())
+        self.inputs.add(token.text)
+        return Parameter(kind, token.text, dims, token.at)
+
+    def size(self) -> Node:
+        """A size of a parameter. A name alone is defined by the first that has it, and all others must agree."""
+        if self.now.kind == "name" and self.tokens[self.i + 1].text in (",", ")"):
+            token = self.name("a size")
+            if token.text in self.tensors:
+                raise self.fail(f"{token.text} is a tensor, and here a size", token.at)
+            self.numbers.add(token.text)
+            return Name(token.text, at=token.at)
+        return self.expression()
+
+    def statement(self) -> Statement:
+        target = self.name("the name of what is written")
+        indexes = self.listed(lambda: self.name("an index variable"), "") if self.now.text == "(" else []
+        op = self.now
+        if op.text != "=" and op.text not in _OPS:
+            raise self.fail(f"expected an assignment, not {op.text!r}", hint=f"there are =, {', '.join(_OPS)}")
+        self.i += 1
+        self.target = target.text
+        value = self.expression()
+        if self.next_if("<=>"):  # the library's function for the same: parsed, as in the original, and not needed
+            self.name("a function's name")
+            self.listed(self.expression, "after it")
+        ranges, exists, lets = self.clauses()
+
+        def given(node: Node) -> Node:
+            return lets.get(node.name, node) if isinstance(node, Name) else node
+
+        value = rewrite(value, given)
+        ranges = [(name, rewrite(low, given), rewrite(high, given)) for name, low, high in ranges]
+        self.check(target, indexes, op, value)
+        self.tensors[target.text] = len(indexes)
+        kind, sets = _OPS.get(op.text, ("=", True))
+        names = tuple(token.text for token in indexes)
+        clauses = tuple(ranges), tuple(rewrite(x, given) for x in exists)
+        return Statement(target.text, names, kind, sets, value, *clauses, at=target.at)
+
+    def check(self, target: Token, indexes: list[Token], op: Token, value: Node) -> None:
+        """What can be said of a statement before ranges are known."""
+        if target.text in self.inputs:
+            raise self.fail(
+                f"{target.text} is an input, and inputs are never written",
+                target.at,
+                "give the result a name of its own",
+            )
+        if target.text in self.numbers:
+            raise self.fail(f"{target.text} is a size", target.at, "give the result another name")
+        for i, token in enumerate(indexes):
+            if token.text in [x.text for x in indexes[:i]]:
+                raise self.fail(
+                    f"{token.text} stands twice on the left", token.at, "give each dimension its own variable"
+                )
+            if token.text in self.numbers or token.text in self.tensors:
+                raise self.fail(
+                    f"{token.text} is no index variable: it is known already", token.at, "choose a free name"
+                )
+        known = self.tensors.get(target.text)
+        anew = op.text == "=" or op.text.endswith("!")
+        if known is not None and anew:
+            hint = (
+                f"call it otherwise, or add to it with {op.text.rstrip('!')}" if op.text != "=" else "call it otherwise"
+            )
+            raise self.fail(f"{target.text} is written already", target.at, hint)
+        if known is None and not anew:
+            hint = f"write {op.text}! to begin with nothing"
+            raise self.fail(f"{target.text} has no value that {op.text} could go on from", op.at, hint)
+        if known is not None and known != len(indexes):
+            raise self.fail(f"{target.text} has {known} dimensions, and is written with {len(indexes)}", target.at)
+        left = {token.text for token in indexes}
+        if op.text == "=":
+            for node in walk(value):
+                if isinstance(node, Name) and node.name not in left | self.numbers:
+                    hint = f"write +=!, *=!, min=! or max=! instead of =, or put {node.name} on the left"
+                    raise self.fail(
+                        f"{node.name} is on the right only: that is a reduction, and = is no operator of one",
+                        node.at,
+                        hint,
+                    )
+
+    def clauses(self) -> tuple[list[tuple[str, Node, Node]], list[Node], dict[str, Node]]:
+        ranges: list[tuple[str, Node, Node]] = []
+        exists: list[Node] = []
+        lets: dict[str, Node] = {}
+        if not self.next_if("where"):
+            return ranges, exists, lets
+        while True:
+            if self.next_if("exists"):
+                exists.append(self.expression())
+            else:
+                token = self.name("a variable")
+                if self.next_if("in"):
+                    low = self.expression()
+                    self.expect(":", "between the ends of a range")
+                    ranges.append((token.text, low, self.expression()))
+                elif self.next_if("="):
+                    earlier = dict(lets)
+                    lets[token.text] = rewrite(
+                        self.expression(),
+                        lambda x: earlier.get(x.name, x) if isinstance(x, Name) else x,  # noqa: B023
+                    )
+                else:
+                    raise self.fail(
+                        f"expected 'in' or '=' after {token.text}", hint="as in `where i in 0:n, j = i + 1`"
+                    )
+            if not self.next_if(","):
+                return ranges, exists, lets
+
+    def expression(self, above: int = 0) -> Node:
+        """One whose operators bind more tightly than `above`; a choice binds least."""
+        left = self.unary()
+        while True:
+            token = self.now
+            level = _LEVELS.get(token.text) if token.kind == "op" else None
+            if level is not None and level > above:
+                self.i += 1
+                left = Apply(token.text, (left, self.expression(level)), at=left.at)
+            elif above == 0 and self.next_if("?"):
+                yes = self.expression()
+                self.expect(":", "after what is chosen")
+                left = Apply("?", (left, yes, self.expression()), at=left.at)
+            else:
+                return left
+
+    def unary(self) -> Node:
+        token = self.now
+        if self.next_if("-"):
+            value = self.unary()
+            return (
+                Number(-value.value, at=token.at) if isinstance(value, Number) else Apply("neg", (value,), at=token.at)
+            )
+        if self.next_if("!"):
+            return Apply("not", (self.unary(),), at=token.at)
+        return self.primary()
+
+    def primary(self) -> Node:
+        token = self.now
+        if token.kind == "end":
+            raise self.fail("an expression is missing")
+        self.i += 1
+        if token.kind == "number":
+            return Number(int(token.text) if token.text.isdigit() else float(token.text), at=token.at)
+        if token.text in ("true", "false"):
+            return Number(token.text == "true", at=token.at)
+        if token.text in ("inf", "nan"):
+            return Number(float(token.text), at=token.at)
+        if token.text == "(" and token.kind == "op":
+            inner = self.expression()
+            self.expect(")", "to close the parenthesis")
+            return inner
+        if token.text in TYPES:
+            self.expect("(", f"after the cast to {token.text}")
+            inner = self.expression()
+            self.expect(")", "to close the cast")
+            return Apply(f"cast {token.text}", (inner,), at=token.at)
+        self.i -= 1
+        self.name("an expression")
+        if self.now.text == "(" and self.now.kind == "op":
+            return self.called(token)
+        if token.text in self.tensors and self.next_if("."):
+            return self.size_of(token)
+        if token.text in self.tensors or token.text == self.target:
+            return self.read(token, [])
+        return Name(token.text, at=token.at)
+
+    def called(self, token: Token) -> Node:
+        if token.text in self.tensors or token.text == self.target:
+            return self.read(token, self.listed(self.expression, ""))
+        function = FUNCTIONS.get(token.text)
+        if function is None:
+            near = difflib.get_close_matches(token.text, [*self.tensors, *FUNCTIONS], 1)
+            hint = f"do you mean {near[0]}?" if near else "a tensor must be written before it is read"
+            raise self.fail(f"no tensor and no function is called {token.text}", token.at, hint)
+        args = self.listed(self.expression, "")
+        if len(args) != function.arity:
+            raise self.fail(f"{token.text} takes {function.arity} arguments, not {len(args)}", token.at)
+        return Apply(token.text, tuple(args), at=token.at)
+
+    def size_of(self, token: Token) -> Node:
+        dim = self.now
+        if dim.kind != "number" or not dim.text.isdigit() or int(dim.text) >= self.tensors[token.text]:
+            raise self.fail(f"expected the number of a dimension of {token.text}, not {dim.text!r}")
+        self.i += 1
+        return Size(token.text, int(dim.text), at=token.at)
+
+    def read(self, token: Token, indexes: list[Node]) -> Node:
+        if token.text == self.target:
+            hint = "running sums and other scans are no comprehensions: use torch.cumsum and the like"
+            raise self.fail(f"{token.text} is read by the statement that writes it", token.at, hint)
+        dims = self.tensors[token.text]
+        if dims != len(indexes):
+            raise self.fail(f"{token.text} has {dims} dimensions, and is read with {len(indexes)}", token.at)
+        other = self.unary() if self.next_if("else") else None
+        return Read(token.text, tuple(indexes), other, at=token.at)

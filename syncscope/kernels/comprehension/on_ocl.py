@@ -1,0 +1,182 @@
+"""A program on the device: units to kernels, once for each shape, and kernels to the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from syncscope.kernels import programs, queue, storage
+from syncscope.kernels.comprehension import schedules, tuned
+from syncscope.kernels.comprehension.fuse import Nest, Unit, fused, lies_along
+from syncscope.kernels.comprehension.nests import Schedule, Written
+from syncscope.kernels.comprehension.products import Product, contraction, reads
+from syncscope.kernels.comprehension.program import Program, loads
+from syncscope.kernels.device import device, is_gpu
+from syncscope.kernels.generate import run as generated
+from syncscope.kernels.generate.ir import Contraction
+from syncscope.kernels.operators import NotNative
+from syncscope.kernels.storage import contiguous_stride
+
+Ints = tuple[int, ...]
+Known = dict[str, Any]  # tensors and numbers by name
+_UNITS = int(device.max_compute_units)
+_WANTED = _UNITS * (2 if is_gpu else 4)  # points that fill the device
+_WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+_NAME = 48  # letters of a kernel's name
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A unit that can be enqueued: `enqueue` reads and writes tensors by name; `done` are those that nobody needs after it."""
+
+    unit: Unit
+    kernel: str
+    makes: tuple[tuple[str, storage.Layout], ...]
+    enqueue: Callable[[Known], None]
+    done: tuple[str, ...]
+    schedule: Schedule | None = None
+    source: str = ""
+    contraction: Contraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that one call enqueues."""
+
+    program: Program
+    units: tuple[Ready, ...]
+
+    def __call__(self, known: Known) -> Known:
+        """Enqueues it; `known` holds the arguments, and then the results."""
+        for ready in self.units:
+            for name, layout in ready.makes:
+                known[name] = layout.make()
+            ready.enqueue(known)
+            for name in ready.done:
+                del known[name]
+        return known
+
+
+def plan(program: Program, tensors: Mapping[str, Tensor], keep: frozenset[str] = frozenset(),
+         chosen: Mapping[int, Schedule] | None = None) -> Plan:  # fmt: skip
+    """Kernels for a program and tensors that lie as these do; `chosen` are schedules by the number of a unit.
+
+    Raises:
+        NotNative: there is nothing to compute, or more than 2 ** 31 elements, or a function that OpenCL does not have.
+    """
+    if any(0 in shape for shape in program.shapes.values()) or any(0 in map(s.size, s.ranges) for s in program.steps):
+        raise NotNative
+    given = {name: tuple(x.stride()) for name, x in tensors.items()}
+    units = fused(program, _WANTED, lambda name: given.get(name) or tuple(contiguous_stride(program.shapes[name])))
+    strides = {name: tuple(contiguous_stride(shape)) for name, shape in program.shapes.items()} | given
+    if any(storage.extent(shape, strides[name]) >= 1 << 31 for name, shape in program.shapes.items()):
+        raise NotNative
+    inputs = [_reads(unit) for unit in units]
+    made: set[str] = set()
+    ready = []
+    for i, unit in enumerate(units):
+        names = (
+            (unit.name,)
+            if isinstance(unit, Product)
+            else tuple(s.target for s in unit.steps if s.target in unit.stored)
+        )
+        makes = tuple((name, _layout(program, name)) for name in dict.fromkeys(names) if name not in made)
+        made.update(names)
+        last = made - set(program.results) - set().union(*inputs[i + 1 :]) - _written(units[i + 1 :])
+        made -= last
+        if isinstance(unit, Product):
+            name, enqueue, c = _product(unit, program, strides, tensors)
+            ready.append(Ready(unit, name, makes, enqueue, tuple(sorted(last)), contraction=c))
+        else:
+            choice = (chosen or {}).get(i) or tuned.schedule(nest_class(unit, program, strides))
+            schedule = choice or schedules.default(unit, strides.__getitem__, _UNITS, is_gpu)
+            name, enqueue, source = nest(unit, program, strides, schedule)
+            ready.append(Ready(unit, name, makes, enqueue, tuple(sorted(last)), schedule, source))
+    return Plan(program, tuple(ready))
+
+
+def _reads(unit: Unit) -> set[str]:
+    if isinstance(unit, Product):
+        return set(reads(unit))
+    return {x.tensor for s in unit.steps for x in loads(s.value)} - unit.values
+
+
+def _written(units: list[Unit]) -> set[str]:
+    return {name for u in units for name in ([u.name] if isinstance(u, Product) else [s.target for s in u.steps])}
+
+
+def _layout(program: Program, name: str) -> storage.Layout:
+    shape, dtype = program.shapes[name], program.dtypes[name]
+    stride = contiguous_stride(shape)
+    return storage.Layout(shape, stride, dtype, storage.extent(shape, stride) * dtype.itemsize)
+
+
+def _named(program: Program, names: list[str]) -> str:
+    text = "_".join((program.name, *(n.removeprefix(f"{program.name}_") for n in names)))
+    return text if len(text) <= _NAME else f"{text[: _NAME - 4]}_etc"
+
+
+def nest_class(unit: Nest, program: Program, strides: Mapping[str, Ints]) -> str:
+    """What schedules are kept under: what is computed, and the sizes by powers of two."""
+    sizes = "x".join(str((size - 1).bit_length()) for size in unit.points.values())
+    inner = max(1, unit.length).bit_length()
+    along = "along" if lies_along(unit, strides.__getitem__) else "across"
+    kinds = ",".join(f"{s.op}{'!' if s.reduced else ''}{s.dtype.itemsize}" for s in unit.steps)
+    return f"{program.name} {kinds} {along} {sizes} {inner} {unit.shares}"
+
+
+def nest(
+    unit: Nest, program: Program, strides: Mapping[str, Ints], schedule: Schedule
+) -> tuple[str, Callable[[Known], None], str]:
+    """A nest's name, what enqueues it, and its text."""
+    name = _named(program, [s.target for s in unit.steps])
+    written = Written(unit, schedule, name, program, strides)
+    kernel = programs.build(written.source, name)
+    size, group = written.launch
+    tensors, given, numbers = (*written.inputs, *written.outputs), tuple(written.given), written.numbers
+
+    def enqueue(known: Known) -> None:
+        arguments: list[Any] = []
+        for tensor in tensors:
+            x = known[tensor]
+            arguments += (storage.buffer(x), x.storage_offset())
+        queue.launch(kernel, size, group, *arguments, *(float(known[n]) for n in given), numbers)
+
+    return name, enqueue, written.source
+
+
+def _product(
+    unit: Product, program: Program, strides: Mapping[str, Ints], tensors: Mapping[str, Tensor]
+) -> tuple[str, Callable[[Known], None], Contraction]:
+    """A product's name, what enqueues it, and what the generator was asked for."""
+    dtype = _WIDER.get(unit.step.dtype, unit.step.dtype)
+    widened = dtype != unit.step.dtype
+    if widened:  # operands are made anew
+        strides = {**strides} | {n: tuple(contiguous_stride(program.shapes[n])) for n in (unit.a.tensor, unit.b.tensor)}
+        if unit.bias is not None or not unit.step.sets:
+            raise NotNative
+    name = _named(program, [unit.name])
+    c = contraction(unit, name, program.shapes, strides)
+    even = tuple(
+        widened or n not in tensors or tensors[n].storage_offset() % 4 == 0 for n in (unit.a.tensor, unit.b.tensor)
+    )
+    made = generated.plan(c, dtype, (*even, True))
+    a, b, out, alpha, numbers = unit.a.tensor, unit.b.tensor, unit.name, unit.alpha, unit.numbers
+    bias = unit.bias.tensor if unit.bias is not None else None if unit.step.sets else out
+
+    def enqueue(known: Known) -> None:
+        factor = alpha
+        for number in numbers:
+            factor *= float(known[number])
+        if widened:
+            wide = storage.empty(program.shapes[out], dtype)
+            made(known[a].to(dtype).contiguous(), known[b].to(dtype).contiguous(), None, wide, factor)
+            known[out].copy_(wide)
+        else:
+            made(known[a], known[b], None if bias is None else known[bias], known[out], factor)
+
+    return name, enqueue, c

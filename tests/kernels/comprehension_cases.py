@@ -1,0 +1,158 @@
+"""Comprehensions and what torch says of the same: name, text, inputs, and the function of torch on those inputs."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+_generator = torch.Generator().manual_seed(3)
+
+
+def r(*shape):
+    return torch.randn(*shape, generator=_generator, dtype=torch.float64)
+
+
+def whole(below, *shape):
+    return torch.randint(0, below, shape, generator=_generator)
+
+
+def einsum(name, subscripts, *inputs):
+    """The comprehension that einsum's letters say."""
+    given, out = subscripts.split("->")
+    terms = given.split(",")
+    sizes = dict(zip("".join(terms), "".join(terms).upper(), strict=True))
+    tensors = [f"float({','.join(sizes[x] for x in term)}) X{i}" for i, term in enumerate(terms)]
+    reads = " * ".join(f"X{i}({','.join(term)})" for i, term in enumerate(terms))
+    op = "+=!" if set("".join(terms)) - set(out) else "="
+    text = f"def {name}({', '.join(tensors)}) -> (Out) {{ Out({','.join(out)}) {op} {reads} }}"
+    return name, text, inputs, lambda *xs: torch.einsum(subscripts, *xs)
+
+
+CONV1 = "def conv1(float(N,C,W) I, float(O,C,K) F, int S, int P, int D) -> (R)"
+CONV2 = "def conv2(float(N,C,H,W) I, float(O,C,KH,KW) F, float(O) B, int S, int P) -> (R)"
+ATTEND = """
+def attend(float(B,H,T,D) Q, float(B,H,S,D) K, float(B,H,S,E) V) -> (O) {
+    L(b,h,t,s)  +=! Q(b,h,t,d) * K(b,h,s,d)
+    M(b,h,t)  max=! L(b,h,t,s)
+    X(b,h,t,s)    = exp(L(b,h,t,s) - M(b,h,t))
+    Z(b,h,t)    +=! X(b,h,t,s)
+    A(b,h,t,e)  +=! X(b,h,t,s) * V(b,h,s,e)
+    O(b,h,t,e)    = A(b,h,t,e) / Z(b,h,t)
+}"""
+NORM = """
+def {name}(float(N,C,W) X, float(C) G) -> (Y) {{
+    S({p}) +=! X(n,c,w)
+    M({p}) = S({p}) / ({count})
+    V({p}) +=! (X(n,c,w) - M({p})) * (X(n,c,w) - M({p}))
+    R({p}) = rsqrt(V({p}) / ({count}) + 0.00001)
+    Y(n,c,w) = (X(n,c,w) - M({p})) * R({p}) * G(c)
+}}"""
+
+
+def norm(x, g, dims):
+    mean, var = x.mean(dims, keepdim=True), x.var(dims, keepdim=True, unbiased=False)
+    return (x - mean) / torch.sqrt(var + 1e-5) * g[:, None]
+
+
+def one(name, signature, body, inputs, reference):
+    return name, f"def {name}({signature}) -> (C) {{ {body} }}", inputs, reference
+
+
+CASES = [
+    einsum("product", "ik,kj->ij", r(9, 17), r(17, 12)),
+    einsum("turned", "ki,jk->ij", r(10, 9), r(11, 10)),
+    einsum("batched", "bik,bkj->bij", r(3, 9, 8), r(3, 8, 10)),
+    einsum("outer", "i,j->ij", r(4), r(5)),
+    einsum("trace_of_product", "ij,ji->", r(5, 6), r(6, 5)),
+    einsum("bilinear", "bi,oij,bj->bo", r(9, 5), r(8, 5, 6), r(9, 6)),
+    einsum("hadamard", "ij,ij->ij", r(4, 5), r(4, 5)),
+    einsum("matrix_vector", "ij,j->i", r(6, 40), r(40)),
+    einsum("permuted", "abc->cab", r(3, 4, 5)),
+    einsum("row_sums", "ij->i", r(7, 50)),
+    einsum("column_sums", "ij->j", r(50, 7)),
+    einsum("tensordot", "abcd,cdef->abef", r(3, 4, 4, 5), r(4, 5, 4, 3)),
+    einsum("chain", "ij,jk,kl->il", r(9, 10), r(10, 11), r(11, 12)),
+    one("diagonal", "float(N,N) A", "C(i) = A(i,i)", (r(5, 5),), torch.diagonal),
+    one("trace", "float(N,N) A", "C +=! A(i,i)", (r(5, 5),), torch.trace),
+    one("reversed", "float(N) A", "C(i) = A(N-1-i)", (r(6),), lambda a: a.flip(0)),
+    one("strided", "float(N) A", "C(i) = A(3*i+1)", (r(11),), lambda a: a[1::3]),
+    one("repeated", "float(N) A", "C(i) = A(i/2) where i in 0:2*N", (r(5),), lambda a: a.repeat_interleave(2)),
+    one("rolled", "float(N) A", "C(i) = A((i+2)%N) where i in 0:N", (r(5),), lambda a: a.roll(-2)),
+    one("padded", "float(N) A", "C(i) = A(i-2) else 0 where i in 0:N+3", (r(5),), lambda a: F.pad(a, (2, 1))),
+    one("shifted", "float(N) A", "C(i) = A(i+1) - A(i)", (r(6),), torch.diff),
+    one("windows", "float(N) A, int K", "C(i,k) = A(i+k) where k in 0:K", (r(8), 3), lambda a, k: a.unfold(0, k, 1)),
+    one("moving", "float(N) A, int K", "C(i) +=! A(i+k)/K where k in 0:K", (r(9), 3),
+        lambda a, k: F.avg_pool1d(a[None], k, 1)[0]),
+    ("conv1", CONV1 + " { R(n,o,w) +=! I(n,c,S*w+D*k-P) else 0 * F(o,c,k) where w in 0:(W+2*P-D*(K-1)-1)/S+1 }",
+     (r(2, 9, 14), r(8, 9, 3), 2, 1, 2), lambda i, f, s, p, d: F.conv1d(i, f, stride=s, padding=p, dilation=d)),
+    ("conv2", CONV2 + " { X(n,o,h,w) +=! I(n,c,S*h+kh-P,S*w+kw-P) else 0 * F(o,c,kh,kw) where"
+     + " h in 0:(H+2*P-KH)/S+1, w in 0:(W+2*P-KW)/S+1\n R(n,o,h,w) = max(X(n,o,h,w) + B(o), 0) }",
+     (r(2, 8, 7, 6), r(9, 8, 3, 3), r(9), 1, 1), lambda i, f, b, s, p: F.relu(F.conv2d(i, f, b, stride=s, padding=p))),
+    ("conv3", "def conv3(float(N,C,A,B,D) I, float(O,C,K,L,M) F) -> (R) { R(n,o,a,b,d) +=! I(n,c,a+k,b+l,d+m) * F(o,c,k,l,m) }",
+     (r(1, 2, 5, 4, 4), r(3, 2, 2, 3, 2)), F.conv3d),
+    ("grouped", ("def grouped(float(N,G,C,H,W) I, float(G,F,C,K,L) W1) -> (R) {"
+      " R(n,g,f,h,w) +=! I(n,g,c,h+k,w+l) * W1(g,f,c,k,l) }"),
+     (r(2, 2, 8, 5, 5), r(2, 8, 8, 3, 3)),
+     lambda i, w: F.conv2d(i.flatten(1, 2), w.flatten(0, 1), groups=2).unflatten(1, (2, 8))),
+    ("depthwise", "def depthwise(float(N,C,H,W) I, float(C,K,L) F) -> (R) { R(n,c,h,w) +=! I(n,c,h+k,w+l) * F(c,k,l) }",
+     (r(2, 3, 6, 5), r(3, 3, 2)), lambda i, f: F.conv2d(i, f[:, None], groups=3)),
+    one("max_pool", "float(N,D,H,W) X",
+        "P(n,d,h,w) max=! X(n,d,2*h+i,2*w+j) where i in 0:3, j in 0:2\n C(n,d,h,w) = P(n,d,h,w)",
+        (r(2, 2, 7, 6),), lambda x: F.max_pool2d(x, (3, 2), 2)),
+    one("padded_pool", "float(N,W) X", "P(n,w) max=! X(n,2*w+i-1) else -inf where i in 0:3, w in 0:(W-1)/2+1\n C(n,w) = P(n,w)",
+        (r(2, 9),), lambda x: F.max_pool1d(x, 3, 2, 1)),
+    one("least", "float(N,M) X", "C(n) min=! X(n,m)", (r(4, 30),), lambda x: x.amin(1)),
+    one("multiplied", "float(N,M) X", "C(n) *=! X(n,m)", (r(4, 5),), lambda x: x.prod(1)),
+    ("layer_norm", NORM.format(name="layer_norm", p="n", count="C * W"), (r(3, 4, 5), r(4)), lambda x, g: norm(x, g, (1, 2))),
+    ("batch_norm", NORM.format(name="batch_norm", p="c", count="N * W"), (r(3, 4, 5), r(4)), lambda x, g: norm(x, g, (0, 2))),
+    ("instance_norm", NORM.format(name="instance_norm", p="n,c", count="W"), (r(3, 4, 50), r(4)), lambda x, g: norm(x, g, 2)),
+    ("softmax", ("def softmax(float(N,C) X) -> (Y) {"
+      " M(n) max=! X(n,c)\n Z(n) +=! exp(X(n,c)-M(n))\n Y(n,c) = exp(X(n,c)-M(n))/Z(n) }"),
+     (r(5, 70),), lambda x: x.softmax(1)),
+    ("attend", ATTEND, (r(2, 2, 9, 8), r(2, 2, 10, 8), r(2, 2, 10, 8)), lambda q, k, v: torch.softmax(q @ k.mT, -1) @ v),
+    ("entropy", ("def entropy(float(N,C) X, int(N) T) -> (L) { M(n) max=! X(n,c)\n Z(n) +=! exp(X(n,c)-M(n))\n"
+      " Y(n) +=! c == T(n) ? X(n,c) : 0\n L +=! (M(n) + log(Z(n)) - Y(n)) / N }"), (r(6, 5), whole(5, 6)), F.cross_entropy),
+    ("masked", ("def masked(float(N) X, float(N) Y) -> (L) { K(n) = Y(n) > 0\n S +=! K(n) ? (X(n)-Y(n))*(X(n)-Y(n)) : 0\n"
+      " A +=! K(n)\n L = S / max(A, 1) }"), (r(20), r(20)), lambda x, y: F.mse_loss(x[y > 0], y[y > 0])),
+    ("kronecker", "def kronecker(float(A,B) X, float(C,D) Y) -> (K) { K(a,c,b,d) = X(a,b) * Y(c,d) }", (r(3, 2), r(2, 4)),
+     lambda x, y: torch.kron(x, y).reshape(3, 2, 2, 4)),
+    ("perceptron", ("def perceptron(float(B,I) X, float(O,I) W, float(O) C) -> (Y) { A(b,o) +=! X(b,i) * W(o,i)\n"
+      " Y(b,o) = tanh(A(b,o) + C(o)) }"), (r(9, 10), r(8, 10), r(8)), lambda x, w, c: torch.tanh(F.linear(x, w, c))),
+    ("gated", ("def gated(float(B,I) X, float(O,I) W, float(B,O) G) -> (Y) { A(b,o) +=! X(b,i) * W(o,i)\n"
+      " Y(b,o) = A(b,o) * G(b,o) }"),
+     (r(9, 10), r(8, 10), r(9, 8)), lambda x, w, g: x @ w.T * g),
+    ("going_on", "def going_on(float(N,M) A, float(N) B) -> (C) { C(i) = B(i)\n C(i) += A(i,j)*A(i,j) where j in 1:M }",
+     (r(3, 4), r(3)), lambda a, b: b + (a[:, 1:] ** 2).sum(1)),
+    ("several", "def several(float(N,M) A) -> (S, M1, L) { S(m) +=! A(n,m)\n M1(m) max=! A(n,m)\n L(n) = A(n,0) }", (r(40, 6),),
+     lambda a: (a.sum(0), a.amax(0), a[:, 0])),
+    ("large", "def large(float(N) A) -> (S, M) { S +=! A(i)*A(i)\n M max=! A(i) }", (r(40_000),),
+     lambda a: ((a * a).sum(), a.amax())),
+    ("distances", ("def distances(float(N,D) A, float(M,D) B) -> (R) { S(n,m) +=! (A(n,d)-B(m,d))*(A(n,d)-B(m,d))\n"
+      " R(n,m) = sqrt(S(n,m)) }"),
+     (r(5, 3), r(6, 3)), torch.cdist),
+    ("gelu", "def gelu(float(N) X) -> (Y) { Y(i) = 0.5 * X(i) * (1 + erf(X(i) * A)) where A = 0.7071067811865476 }", (r(9),),
+     F.gelu),
+    ("number", "def number(float(N) X, float a) -> (Y) { Y(i) = pow(fabs(X(i)), a) + X.0 }", (r(5), 1.5),
+     lambda x, a: x.abs() ** a + 5),
+    ("places", "def places(float(N) X) -> (Y) { Y(i) = X(i) * i + N }", (r(5),), lambda x: x * torch.arange(5) + 5),
+]  # fmt: skip
+
+# What has no gradient, or none that is derived.
+OTHERS = [
+    ("table", "def table(float(N,D) A, int(M) I) -> (C) { C(m,d) = A(I(m),d) }", (r(7, 3), whole(7, 5)), lambda a, i: a[i]),
+    ("bag", "def bag(float(N,D) A, int(B,L) I) -> (C) { C(b,d) +=! A(I(b,l),d) }", (r(7, 3), whole(7, 4, 6)),
+     lambda a, i: a[i].sum(1)),
+    ("counted", "def counted(int(N,M) A) -> (C) { C(n) +=! A(n,m) > 2 }", (whole(5, 3, 9),), lambda a: (a > 2).sum(1)),
+    ("integers", "def integers(int(N) A, int(N) B) -> (C, D) { C(i) = A(i) * B(i) % 3\n D(i) = A(i) / B(i) }",
+     (whole(9, 5), 1 + whole(4, 5)), lambda a, b: (a * b % 3, a / b)),
+    ("truth", "def truth(bool(N) A, bool(N) B) -> (C) { C(i) = A(i) && !B(i) || A(i) == B(i) }",
+     (whole(2, 9) > 0, whole(2, 9) > 0), lambda a, b: (a & ~b) | (a == b)),
+    ("small", "def small(int8(N) A) -> (C, S) { C(i) = A(i) + A(i)\n S +=! A(i) }", (whole(100, 9).to(torch.int8),),
+     lambda a: (a + a, a.sum())),
+    ("narrowed", "def narrowed(float64(N) A) -> (C) { C(i) = int32(float32(A(i)) * 10) }", (r(9),),
+     lambda a: (a.float() * 10).int()),
+    ("steps", "def steps(float(N) A) -> (C) { C(i) = floor(A(i)) + ceil(A(i)) + trunc(A(i)) + round(A(i)) }", (r(9),),
+     lambda a: a.floor() + a.ceil() + a.trunc() + a.round()),
+]  # fmt: skip
+assert len(CASES) + len(OTHERS) > 40
+assert math.isfinite(float(CASES[0][2][0].sum()))
