@@ -137,7 +137,7 @@ def torchvision_models() -> Any:
 
 def of_file(text: str, device: str, batch: int) -> Callable[[], Any]:
     """One iteration of `file.py:function`. The function takes what it names of `device` and `batch`; where it gives a function
-    that is the iteration, else a call of it is one.
+    that is the iteration, else a call of it is one. A comprehension gets inputs at random.
 
     Raises:
         UserError: no such file, or no such function in it.
@@ -154,6 +154,9 @@ def of_file(text: str, device: str, batch: int) -> Callable[[], Any]:
     function = getattr(module, name, None)
     if not callable(function):
         raise UserError(f"{path} has no function {name!r}", "it is called as function(device=..., batch=...)")
+    if hasattr(function, "example"):  # a comprehension: it knows what it takes
+        inputs = function.example(device, batch)
+        return lambda: function(*inputs)
     known = {"device": device, "batch": batch}
     taken = {k: v for k, v in known.items() if k in inspect.signature(function).parameters}
     made = function(**taken)

@@ -51,7 +51,8 @@ def command(
     """Milliseconds of one iteration on each device, and the speed of the first beside the second.
 
     A NETWORK is one of torchvision's, or unet, gpt2, lstm, dcgan; with random weights, in float32 without TF32, no dropout. A
-    FUNCTION of yours takes what it names of `device` and `batch`, and is one iteration, or gives a function that is.
+    FUNCTION of yours takes what it names of `device` and `batch`, and is one iteration, or gives a function that is. A
+    comprehension is called with random inputs, whose first size is the batch.
 
     Every device has a process of its own. Times are of the host's clock, each iteration waited for: the median, with the
     quartiles in JSON; `-` is out of memory. `bound by` says which is used most: arithmetic or memory, against what a product of
