@@ -58,7 +58,8 @@ def moved(args, device, dtype, grad=False):
     def one(x):
         if not isinstance(x, torch.Tensor):
             return x
-        x = x.to(device).to(dtype) if x.is_floating_point() else x.to(device)
+        x = x.detach().clone().to(device)  # the cases are everybody's
+        x = x.to(dtype) if x.is_floating_point() else x
         return x.requires_grad_() if grad and x.is_floating_point() else x
 
     return [one(x) for x in args]

@@ -110,9 +110,8 @@ def _written(units: list[Unit]) -> set[str]:
 
 
 def _layout(program: Program, name: str) -> storage.Layout:
-    shape, dtype = program.shapes[name], program.dtypes[name]
-    stride = contiguous_stride(shape)
-    return storage.Layout(shape, stride, dtype, storage.extent(shape, stride) * dtype.itemsize)
+    shape = program.shapes[name]
+    return storage.Layout(shape, contiguous_stride(shape), program.dtypes[name])
 
 
 def _named(program: Program, names: list[str]) -> str:
