@@ -19,13 +19,12 @@ from syncscope.kernels.comprehension.tree import Apply, show_statement
 from syncscope.kernels.device import info, is_gpu
 
 if TYPE_CHECKING:
-    from syncscope.kernels.comprehension.comprehension import Comprehension
     from syncscope.kernels.comprehension.on_ocl import Plan, Ready
 
 _LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
 
 
-def explain(made: Comprehension, args: tuple[Any, ...]) -> str:
+def explain(made: Any, args: tuple[Any, ...]) -> str:
     """Ranges of all statements, then on `ocl` the kernels with what they move and compute, measured."""
     found = made.made(args)
     lines = []

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyopencl as cl
 import torch
@@ -23,14 +23,11 @@ from syncscope.kernels.generate import run as generated
 from syncscope.kernels.generate import store
 from syncscope.kernels.generate import tune as products
 
-if TYPE_CHECKING:
-    from syncscope.kernels.comprehension.comprehension import Comprehension
-
 _CLOSE = 1e-4  # of the largest element: how far a schedule's results may be from the default's
 _BETTER = 0.97  # of the default's time, below which a schedule is worth keeping
 
 
-def tune(made: Comprehension, args: tuple[Any, ...], budget: float, quiet: bool) -> str:
+def tune(made: Any, args: tuple[Any, ...], budget: float, quiet: bool) -> str:
     """Searches, keeps what is faster, and says for each unit how many times as fast it is now."""
     found = made.made(args)
     if found.plan is None:
