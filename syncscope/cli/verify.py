@@ -68,7 +68,7 @@ class Percent(click.ParamType[Any]):
 
 
 @click.command(
-    short_help="Try the rewrites on the program: is it faster, are the values the same?",
+    short_help="The proof: rewrites tried, faster or not, same values or not.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m` does.")
