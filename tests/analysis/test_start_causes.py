@@ -194,7 +194,8 @@ def masks(copied="Memcpy DtoH (Device -> Pageable)"):
 def test_a_mask_goes_with_all_it_did_or_something_stands_in_its_place():
     report = summarize(masks())
     low, high = report.saving_range
-    assert report.saving == high == pytest.approx(1_000 * US, rel=0.02)  # all the host did
+    assert report.saving == pytest.approx(1_000 * US, rel=0.02)  # all the host did
+    assert high == pytest.approx(report.saving, rel=0.01)  # a host that did not wait may go on a little faster
     assert low == pytest.approx(280 * US, rel=0.02)  # the wait
     assert report.lines[0].price.alone == report.saving
 
@@ -202,7 +203,8 @@ def test_a_mask_goes_with_all_it_did_or_something_stands_in_its_place():
 def test_an_index_that_is_copied_to_the_device_stays():
     report = summarize(masks("Memcpy HtoD (Pageable -> Device)"))
     low, high = report.saving_range
-    assert low == high == pytest.approx(280 * US, rel=0.02)
+    assert low == pytest.approx(280 * US, rel=0.02)
+    assert high == pytest.approx(low, rel=0.02)
 
 
 def test_a_recording_s_first_queues_do_not_depend_on_how_they_are_numbered():

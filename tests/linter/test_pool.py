@@ -82,7 +82,7 @@ def test_a_file_that_kills_its_process_is_named_and_the_others_are_linted(many, 
         return real(path, config)
 
     monkeypatch.setattr(engine, "check_file", check_file)
-    ran = many("lint", "--no-cache", "--jobs", "2")
+    ran = many("lint", "--no-cache", "--jobs", "2", "--format", "text")
     assert "m07.py: the process that linted it died; please report this file" in ran.err
     assert ran.code == 2
     assert len(ran.lines) == MANY - 1

@@ -43,7 +43,7 @@ def test_an_operator_tells_shapes_and_types_as_the_profiler_does():
             "Output type": ["float"],
         }
     ]
-    assert told(trace, "aten::mul") == [
+    assert told(trace, "aten::mul_") == [
         {
             "Input Dims": [[2, 3], [2, 3]],
             "Input type": ["float", "float"],
