@@ -190,3 +190,63 @@ def test_what_the_project_scripts_elsewhere_is_left(tmp_path: Path) -> None:
     found = check_file(str(tmp_path / "package" / "ops.py"), config()).findings
     assert found
     assert all(f.fix is None for f in found)
+
+
+FOREIGN = {
+    "a string": 'import torch\n\nCODE = """\nf = torch.jit.script(f)\n"""\n',
+    "another f": "import torch\n\n\n@torch.jit.script\ndef f(x: torch.Tensor):\n    return x\n",
+    "another f, that one imports": "import torch\nfrom other.ops import f\n\ng = torch.jit.script(f)\n",
+    "a name that is made of itself": "import torch\n\nx = x.exp()\ng = torch.jit.script(x.f)\n",
+    "modules in a circle": "import torch\nfrom test_ops import *\n\ng = torch.jit.script(f)\n",
+    "a method of that name": "import torch\n\n\ndef test(x):\n    return torch.jit.script(x.f)\n",
+}
+IMPORTED = {
+    "the module": "import package.ops\n\ng = torch.jit.script(package.ops.f)\n",
+    "another name": "from package.ops import f as g\n\ng = torch.jit.script(g)\n",
+    "what a package gives on": "from package import f\n\ng = torch.jit.script(f)\n",
+    "inside a test": "def test():\n    import package.ops as ops\n\n    torch.compile(ops.f, fullgraph=True)\n",
+    "called": "from package.ops import f\n\n\n@torch.jit.script\ndef g(x):\n    return f(x)\n",
+    "called by a base": (
+        "from package.ops import f\n\n\nclass A(torch.nn.Module):\n    def forward(self, x):\n        return self.g(x)\n\n\n"
+        "class B(A):\n    def g(self, x):\n        return f(x)\n\n\ntorch.jit.script(B().eval())\n"
+    ),
+    "called by a layer": (
+        "from package.ops import f\n\n\nclass A(torch.nn.Module):\n    def forward(self, x):\n        return f(x)\n\n\n"
+        "class B(torch.nn.Module):\n    def __init__(self):\n        self.layers = torch.nn.ModuleList([A()])\n\n\n"
+        "def test():\n    b = B()\n    torch.jit.script(b)\n"
+    ),
+}
+
+
+def mended(folder: Path, elsewhere: str) -> bool:
+    """Whether `f` of a package is offered a fix where another file of the project says this."""
+    for name, code in {
+        "pyproject.toml": "",
+        "package/__init__.py": "from .ops import *\n",
+        "package/ops.py": HEAD + FUNCTION,
+        "other/ops.py": HEAD + FUNCTION,
+        "test_ops.py": elsewhere,
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(code)
+    return any(f.fix for f in check_file(str(folder / "package" / "ops.py"), config()).findings)
+
+
+@pytest.mark.parametrize("code", FOREIGN.values(), ids=FOREIGN)
+def test_what_is_scripted_elsewhere_is_another_function(code: str, tmp_path: Path) -> None:
+    assert mended(tmp_path, code)
+
+
+@pytest.mark.parametrize("code", IMPORTED.values(), ids=IMPORTED)
+def test_what_is_scripted_by_an_import_is_left(code: str, tmp_path: Path) -> None:
+    assert not mended(tmp_path, f"import torch\n{code}")
+
+
+@pytest.mark.parametrize("name", ["gan.py", "digits.py"])
+def test_a_sample_is_offered_its_fixes_inside_the_project(name: str, tmp_path: Path) -> None:
+    sample = Path(__file__).parents[2] / "samples" / name
+    alone = tmp_path / name
+    alone.write_bytes(sample.read_bytes())
+    inside, outside = ([f.fix is not None for f in check_file(str(p), config()).findings] for p in (sample, alone))
+    assert any(inside)
+    assert inside == outside
