@@ -13,7 +13,8 @@ from syncscope.kernels.comprehension.tree import Apply, Name, Number, Read, Size
 _START = {"+": 0.0, "*": 1.0, "min": math.inf, "max": -math.inf}
 _MEET = {"+": lambda a, b: a + b, "*": lambda a, b: a * b, "min": min, "max": max}
 _APPLY = {
-    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b, "neg": lambda a: -a,
+    "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b,
+    "//": lambda a, b: a // b, "neg": lambda a: -a,
     "<": lambda a, b: a < b, ">": lambda a, b: a > b, "==": lambda a, b: a == b, "tanh": math.tanh, "max": max, "min": min,
     "&&": lambda a, b: bool(a and b),
 }  # fmt: skip

@@ -144,7 +144,10 @@ def _poly(x: Poly | int) -> Poly:
 
 
 def _atom_node(atom: Atom) -> Node:
-    return atom.node if atom.node is not None else Apply(atom.kind, tuple(p.node() for p in atom.parts))
+    if atom.node is not None:
+        return atom.node
+    kind = "//" if atom.kind == "/" else atom.kind  # it may come to stand among values, where / is a true division
+    return Apply(kind, tuple(p.node() for p in atom.parts))
 
 
 def combine(kind: str, *parts: Poly) -> Poly:
@@ -189,8 +192,8 @@ def poly(node: Node) -> Poly:
             return poly(x) - poly(y)
         case Apply("*", (x, y)):
             return poly(x) * poly(y)
-        case Apply("/" | "%" | "min" | "max" as kind, (x, y)):
-            return combine(kind, poly(x), poly(y))
+        case Apply("/" | "//" | "%" | "min" | "max" as kind, (x, y)):
+            return combine("/" if kind == "//" else kind, poly(x), poly(y))
     return Poly.of(Atom("value", (), node))
 
 

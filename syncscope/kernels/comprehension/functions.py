@@ -6,6 +6,8 @@ literal in the type that is computed in.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -113,3 +115,10 @@ FUNCTIONS: dict[str, Function] = {
     "y0": _f("", "torch.special.bessel_y0(x)", "-y1(x)"),
     "y1": _f("", "torch.special.bessel_y1(x)", None),
 }  # fmt: skip
+
+
+def call(function: str, args: Sequence[str], c: str) -> str:
+    """OpenCL C of a call, of the C of its arguments; `c` is the type that is computed in."""
+    given = dict(zip("xyzw", args, strict=False))
+    written = FUNCTIONS[function].c.replace("T(", f"({c})(")
+    return re.sub(r"\b[xyzw]\b", lambda found: given[found[0]], written)

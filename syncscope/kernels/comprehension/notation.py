@@ -41,7 +41,7 @@ _REFUSED_TYPES = ("uint16", "uint32", "uint64")
 _RESERVED = {"def", "where", "in", "exists", "else", "true", "false", "inf", "nan", *TYPES}
 _TOKEN = re.compile(
     r"\s+|#[^\n]*|(?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)"
-    r"|(?P<op><=>|->|(?:(?:min|max)(?==!?(?!=))|[+*])=!?(?!=)|\|\||&&|[=!<>]=|[-+*/%()?:,={}<>!.])|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<op><=>|->|(?:(?:min|max)(?==!?(?!=))|[+*])=!?(?!=)|\|\||&&|[=!<>]=|//|[-+*/%()?:,={}<>!.])|(?P<name>[A-Za-z_]\w*)"
 )
 _OPS = {f"{op}={sets}": (op, bool(sets)) for op in ("+", "*", "min", "max") for sets in ("", "!")}
 _LEVELS = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}

@@ -20,7 +20,8 @@ _FOLDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "+": torch.add, "*": torch.mul, "min": torch.minimum, "max": torch.maximum,
 }  # fmt: skip
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod, "neg": operator.neg,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "neg": operator.neg,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "&&": lambda x, y: (x != 0) & (y != 0), "||": lambda x, y: (x != 0) | (y != 0), "not": lambda x: x == 0,
 }  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from syncscope.kernels.comprehension.algebra import Poly
+from syncscope.kernels.comprehension.functions import call
 from syncscope.kernels.comprehension.program import Load, Program, Step, kind, settled, variables
 from syncscope.kernels.comprehension.tree import Apply, Node, Number
 from syncscope.kernels.generate.ir import Access, Contraction, Index, Ints
@@ -267,7 +268,7 @@ def _all_loads(node: Node) -> Iterator[Load]:
         yield from _all_loads(x)
 
 
-_THEN = {"fmax": "fmax", "fmin": "fmin", "exp": "exp", "tanh": "tanh", "sqrt": "sqrt", "fabs": "fabs"}
+_THEN = ("max", "min", "fmax", "fmin", "exp", "tanh", "sqrt", "fabs")
 
 
 def _then(node: Node, x: Load) -> str | None:
@@ -291,7 +292,7 @@ def _then(node: Node, x: Load) -> str | None:
             return None if None in three else f"({three[0]} ? {three[1]} : {three[2]})"
         case Apply(function, args) if function in _THEN:
             every = [_then(arg, x) for arg in args]
-            return None if None in every else f"{_THEN[function]}({', '.join(map(str, every))})"
+            return None if None in every else f"({call(function, [str(one) for one in every], 'T')})"
     return None
 
 

@@ -208,6 +208,8 @@ def truth(node: Node) -> bool | None:
         case Number(value):
             return bool(value)
         case Apply("==" | "!=" | "<" | "<=" | ">" | ">=" as op, (left, right)):
+            if any(isinstance(x, Apply) and x.function == "/" for x in walk(node)):
+                return None  # a true division gives no integer
             d = (poly(left) - poly(right)).number
             if d is not None:
                 return {"==": d == 0, "!=": d != 0, "<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0}[op]

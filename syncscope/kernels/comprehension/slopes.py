@@ -63,7 +63,7 @@ def slope(node: Node, read: Read, fail: Fail) -> Node | None:
         case Apply("?", (condition, yes, no)):
             a, b = slope(yes, read, fail), slope(no, read, fail)
             return None if a is None and b is None else Apply("?", (condition, a or ZERO, b or ZERO))
-        case Apply("==" | "!=" | "<" | "<=" | ">" | ">=" | "&&" | "||" | "not", _):
+        case Apply("==" | "!=" | "<" | "<=" | ">" | ">=" | "&&" | "||" | "not" | "//", _):
             return None
         case Apply("%", (left, right)):
             return slope(left, read, fail)

@@ -121,7 +121,7 @@ def names(node: Node) -> set[str]:
     return {x.name for x in walk(node) if isinstance(x, Name)}
 
 
-BINARY = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))  # weakest first
+BINARY = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "//", "%"))  # weakest first
 _STRENGTH = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}
 _UNARY = {"neg": "-", "not": "!"}
 _TIGHT = len(BINARY) + 1

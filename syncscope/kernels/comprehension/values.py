@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Mapping
 
 import torch
 
 from syncscope.kernels.comprehension.algebra import Atom, Interval, Poly, interval
-from syncscope.kernels.comprehension.functions import FUNCTIONS
+from syncscope.kernels.comprehension.functions import call
 from syncscope.kernels.comprehension.places import Place, unplaced
 from syncscope.kernels.comprehension.program import DTYPES, Load, Program, kind, settled
 from syncscope.kernels.comprehension.tree import Apply, Name, Node, Number
@@ -104,12 +103,17 @@ class Values:
                 if settle.is_floating_point:
                     return f"({a} - {b} * floor({a} / {b}))", settle
                 return f"({b} == 0 ? 0 : ({a} % {b} + {b}) % {b})", settle
+            case Apply("//", (left, right)):
+                a, b = (self.typed(x, settle, to, seen) for x in (left, right))
+                if settle.is_floating_point:
+                    return f"floor({a} / {b})", settle
+                return f"({b} == 0 ? 0 : {a} / {b} - ({a} % {b} != 0 && ({a} < 0) != ({b} < 0)))", settle
             case Apply("+" | "-" | "*" | "/" as op, (left, right)):
                 a, b = (self.typed(x, settle, to, seen) for x in (left, right))
                 return f"({a} {op} {b})", settle
             case Apply(function, args):
                 texts = [f"({self.typed(x, settle, to, seen)})" for x in args]
-                return f"({_call(function, texts, c)})", settle
+                return f"({call(function, texts, c)})", settle
         raise TypeError(node)
 
     def typed(self, node: Node, dtype: torch.dtype, to: list[str], seen: Seen | None) -> str:
@@ -173,9 +177,3 @@ def _literal(value: float, dtype: torch.dtype) -> str:
     if not dtype.is_floating_point:
         return f"({value!r})"
     return f"({float(value)!r}{'' if dtype == torch.float64 else 'f'})"
-
-
-def _call(function: str, texts: list[str], c: str) -> str:
-    given = dict(zip("xyzw", texts, strict=False))
-    written = FUNCTIONS[function].c.replace("T(", f"({c})(")
-    return re.sub(r"\b[xyzw]\b", lambda found: given[found[0]], written)
