@@ -94,7 +94,7 @@ def check(path: str, raw: bytes, config: Config) -> Checked:
 def check_source(source: SourceFile, config: Config) -> Checked:
     """What there is to say of this text.
 
-    Everything that is hidden is hidden before a rewrite is tried: rewrites are what costs.
+    Everything that is hidden is hidden before its reasons are written out and a rewrite is tried: these are what costs.
     """
     path = source.path
     said: list[Finding] = []
@@ -127,7 +127,9 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     findings = []
     for finding in result.findings:
         one = here.get(id(finding))
-        findings.append(finding if one is None or view is None else with_fix(source, finding, one, view, config))
+        if one is not None and view is not None:
+            finding = with_fix(source, replace(finding, why=one.fact.why), one, view, config)
+        findings.append(finding)
     if view is not None:
         view.release()
     if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
@@ -170,7 +172,6 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
                 confidence=site.confidence,
                 hot=site.hot,
                 hotness=site.hotness,
-                why=site.fact.why,
                 function=names.get(site.function, "") if site.function else "",
                 severity=rule.SEVERITY.value if site.hot else "note",
                 fingerprint=fingerprint(name, source, line, end_line),
