@@ -25,9 +25,9 @@ from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN, Verification
 from syncscope.verify.timing import Ratio
-from syncscope.verify.values import Difference, PieceOf, Values, difference, pieces, pieces_of_two, values_of
+from syncscope.verify.values import LAST_BIT, Difference, PieceOf, Values, difference, pieces, pieces_of_two, values_of
 
-TIMES = 10.0  # how much further than one last bit a rounding may carry that happens in every step
+BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
 MOST_TURNS = 30
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
@@ -182,7 +182,9 @@ class Search:
         largest = f"{apart.largest:.1e}" if apart.largest < float("inf") else "more than can be said in a number"
         where = f", most at {apart.where}" if apart.where else ""
         if rounds and not safe:
-            if apart.within(self._one_last_bit() | noise, TIMES):
+            # It happens in every step, and no step carries it further than the first one, by which one bit is known.
+            bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT)
+            if apart.within(bit, BITS * max(1, self.found.steps)):
                 return WITHIN, f"by {largest}, as rounding may", apart
             least = self._one_last_bit().largest
             return CHANGED, f"values differ by {largest}{where}; one last bit carries {least:.1e} far", apart

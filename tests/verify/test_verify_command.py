@@ -96,6 +96,9 @@ def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     )  # fmt: skip
 
 
+ONE_WORKER = pytest.mark.xdist_group("verify")  # the program is verified once, not once a worker
+
+
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, Any]]:
     """The program with four fixes, verified: its folder, the exit code, what was printed as JSON."""
@@ -114,6 +117,7 @@ def of_line(found: dict[str, Any], text: str) -> dict[str, Any]:
     return fix
 
 
+@ONE_WORKER
 def test_what_gains_stays_and_is_a_patch(tried: tuple[Path, int, dict[str, Any]]) -> None:
     folder, _, found = tried
     safe, unsafe = of_line(found, "zeros(3)"), of_line(found, ".item()")
@@ -134,6 +138,7 @@ def test_what_gains_stays_and_is_a_patch(tried: tuple[Path, int, dict[str, Any]]
     compile(mended, "train.py", "exec")
 
 
+@ONE_WORKER
 def test_a_safe_fix_that_changes_values_is_refused(tried: tuple[Path, int, dict[str, Any]]) -> None:
     _, code, found = tried
     wrong = of_line(found, "ones(5, 1)")
@@ -142,6 +147,7 @@ def test_a_safe_fix_that_changes_values_is_refused(tried: tuple[Path, int, dict[
     assert code == 1
 
 
+@ONE_WORKER
 def test_what_gives_nothing_is_left_out(tried: tuple[Path, int, dict[str, Any]]) -> None:
     _, _, found = tried
     idle = of_line(found, "eye(4)")
@@ -149,6 +155,7 @@ def test_what_gives_nothing_is_left_out(tried: tuple[Path, int, dict[str, Any]])
     assert re.match("it does not gain|the step is as short", idle["why"])
 
 
+@ONE_WORKER
 def test_the_json_has_what_is_promised(tried: tuple[Path, int, dict[str, Any]]) -> None:
     _, _, found = tried
     promised = "ratio low high values reads_before reads_after predicted_ratio fixes"
