@@ -55,7 +55,7 @@ def main() -> None:
     tell("5  what it was worth", "Both recordings side by side.",
          *syncscope, "diff", recording("written"), recording("fixed"))  # fmt: skip
     tell("6  the proof", "One rewrite, tried on the program itself: promised, measured, and between what it lies.",
-         *syncscope, "verify", "--rule", "boolean-mask-read", "--budget", "75s", "--steps", "12", SAMPLE,
+         *syncscope, "verify", "--rule", "boolean-mask-read", "--budget", "150s", "--steps", "8", SAMPLE,
          "--device", "ocl", expect=(0, 1))  # fmt: skip
     console.rule("[bold]what to open")
     tools = os.path.relpath(Path(sys.executable).parent)
