@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncscope.model.finding import Finding
 from syncscope.model.report import Report
-from syncscope.model.trace import Trace
+
+if TYPE_CHECKING:
+    from syncscope.model.trace import Trace
 
 SURE = 2  # the least `Finding.confidence` that the linter shows unasked
 UNITS = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._diff import of_fix
 from syncscope.model.durations import ms
 from syncscope.model.finding import CONFIDENCE, Finding
 from syncscope.model.report import Line, Price, Report
-from syncscope.model.trace import StepLengths
 from syncscope.model.uses import StepUses, Use
-from syncscope.model.work import Work
+
+if TYPE_CHECKING:
+    from syncscope.model.trace import StepLengths
+    from syncscope.model.work import Work
 
 SUFFIX = ".json"
 TAKES = {"findings", "trace"}

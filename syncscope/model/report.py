@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
-from syncscope.model.trace import Trace
-from syncscope.model.uses import StepUses
 from syncscope.model.words import all_visible
-from syncscope.model.work import Work
+
+if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace needs numpy
+    from syncscope.model.trace import Trace
+    from syncscope.model.uses import StepUses
+    from syncscope.model.work import Work
 
 
 @dataclass(frozen=True, slots=True)
