@@ -73,7 +73,7 @@ COUNT = Count()  # of this process
 ELSEWHERE = {
     "_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward",
     "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl", "_copy_from_and_resize", "random_", "randperm",
-    "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "nansum", "range", "view_as_real",
+    "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "gelu_", "index_copy_", "nansum", "range", "view_as_real",
     "silu_backward", "set_", "resize_", "upsample_nearest2d", "upsample_nearest2d_backward", "_upsample_nearest_exact2d",
     "_upsample_nearest_exact2d_backward", "_native_batch_norm_legit",
 }  # fmt: skip
@@ -179,6 +179,25 @@ def check(info: OpInfo, sample: SampleInput, count: Count) -> None:
         torch.testing.assert_close(b.cpu(), a, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
 
 
+def in_place(info: OpInfo, sample: SampleInput) -> bool:
+    """Whether the sample has an in-place form on the CPU; it leaves the same on `ocl`."""
+    if info.inplace_variant is None or not isinstance(sample.input, torch.Tensor):
+        return False
+    left = []
+    for move in (lambda x: x, to_device):
+        first, args, kwargs = move([sample.input.detach().clone(), list(sample.args), sample.kwargs])
+        try:
+            with torch.no_grad():
+                info.inplace_variant(first, *args, **kwargs)
+        except (RuntimeError, TypeError):
+            if left:
+                raise
+            return False  # its result has another shape or dtype
+        left.append(first)
+    torch.testing.assert_close(left[1].cpu(), left[0], rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+    return True
+
+
 def sweep(info: OpInfo, dtype: torch.dtype, count: Count, most: int = SAMPLES) -> None:
     """Every chosen sample of a set; raises with the first that differs."""
 
@@ -188,9 +207,11 @@ def sweep(info: OpInfo, dtype: torch.dtype, count: Count, most: int = SAMPLES) -
 
     queue.observers.append(seen)
     try:
+        written = False
         for i, sample in enumerate(samples(info, dtype, most)):
             try:
                 check(info, sample, count)
+                written = written or in_place(info, sample)
             except Exception as error:
                 raise AssertionError(f"{name(info)}, {dtype}, sample {i}: {error}") from error
         count.sets += 1

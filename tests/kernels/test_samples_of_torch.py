@@ -86,6 +86,8 @@ def test_random_numbers_repeat_those_of_the_cpu(make, ran):
         lambda x: torch.nn.functional.hardtanh_(x.clone()),
         lambda x: torch.nn.functional.hardswish(x.clone(), inplace=True),
         lambda x: x.clone().floor_divide_(2),
+        lambda x: torch.ops.aten.gelu_(x.clone()),
+        lambda x: x.clone().index_copy_(1, torch.tensor([4, 0], device=x.device), x[:, 2:4] * 2),
         lambda x: torch.nansum(x.masked_fill(x > 1, float("nan")), 1),
         lambda x: torch.range(1, 4, device=x.device),
         lambda x: torch._native_batch_norm_legit(x, None, None, x[0] * 0, x[0] * 0 + 1, True, 0.1, 1e-5)[0],
