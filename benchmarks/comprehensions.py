@@ -386,7 +386,7 @@ def start(device: str, stdin: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, text=True)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default="ocl,cpu")
     parser.add_argument("--small", action="store_true", help="sizes for a CPU")
@@ -398,7 +398,7 @@ def main() -> None:
     cases = [case for case in CASES if args.only in case.name]
     if args.here:
         on_device(args.here, cases, args.small, args.seconds, args.tune, args.here == "cuda")
-        return
+        return 0
     rows = []
     devices = args.devices.split(",")
     # torch.compile works on the host while another device is measured; then CUDA is told to begin.
@@ -415,7 +415,8 @@ def main() -> None:
                 print(line.strip(), file=sys.stderr, flush=True)
         child.wait()
     table(rows, devices)
+    return int(len(rows) < len(devices) * len(cases) or any("failed" in row for row in rows))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -57,7 +57,7 @@ def apart(row: dict, exact: dict) -> str:
     return f"{max(abs(a - b) / max(abs(b), 1e-3) for a, b in pairs):.1e}"
 
 
-def main() -> None:
+def main() -> int:
     from syncscope.bench.networks import LIST
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -70,7 +70,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.child:
         child(*options.child, options.networks, options.steps, options.batch, options.pixels)
-        return
+        return 0
     ours = gathered("ocl", "float32", options)
     exact, plain = (gathered(options.reference, dtype, options) for dtype in ("float64", "float32"))
     print(
@@ -85,7 +85,8 @@ def main() -> None:
         print(
             f"{name:<20} {apart(row, exact.get(name, {})):>9} {apart(plain.get(name, {}), exact.get(name, {})):>14} {facts}"
         )
+    return int(any("losses" not in each.get(name, {}) for name in options.networks for each in (ours, exact, plain)))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -329,6 +329,7 @@ def main() -> None:
         raise SystemExit("no CUDA device here: --device cpu shows how it goes")
     print(torch.cuda.get_device_name() if device.type == "cuda" else "CPU", torch.__version__)
     found: dict[str, Any] = {}
+    failed: list[str] = []
     print("us of a read:", read_cost(device), " us to enter and leave:", entering(), flush=True)
     for name, make in LOOPS.items():
         if make.__name__ not in given.loops.split(","):
@@ -339,6 +340,7 @@ def main() -> None:
             one = found[name] = measured(make, given.turns, given.steps, device, file)
         except Exception:  # one loop that fails is not to cost the others
             traceback.print_exc()
+            failed.append(name)
             continue
         print(f"\n{name}: {one['step_ms']:.2f} ms untraced ({time.perf_counter() - began:.0f} s)")
         spread = {
@@ -366,6 +368,8 @@ def main() -> None:
             "\nuntraced steps in ms, after recordings, 24 gradient norms:",
             staying(gradients(device), given.turns, given.steps, device),
         )
+    if failed:
+        raise SystemExit(f"not measured: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

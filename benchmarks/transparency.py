@@ -150,6 +150,7 @@ class Outcomes:
     def __init__(self) -> None:
         self._found: dict[str, tuple[Any, ...]] = {}
         self.said: dict[str, str] = {}
+        self.undescribed = self.unmade = 0
 
     def call(self, name: str, function: Callable[[], Any]) -> None:
         """Calls, and notes the result, or what it raised, and the warnings."""
@@ -171,8 +172,9 @@ class Outcomes:
         for name, (result, heard) in self._found.items():
             try:
                 words = described(result)
-            except Exception as error:
-                words = ["cannot be described", type(error).__name__]
+            except Exception:  # not compared, and counted: what has no words would be equal to anything
+                self.undescribed += 1
+                continue
             text = json.dumps([words, sorted(set(heard))], default=repr)
             self.said[name] = f"{hashlib.sha1(text.encode()).hexdigest()[:12]} {text[:SHOWN]}"
         self._found.clear()
@@ -213,16 +215,21 @@ def operators(outcomes: Outcomes, samples: int, every: int) -> None:
             try:
                 given = list(_first(op.sample_inputs("cpu", dtype, requires_grad=grad), samples))
             except Exception:  # a sample that cannot be made here
+                outcomes.unmade += 1
                 continue
             for at, sample in enumerate(given):
                 outcomes.call(
                     f"operator: {op.formatted_name} {dtype} {at}", lambda o=op, s=sample, g=grad: applied(o, s, g)
                 )
-        with contextlib.suppress(Exception):
-            for at, wrong in enumerate(_first(op.error_inputs("cpu") if op.error_inputs_func else (), samples)):
-                outcomes.call(
-                    f"operator: {op.formatted_name} wrong {at}", lambda o=op, w=wrong: applied(o, w.sample_input, False)
-                )
+        try:
+            refused = list(_first(op.error_inputs("cpu") if op.error_inputs_func else (), samples))
+        except Exception:
+            outcomes.unmade += 1
+            continue
+        for at, wrong in enumerate(refused):
+            outcomes.call(
+                f"operator: {op.formatted_name} wrong {at}", lambda o=op, w=wrong: applied(o, w.sample_input, False)
+            )
 
 
 def _first(values: Any, count: int) -> Iterator[Any]:
@@ -330,7 +337,9 @@ def child(name: str, samples: int, every: int, out: str) -> None:
     left = {key: value for key, value in state().items() if key in before and before[key] != value}
     people(after, every)
     after.describe()
-    Path(out).write_text(json.dumps({"inside": inside.said, "after": after.said, "left": sorted(left)}))
+    undescribed = inside.undescribed + after.undescribed
+    found = {"inside": inside.said, "after": after.said, "left": sorted(left)}
+    Path(out).write_text(json.dumps(found | {"undescribed": undescribed, "unmade": inside.unmade}))
 
 
 def run(name: str, samples: int, every: int) -> dict[str, Any]:
@@ -361,7 +370,11 @@ def outside(kind: str, samples: int, every: int) -> tuple[dict[str, Any], set[st
     unsaid = tuple(f"operator: {name}" for name in UNSAID)
     stable = {call for call in first if first[call] == again["inside"].get(call) and not call.startswith(unsaid)}
     stable -= {call for call in later if later[call] != again["after"].get(call)}
-    print(f"{kind}: {len(first):,} calls, {len(first) - len(stable)} left out", flush=True)
+    print(
+        f"{kind}: {len(first):,} calls, {len(first) - len(stable)} left out; besides, {reference['undescribed']} results that "
+        f"have no words, and {reference['unmade']} sets of samples that cannot be made here",
+        flush=True,
+    )
     return reference, stable
 
 
@@ -387,10 +400,12 @@ def main() -> int:
         found = run(name, options.samples, options.every)
         inside = {call: said for call, said in found["inside"].items() if call in stable}
         after = {call: said for call, said in found["after"].items() if call in stable}
+        inside |= dict.fromkeys(sorted(stable - inside.keys()), "nothing that can be described")
         different = [call for call in inside if inside[call] != first[call]]
         declared = [call for call in different if name in ("dry", "cpu", "ocl") and call.startswith(tuple(DECLARED))]
         different = [call for call in different if call not in declared]
-        remaining = [call for call in after if after[call] != later[call]]
+        after |= dict.fromkeys(sorted((stable & later.keys()) - after.keys()), "nothing that can be described")
+        remaining = [call for call in after if after[call] != later.get(call)]
         found["left"] = sorted(set(found["left"]) - set(reference["left"]))
         print(
             f"{name}: {len(inside):,} compared inside, {len(different)} differ"
@@ -401,7 +416,7 @@ def main() -> int:
         for call in different:
             print(f"    {call}\n        outside {first[call]}\n        inside  {inside[call]}")
         for call in set(remaining) - set(different):
-            print(f"    afterwards {call}\n        before {later[call]}\n        after  {after[call]}")
+            print(f"    afterwards {call}\n        before {later.get(call)}\n        after  {after[call]}")
         for left in found["left"]:
             print(f"    left: {left}")
         wrong += len(different) + len(remaining) + len(found["left"])
