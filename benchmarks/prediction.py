@@ -98,9 +98,12 @@ def recorded(run: Step, reads: bool, steps: int, warm: int) -> Any:
     return session.trace
 
 
-def rounds_of(torch: Any, device: Any, run: Step, rounds: int, steps: int, cold: bool) -> Iterator[Round]:
-    """The rounds of one loop. A cold one records first, before anything was built."""
+def rounds_of(
+    torch: Any, device: Any, run: Step, rounds: int, steps: int, cold: bool, kept: str | None = None
+) -> Iterator[Round]:
+    """The rounds of one loop. A cold one records first, before anything was built. Its recordings are `kept` by that name."""
     from syncscope.analysis.compare import compare
+    from syncscope.kineto import save
 
     early = [recorded(run, True, steps, 0)] if cold else []
     for reads in (True, False):
@@ -112,6 +115,9 @@ def rounds_of(torch: Any, device: Any, run: Step, rounds: int, steps: int, cold:
         for reads in (*order, *reversed(order)):
             times[reads].append(timed(torch, device, run, reads, max(steps, 14)))
         traces = {reads: recorded(run, reads, steps, WARM) for reads in order if reads is False or not early}
+        if kept:
+            for reads, trace in traces.items():
+                save(trace, f"{kept}-{number}-{'written' if reads else 'without'}.json.gz")
         found = compare(early.pop() if early else traces[True], traces[False])
         truth = Round((times[True][0], times[True][1]), (times[False][0], times[False][1]))
         if found.predicted is None or found.predicted_range is None or found.before.step is None:
@@ -184,6 +190,7 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=14, help="recorded in each round (default 14)")
     options.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
     options.add_argument("--cold", action="store_true", help="each round in a process that has built no kernel")
+    options.add_argument("--keep", metavar="FOLDER", help="the recordings and rounds.json, for another look at them")
     options.add_argument("--one-cold", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.device == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:
@@ -206,7 +213,7 @@ def main() -> None:
         return
     print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in COLUMNS), flush=True)
     errors: list[tuple[float, float, float, bool]] = []
-    refused = 0
+    refused, rounds = 0, {}
     with ExitStack() as stack:
         for _ in range(given.load):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -216,7 +223,11 @@ def main() -> None:
                 found = list(in_processes(name, given))
             else:
                 run = loops[name](torch, device)
-                found = list(rounds_of(torch, device, run, given.rounds, given.steps, cold=False))
+                kept = given.keep and f"{given.keep}/{name}"
+                found = list(rounds_of(torch, device, run, given.rounds, given.steps, cold=False, kept=kept))
+            if given.keep:
+                rounds[name] = [asdict(one) for one in found]
+                Path(given.keep, "rounds.json").write_text(json.dumps(rounds, indent=1))
             refused += sum(one.predicted is None for one in found)
             print(row(name, found, errors), flush=True)
     for number, (what, unit) in enumerate((("the step", "%"), ("the share saved", "points"), ("by blocked time", "%"))):

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.graph import NEVER, Fold, Graph
 from syncscope.analysis.hosts import Host
 from syncscope.analysis.intervals import Intervals, union
+from syncscope.analysis.occupancy import filled
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import selections
@@ -168,7 +169,8 @@ class EventGraph:
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
             over = one.work if added == "known" else one.most
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
-            with_read[over], left[over] = len(self.reads) + turn, one.over_all(work.duration[over], least)
+            full = filled(self._trace, work.row[over], "all" if added == "known" else "each")
+            with_read[over], left[over] = len(self.reads) + turn, one.over_all(work.duration[over], least, full)
         columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()

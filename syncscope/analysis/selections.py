@@ -10,8 +10,9 @@ back. Other work may be launched in between (another loss), so this is the most 
 operators that were given or made a dimension of that length count. Where no gradient comes back, nobody knows how far a
 selection reaches: then nothing is added, and at most what runs until the host reads again.
 
-A piece of work grows with its rows, but for what the shortest work of the recording takes. How it really grows the steps do not
-tell: kernels work on tiles of rows, and take as long for one more or fewer until another tile is needed.
+A piece of work grows with its rows, but for what the shortest work of the recording takes, and only from where they fill the
+device (`analysis.occupancy`). How it really grows the steps do not tell: kernels work on tiles of rows, and take as long for
+one more or fewer until another tile is needed.
 """
 
 from __future__ import annotations
@@ -50,9 +51,13 @@ class SelectedRows:
     work: Numbers
     most: Numbers
 
-    def over_all(self, durations: Times, least: float) -> Times:
-        """How long work takes over all rows that took so long over those that were kept; `least` of it does not grow, ns."""
-        longer: Times = durations + (self.rows / max(1, self.kept) - 1.0) * (durations - least).clip(0.0)
+    def over_all(self, durations: Times, least: float, full: Times) -> Times:
+        """How long work takes over all rows that took so long over those that were kept; `least` of it does not grow, ns.
+
+        What fills a part of the device takes no longer until it is `full`.
+        """
+        times = np.maximum(1.0, full * self.rows / max(1, self.kept))
+        longer: Times = durations + (times - 1.0) * (durations - least).clip(0.0)
         return longer
 
 

@@ -193,6 +193,8 @@ class Columns:
                     codes[row] = table[key]
             elif a.detail is not NOTHING:
                 codes[row] = table[bytes(a.detail)]
+            elif a.grid is not NOTHING:
+                codes[row] = table[tables.LaunchShape(*(bytes(getattr(a, k)) for k in tables.LaunchShape._fields))]
         return codes
 
     def _label(self, event: JsonEvent) -> None:

@@ -60,6 +60,11 @@ class Args(msgspec.Struct, gc=False):
     dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
     concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
+    grid: msgspec.Raw = NOTHING
+    block: msgspec.Raw = NOTHING
+    registers: msgspec.Raw = msgspec.field(default=NOTHING, name="registers per thread")
+    shared_memory: msgspec.Raw = msgspec.field(default=NOTHING, name="shared memory")
+    occupancy: msgspec.Raw = msgspec.field(default=NOTHING, name="est. achieved occupancy %")
     # our own
     kind: Any = msgspec.field(default=-1, name="as")
     place: Any = ""

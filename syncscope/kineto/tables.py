@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.kineto.values import Column, integer, number
+from syncscope.model.detail import KEYS
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Lane, Meta, Table
 
@@ -18,6 +19,18 @@ DETAILS = (  # our names of the arguments that are kept as they are: first the r
     *("Input Dims", "Input type", "module", "collective", "process_group", "group_size"),
     *("elements", "sync_kind", "wait_on_stream", "wait_on_record"),
 )
+
+
+class LaunchShape(NamedTuple):
+    """What is said of a kernel's launch, as raw parts: there are few different ones, however many launches."""
+
+    grid: bytes
+    block: bytes
+    registers: bytes
+    shared_memory: bytes
+    occupancy: bytes
+
+
 FRAME = re.compile(r"(?P<path>.+?)\((?P<line>[0-9]{1,9})\): ")
 LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|torch|torchvision|lib/python3[.\d]*)/|^<")
 
@@ -50,6 +63,9 @@ def detail(key: Any) -> str | None:
     """The JSON object of raw parts; our own text as it was written."""
     if isinstance(key, bytes):
         return str(_json(key)) if key[:1] == b'"' else key.decode(errors="replace")
+    if isinstance(key, LaunchShape):
+        said = {KEYS.get(name, name): _json(raw) for name, raw in key._asdict().items() if raw}
+        return msgspec.json.encode(said).decode()
     parts = [_json(raw) if raw else None for raw in key[:2]] + list(key[2:])
     more: Any = {}
     if len(key) == 4:

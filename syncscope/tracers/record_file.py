@@ -26,7 +26,8 @@ RECORD = np.dtype(
     [("type", "u1"), ("fn", "u1"), ("flags", "u1"), ("pad", "u1"), ("tid", "u4"), ("queue", "u4"), ("name", "u4")]
     + [(word, "i8") for word in ("corr", "size", "t0", "t1", "a", "b")]
 )
-"""As in icd.c. CALL: host start and end in t0, t1. STAMP: start, end, queued, submit in t0, t1, a, b, on the device's clock.
+"""As in icd.c. CALL: host start and end in t0, t1; of a kernel, work items in size, and in each group in a (0: not said).
+DEVICE: its memory, units and type in size, t0, t1. STAMP: start, end, queued, submit in t0, t1, a, b, on the device's clock.
 CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME: text in the last 48 bytes."""
 
 

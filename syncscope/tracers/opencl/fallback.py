@@ -326,9 +326,12 @@ class Library:
             at = device.value or 0
             if at not in self._devices:
                 self._devices[at] = len(self._devices) + 1
-                self._call(table, 3, _INFO)(at, 0x101F, 8, c.addressof(memory), None)
+                units, kind = c.c_uint32(), c.c_uint64()
+                for what, value in ((0x101F, memory), (0x1002, units), (0x1000, kind)):
+                    self._call(table, 3, _INFO)(at, what, c.sizeof(value), c.addressof(value), None)
                 name = self._number((0, at), self._text(table, 3, at, 0x102B))
-                self._put(record_file.DEVICE, 0, 0, 0, self._devices[at], name, 0, memory.value)
+                about = name, 0, memory.value, units.value, kind.value
+                self._put(record_file.DEVICE, 0, 0, 0, self._devices[at], *about)
             known = self._queues[queue] = (len(self._queues) + 1, bool(properties.value & 2))
             self._put(record_file.QUEUE, 0, record_file.PROFILED if known[1] else 0, 0, known[0], self._devices[at])
             return known

@@ -246,9 +246,12 @@ static uint32_t device_number(Table *t, P device) {
   uint64_t n = map_get(device_numbers, device);
   if (n) return n;
   char text[256] = "";
-  uint64_t mem = 0, d = 0, h = 0;
+  uint64_t mem = 0, kind = 0, d = 0, h = 0;
+  uint32_t units = 0;
   V(t, GetDeviceInfo, Info)(device, 0x102B, sizeof text, text, 0);
   V(t, GetDeviceInfo, Info)(device, 0x101F, 8, &mem, 0);
+  V(t, GetDeviceInfo, Info)(device, 0x1002, 4, &units, 0);
+  V(t, GetDeviceInfo, Info)(device, 0x1000, 8, &kind, 0);
   I (*timer)(P, P, P) = V(t, GetDeviceAndHostTimer, I(*)(P, P, P));
   int timed = timer && timer(device, &d, &h) == 0;
   P parent = 0;
@@ -258,7 +261,8 @@ static uint32_t device_number(Table *t, P device) {
   n = map_get(device_numbers, device);
   if (!n) {
     n = ++devices;
-    Rec r = {.type = DEVICE, .queue = n, .size = mem, .flags = timed, .a = (L)device, .b = (L)t->at};
+    Rec r = {.type = DEVICE, .queue = n, .size = mem, .flags = timed, .t0 = units, .t1 = kind, .a = (L)device,
+             .b = (L)t->at};
     r.name = put_name(text, strlen(text));
     put(&r);
     map_put(device_numbers, device, n);
@@ -365,9 +369,10 @@ static int harvest(int most, int unfinished) {
 }
 
 /* ---- one call ---- */
-typedef struct { Table *t; P queue; P mine; P *event; uint64_t number, t0; uint32_t era; int own; } Call;
+typedef struct { Table *t; P queue; P mine; P *event; uint64_t number, t0, group; uint32_t era; int own; } Call;
 static inline int begin(Call *c, P object) {
   c->t = table(object);
+  c->group = 0; /* work items of a kernel's group, where the program says so */
   c->era = atomic_load_explicit(&era, memory_order_relaxed);
   return c->era & 1 && !my.deep;
 }
@@ -386,7 +391,7 @@ static inline void close_call(Call *c, int fn, I failed, uint32_t name, uint64_t
   P event = 0;
   if (!failed && c->event && c->number & 1 && (event = *c->event) && !c->own) V(c->t, RetainEvent, One)(event);
   Rec r = {.type = CALL, .fn = fn, .flags = (blocking ? BLOCKING : 0) | (failed ? FAILED : 0), .tid = me(),
-           .queue = c->number >> 1, .name = name, .size = size, .t0 = c->t0, .t1 = t1 < c->t0 ? c->t0 : t1};
+           .queue = c->number >> 1, .name = name, .size = size, .t0 = c->t0, .t1 = t1 < c->t0 ? c->t0 : t1, .a = c->group};
   P drop = event;
   pthread_mutex_lock(&leaf);
   uint64_t corr = r.corr = ++next_corr;
@@ -446,7 +451,7 @@ static uint64_t work_items(U d, const Z *g) {
   for (U i = 0; g && i < d; i++) s *= g[i];
   return s;
 }
-ENQUEUE(EnqueueNDRangeKernel, (P k, U d, const Z *o, const Z *g, const Z *l), (k, d, o, g, l), kernel_name(c.t, k), work_items(d, g), 0)
+ENQUEUE(EnqueueNDRangeKernel, (P k, U d, const Z *o, const Z *g, const Z *l), (k, d, o, g, l), kernel_name(c.t, k), (c.group = work_items(d, l), work_items(d, g)), 0)
 ENQUEUE(EnqueueTask, (P k), (k), kernel_name(c.t, k), 1, 0)
 ENQUEUE(EnqueueNativeKernel, (P f, P a, Z cb, U m, P mems, P locs), (f, a, cb, m, mems, locs), 0, 0, 0)
 ENQUEUE(EnqueueReadBuffer, (P b, U blk, Z off, Z sz, P p), (b, blk, off, sz, p), 0, sz, blk)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.model.detail import Detail
 from syncscope.model.trace import Flag, Kind, Lane
 from syncscope.tracers import clocks, record_file
 from syncscope.tracers.columns import Builder
@@ -43,6 +44,7 @@ WORK = {
     "EnqueueFillImage": (Kind.FILL, "Memset (Device)"),
     "EnqueueSVMMemFill": (Kind.FILL, "Memset (Device)"),
 }
+PROCESSOR = 2  # CL_DEVICE_TYPE_CPU
 BUILDS = ("BuildProgram", "CompileProgram", "LinkProgram")
 
 
@@ -66,7 +68,7 @@ def add_records(builder: Builder, records: NDArray[Any], known: list[str], origi
     device_clocks = {}
     for row in of_type[record_file.DEVICE]:
         number = int(row["queue"]) - 1
-        devices.append({"name": names.get(int(row["name"]), "").strip(), "totalGlobalMem": int(row["size"])})
+        devices.append(_device(row, names))
         mine = device_of[stamps["queue"]] == number + 1
         queued, submitted, started = stamps["a"], stamps["b"], stamps["t0"]
         latest = np.where(launch["flags"] & record_file.BLOCKING, stamps["t1"], queued)
@@ -95,6 +97,12 @@ def add_records(builder: Builder, records: NDArray[Any], known: list[str], origi
         for row in queues[(queues["flags"] & record_file.PROFILED) == 0]
     ]
     return {"devices": devices, "clocks": device_clocks, "notes": notes}
+
+
+def _device(row: Any, names: dict[int, str]) -> dict[str, Any]:
+    """What is known of a device, in Kineto's words."""
+    known = {"name": names.get(int(row["name"]), "").strip(), "totalGlobalMem": int(row["size"])}
+    return known | ({"numSms": int(row["t0"]), "processor": bool(row["t1"] & PROCESSOR)} if row["t0"] else {})
 
 
 def _explains(clock: clocks.Clock, stamps: NDArray[Any], launch: NDArray[Any]) -> bool:
@@ -150,7 +158,18 @@ def _add_work(
         duration=end - start,
         correlation=stamps["corr"],
         bytes=np.where(kind == Kind.KERNEL, -1, launch["size"]),
+        detail=_shapes(builder, launch),
     )
+
+
+def _shapes(builder: Builder, launch: NDArray[Any]) -> NDArray[np.int64]:
+    """Details of the launches of kernels whose groups the program gave: how many, and how many work items in each."""
+    pairs, at = np.unique(np.stack([launch["size"], launch["a"]], axis=1), axis=0, return_inverse=True)
+    known = [
+        Detail(grid=(size // group, 1, 1), block=(group, 1, 1)).text() if group else None
+        for size, group in pairs.tolist()
+    ]
+    return np.where(launch["name"] > 0, builder.numbers("detail", known)[at.ravel()], -1)
 
 
 def _add_first_uses(

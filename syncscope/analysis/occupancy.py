@@ -1,0 +1,72 @@
+"""How much of its device a kernel fills: one that leaves room takes no longer over more rows, until there is none.
+
+A launch has so many blocks, and a multiprocessor holds so many of them at once: as many as its threads, registers and shared
+memory allow. With as many blocks as all multiprocessors hold the device is full, and each further block takes its time.
+A processor (OpenCL on a CPU) has one block on each core.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.model.detail import Detail
+from syncscope.model.trace import Trace
+
+THREADS = 2048  # that a multiprocessor holds, where the recording does not say (NVIDIA: 1024 to 2048, AMD: 2560)
+BLOCKS = 32  # the most that it holds of any size
+Full = Literal["all", "each"]
+
+
+def filled(trace: Trace, rows: NDArray[np.intp], full: Full = "all") -> NDArray[np.float64]:
+    """The part of its device that each of these kernels fills, at most 1; 1 where that is not known.
+
+    The device is full with `all` the blocks that it holds, or with one on `each` multiprocessor.
+    """
+    if not len(rows):
+        return np.zeros(0)
+    devices = trace.meta.get("devices") or []
+    number = np.array([max(0, lane.device) for lane in trace.lanes], np.int64)[trace.lane[rows]]
+    pairs, at = np.unique(np.stack([number, trace.detail[rows]], axis=1), axis=0, return_inverse=True)
+    known = [
+        _filled(Detail.of(trace.details[detail]), devices[device], full)
+        if detail >= 0 and device < len(devices)
+        else 1.0
+        for device, detail in pairs.tolist()
+    ]
+    return np.array(known)[at.ravel()]
+
+
+def _filled(launch: Detail, device: Any, full: Full) -> float:
+    """The part of a device (in Kineto's words) that one launch fills."""
+    if not isinstance(device, Mapping):
+        return 1.0
+    units, blocks, threads = _count(device.get("numSms")), _product(launch.grid), _product(launch.block)
+    if not units or not blocks or not threads:
+        return 1.0
+    held = 1.0
+    if full == "all" and not device.get("processor"):
+        held = min(_held(launch, device, threads), BLOCKS)
+    return min(1.0, blocks / (units * held))
+
+
+def _held(launch: Detail, device: Mapping[str, Any], threads: float) -> float:
+    """How many blocks of a launch one multiprocessor holds, by each of its limits; at least one, for it runs."""
+    limits = (
+        (_count(device.get("maxThreadsPerMultiprocessor")) or THREADS, threads),
+        (_count(device.get("regsPerMultiprocessor")), launch.registers * threads),
+        (_count(device.get("sharedMemPerMultiprocessor")), launch.shared_memory),
+    )
+    return max(1.0, min(there // each for there, each in limits if there and each))
+
+
+def _count(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and value > 0 else 0.0
+
+
+def _product(sizes: tuple[Any, ...]) -> float:
+    return math.prod(map(_count, sizes)) if sizes else 0.0

@@ -1,0 +1,52 @@
+"""How much of its device a kernel fills, from its grid and block as a file has them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from syncscope import kineto
+from syncscope.analysis.occupancy import filled
+from syncscope.model.trace import Kind
+
+H100 = {"id": 0, "numSms": 132, "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536}
+H100 |= {"sharedMemPerMultiprocessor": 233472}
+
+
+def recording(device: dict[str, Any], **launch: Any) -> Any:
+    """One kernel, as torch.profiler writes it."""
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2}
+    args = {"device": 0, "stream": 7, "correlation": 1, **launch}
+    file = {"deviceProperties": [device], "traceEvents": [kernel | {"args": args}]}
+    return kineto.read(json.dumps(file).encode())
+
+
+@pytest.mark.parametrize(
+    ("launch", "of_all", "of_each"),
+    [
+        ({"grid": [66, 1, 1], "block": [128, 1, 1]}, 66 / (132 * 16), 0.5),  # 16 blocks of 128 threads each
+        ({"grid": [132, 4, 4], "block": [128, 1, 1]}, 1.0, 1.0),
+        ({"grid": [66, 1, 1], "block": [128, 1, 1], "registers per thread": 255}, 66 / (132 * 2), 0.5),
+        ({"grid": [66, 1, 1], "block": [128, 1, 1], "shared memory": 120_000}, 0.5, 0.5),  # of which one has room
+        ({"grid": [66, 1, 1], "block": [1, 1, 1]}, 66 / (132 * 32), 0.5),  # no more blocks than that, however small
+        ({}, 1.0, 1.0),  # nothing is known: then it grows with its rows
+        ({"grid": "many", "block": [128, 1, 1]}, 1.0, 1.0),
+    ],
+)
+def test_a_launch_fills_its_part_of_a_gpu(launch: dict[str, Any], of_all: float, of_each: float) -> None:
+    trace = recording(H100, **launch)
+    rows = trace.rows(Kind.KERNEL)
+    assert filled(trace, rows).tolist() == pytest.approx([of_all])
+    assert filled(trace, rows, "each").tolist() == pytest.approx([of_each])
+
+
+def test_a_core_is_full_with_one_group() -> None:
+    trace = recording({"numSms": 4, "processor": True}, grid=[2, 1, 1], block=[64, 1, 1])
+    assert filled(trace, trace.rows(Kind.KERNEL)).tolist() == [0.5]
+
+
+def test_what_a_launch_was_like_comes_back_from_a_file_of_our_own() -> None:
+    trace = recording(H100, grid=[66, 1, 1], block=[128, 1, 1], **{"registers per thread": 40})
+    again = kineto.read(kineto.write(trace))
+    assert again == trace
+    assert again.known(0).registers == 40
