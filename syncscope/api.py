@@ -29,6 +29,7 @@ def trace(
     repeat: int = 1,
     record_shapes: bool = False,
     operators: bool = False,
+    memory: bool = False,
 ) -> Recording:
     """Records the steps of a training loop: every kernel, every copy, and every line at which the host waits.
 
@@ -42,8 +43,9 @@ def trace(
     `active` everything up to the end. Each recording is written to `logdir`, for TensorBoard and `syncscope report`.
     Steps that nobody marks are found at `optimizer.step()`. `record_shapes` notes what each operator of the `ocl` device was
     given, for `syncscope roofline`; it costs some microseconds an operator. `operators` records the CPU's operators, too, on
-    CUDA and ROCm: reads, lines and prices need none, and most of what a recording costs is theirs. The trace is written also
-    where the block raises.
+    CUDA and ROCm: reads, lines and prices need none, and most of what a recording costs is theirs. `memory` notes what is
+    allocated and freed on `ocl`, CUDA and ROCm and on which line, some microseconds each: memory over time, and what made it
+    the most. The trace is written also where the block raises.
 
     Raises:
         UserError: the numbers make no sense, or a folder cannot be written.
@@ -51,7 +53,8 @@ def trace(
     from syncscope.tracers.recording import Recording
 
     schedule = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
-    return Recording(_write, _report, logdir=logdir, record_shapes=record_shapes, operators=operators, **schedule)
+    wanted = {"record_shapes": record_shapes, "operators": operators, "memory": memory}
+    return Recording(_write, _report, logdir=logdir, **wanted, **schedule)
 
 
 def steps(loader: Iterable[T]) -> Iterator[T]:

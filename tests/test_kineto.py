@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 
 from syncscope import kineto
 from syncscope.errors import UserError
+from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 
@@ -68,6 +70,43 @@ def test_every_real_trace_survives_a_round_trip(shared):
         assert again.meta == trace.meta
         some = slice(0, len(trace), max(1, len(trace) // 500))
         assert trace.take(some) == again.take(some)
+
+
+ALLOCATIONS = st.tuples(
+    st.integers(0, 10**9),
+    st.integers(-1, 2**60),
+    st.integers(-(2**52), 2**52),
+    st.integers(-1, 2**60),
+    st.integers(-1, 2**60),
+    st.integers(0, 7),
+    st.just(0),
+    st.integers(-1, 0),
+)
+
+
+@settings(deadline=None, max_examples=50 * EFFORT)
+@given(st.lists(ALLOCATIONS, min_size=1, max_size=9))
+def test_allocations_are_read_back(rows):
+    event = Event(Kind.READ, "item", Lane(1, 1), 0, 5, place=Place("train.py", 3))
+    trace = dataclasses.replace(Trace.of([event], origin_ns=7), memory=Allocations.of(rows))
+    assert kineto.read(kineto.write(trace)) == trace
+
+
+def test_memory_events_of_torch_profiler_are_allocations_of_devices():
+    def memory(ts, device, size, **more):
+        args = {"Device Type": device, "Device Id": 0, "Bytes": size, "Addr": 7, **more}
+        return {"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 2, "ts": ts, "args": args}
+
+    total = {"Total Allocated": 4096, "Total Reserved": 8192}
+    events = call(100, tid=2), memory(101.5, 1, 512, **total), memory(102, 0, 64, **total), memory(103, 1, -512)
+    trace = kineto.read(kineto_json(*events))
+    found = trace.memory
+    assert found.time.tolist() == [1500, 3000]
+    assert found.bytes.tolist() == [512, -512]
+    assert found.total.tolist() == [4096, -1]
+    assert [trace.lanes[lane].thread for lane in found.lane] == [2, 2]
+    broken = kineto.read(kineto_json(call(1), memory("x", 1, 5), memory(2, 1, "much", Addr=[3])))
+    assert broken.memory.bytes.tolist() == [-1]  # without a number
 
 
 def kineto_json(*events, **head) -> bytes:

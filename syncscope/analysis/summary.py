@@ -14,6 +14,7 @@ from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.join import Join
+from syncscope.analysis.memory import memory_uses
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.recorder_cost import without_recorder
@@ -81,6 +82,7 @@ def summarize(
         steady=len(steady),
         unseen=join.unseen,
         uses=step_uses(trace, event_graph, graph.origin),
+        memory=memory_uses(trace, found_steps),
     )
     if event_graph.uploads:
         size = (

@@ -43,6 +43,7 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
 @click.option(
     "--operators", is_flag=True, help="On CUDA, record operators of the CPU, too: dearer, and no price needs them."
 )
+@click.option("--memory", is_flag=True, help="Note what is allocated on the device, by line: memory over time.")
 @click.option("--quiet", is_flag=True, help="No live line and no table.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT] [ARGUMENTS...]")
 def command(
@@ -55,6 +56,7 @@ def command(
     repeat: int,
     shapes: bool,
     operators: bool,
+    memory: bool,
     quiet: bool,
     arguments: tuple[str, ...],
 ) -> int:
@@ -86,12 +88,12 @@ def command(
             folder,
             Path(output),
             device,
-            schedule | {"record_shapes": shapes, "operators": operators},
+            schedule | {"record_shapes": shapes, "operators": operators, "memory": memory},
             quiet,
         )
     folder = Path(tempfile.mkdtemp(prefix="syncscope-run-", dir=_writable(output)))
     options = [f"--{name}={value}" for name, value in {**schedule, "device": device}.items() if value is not None]
-    options += ["--shapes"] * shapes + ["--operators"] * operators
+    options += ["--shapes"] * shapes + ["--operators"] * operators + ["--memory"] * memory
     options += [f"--output={output}", *(["--quiet"] if quiet else []), *(["-m", target] if module else ["--", target])]
     whole = True
     try:

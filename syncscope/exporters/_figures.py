@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SURE = 2  # the least `Finding.confidence` that the linter shows unasked
 UNITS = (("ns", 1.0), ("us", 1e3), ("ms", 1e6))
+SIZES = (("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9))
 
 
 def durations(report: Report) -> list[int]:
@@ -45,6 +46,12 @@ def time(ns: float) -> str:
     """A duration in the unit that suits it, three figures: `873 ns`, `4.21 us`, `31.5 ms`, `12.0 s`."""
     unit, scale = next(((u, s) for u, s in UNITS if abs(ns) < 999.5 * s), ("s", 1e9))
     return f"{three(ns / scale)} {unit}"
+
+
+def size(count: float) -> str:
+    """Bytes in the unit that suits them, three figures: `512 B`, `4.20 kB`, `31.5 MB`, `1.20 GB`."""
+    unit, scale = next(((u, s) for u, s in SIZES if abs(count) < 999.5 * s), ("TB", 1e12))
+    return f"{count:.0f} B" if scale == 1 else f"{three(count / scale)} {unit}"
 
 
 def three(value: float) -> str:

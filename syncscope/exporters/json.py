@@ -14,6 +14,7 @@ from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
 
 if TYPE_CHECKING:
+    from syncscope.model.memory import Held, MemoryUse
     from syncscope.model.trace import StepLengths
     from syncscope.model.work import Work
 
@@ -57,6 +58,7 @@ def as_object(report: Report) -> dict[str, Any]:
         ],
         "uses": uses(report.uses),
         "work": work(report.work),
+        "memory": [memory(one) for one in report.memory],
         "device_busy": report.device_busy,
         "verdict": report.verdict,
         "total_saving_ms": ms(report.saving),
@@ -109,6 +111,34 @@ def uses(found: StepUses | None) -> dict[str, Any] | None:
             }
             for one in found.spent
         ],
+    }
+
+
+def memory(found: MemoryUse) -> dict[str, Any]:
+    """What one device held when it held the most. Times are ms of the recording, as those of steps."""
+
+    def whose(held: Held) -> dict[str, Any]:
+        path, line = (held.place.path, held.place.line) if held.place else (None, None)
+        return {
+            "name": held.name,
+            "path": path,
+            "line": line,
+            "function": held.function,
+            "operator": held.operator,
+            "bytes": held.bytes,
+            "allocations": held.count,
+        }
+
+    return {
+        "device": found.device,
+        "peak_bytes": found.peak,
+        "peak_at_ms": ms(found.peak_at),
+        "peak_step": found.step if found.step >= 0 else None,
+        "made_by": whose(found.made_by),
+        "held": [whose(one) for one in found.held],
+        "before_bytes": found.before if found.exact else None,
+        "reserved_bytes": found.reserved,
+        "allocations": found.allocations,
     }
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
+from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Advice, Line, Report
 from syncscope.model.trace import DEVICE, Trace
 from syncscope.model.uses import Use
@@ -103,6 +104,8 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
         cells = round(busy * room)
         bar = Text.assemble(("█" * cells, "green"), ("░" * (room - cells), "bright_black"))
         yield "device", Text.assemble("busy ", (figures.percent(busy), "bold"), " of the steps   ", bar)
+    for held in report.memory:
+        yield ("memory", Text.assemble(*_memory(held, len(report.memory) > 1)))
     if report.uses is not None:
         shares = [(one.use, one.time / report.uses.step) for one in report.uses.spent if report.uses.step]
         shown = [f"{SHORTLY[use]} {figures.percent(share)}" for use, share in shares if share >= NOTHING]
@@ -124,6 +127,19 @@ def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
             f"a step takes {figures.time(report.lean_step)}, and without waits {figures.time(report.lean_saving)} less"
         )
         yield "lean", Text(f"without what recording itself costs, {spared}")
+
+
+def _memory(found: MemoryUse, several: bool) -> Iterator[str | tuple[str, str]]:
+    """The high-water mark of a device, when that was, and whose lines hold the most of it."""
+    yield f"device {found.device}: " if several else ""
+    yield "" if found.exact else "at least "
+    yield figures.size(found.peak), "bold"
+    yield " at the most"
+    yield f", in step {found.step}" if found.step >= 0 else ""
+    yield f", reached by {found.made_by.name}" if found.made_by.bytes else ", when the recording began"
+    most = next((one for one in found.held if one.count), None)
+    if most is not None:
+        yield f"; {figures.size(most.bytes)} of it {'are' if most.count > 1 else 'is'} from {most.name}"
 
 
 def labelled(rows: Iterable[tuple[str, Text]]) -> Table:

@@ -24,6 +24,9 @@ ROOM = int(device.global_mem_size)  # bytes
 _free: Pool = defaultdict(list)  # where memory is taken from
 _common = _free
 lenders: list[Callable[[Lease], None]] = []  # are told of everything that is lent
+told: Callable[[int, int], None] | None = (
+    None  # of what is lent and comes back: its address, and bytes, less than 0 if back
+)
 _lock = threading.Lock()
 _next = 0
 _end = 0
@@ -61,6 +64,8 @@ class Lease:
         # May run on any thread at any time: no lock, no OpenCL.
         global in_use
         in_use -= self.size
+        if told is not None:
+            told(self.block.address, -self.size)
         self.home[self.block.size].append(self.block)
 
 
@@ -84,6 +89,8 @@ def lease(size: int) -> Lease:
     if in_use > peak:
         peak = in_use
     made = Lease(block, size, _free)
+    if told is not None:
+        told(block.address, size)
     for lender in lenders:
         lender(made)
     return made

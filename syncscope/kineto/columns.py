@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.kineto import tables
+from syncscope.kineto import memory, tables
 from syncscope.kineto.scan import NOTHING, Args, JsonEvent, times
 from syncscope.kineto.values import LIMIT, exact_ns, integers, nanoseconds, plain
+from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.model.trace import DEVICE, Kind, Table, Trace
 
@@ -78,6 +81,7 @@ class Columns:
         self._details = Table[Any]()
         self._labels: dict[tuple[Any, Any], str] = {}
         self._open: dict[tuple[Any, Any], list[tuple[JsonEvent, int]]] = {}
+        self._memory: list[Allocations] = []
 
     def add(self, events: list[JsonEvent], text: bytes) -> None:
         """Take up a batch; `text` is the JSON list it was decoded from."""
@@ -89,16 +93,22 @@ class Columns:
                     self._label(event)
             if "B" in phases or "E" in phases:
                 self._pair(events)
-        if not whole:
+            if "i" in phases:
+                self._allocations(events, text)
+        if whole:
+            self._rows(whole, *_times(whole, (phase == "X" for phase in phases), text))
+
+    def _allocations(self, events: list[JsonEvent], text: bytes) -> None:
+        marked = [event.ph == "i" and memory.is_one(event) for event in events]
+        if not any(marked):
             return
-        start, rough = nanoseconds([e.ts for e in whole])
-        duration, rough_too = nanoseconds([e.dur for e in whole])
-        if rough or rough_too:
-            with contextlib.suppress(msgspec.ValidationError):  # a time that is no number is lost by either way
-                exact = [t for t, phase in zip(times(text), phases, strict=True) if phase == "X"]
-                start = np.array([exact_ns(t.ts) for t in exact], np.int64)
-                duration = np.array([exact_ns(t.dur) for t in exact], np.int64)
-        self._rows(whole, start, duration)
+        instants = list(compress(events, marked))
+        time, _ = _times(instants, marked, text)
+        instants = [plain(event) for event in instants]
+        lane = _codes(self._lanes, [(e.pid, e.tid) for e in instants])
+        said = [e.args.place if e.args else "" for e in instants]
+        place = np.array([self._places[0, text] if text else -1 for text in said], np.int64)
+        self._memory.append(memory.columns_of(instants, time, lane, place).take(time > -LIMIT))
 
     def _rows(self, events: list[JsonEvent], start: Column, duration: Column) -> None:
         try:
@@ -235,6 +245,7 @@ class Columns:
             del start, duration
             for name in columns:
                 columns[name] = columns[name][order]
+        told = Allocations.together(self._memory) if self._memory else None
         names = tuple(n if isinstance(n, str) else str(n) for n in self._names)
         details: list[Any] = [tables.detail(key) for key in self._details]
         if tables.is_ours(head):
@@ -247,15 +258,22 @@ class Columns:
             lanes = [tables.lane(key, self._labels) for key in self._lanes]
             places = [tables.place(t) if how == 0 else tables.innermost(t) for how, t in self._places]
             tables.name_kinds(columns, names, places)
+            first = int(columns["start"][0]) if self._count else 0
             meta = tables.meta_of(head, columns["start"], notes)
+            if told is not None and self._count:
+                told = told.shifted(first - int(columns["start"][0]))
             unknown = {
                 str(name): count for name, count in self._others.most_common() if str(name).lower() not in BESIDE
             }
             if unknown and not np.isin(columns["kind"], DEVICE).any():
                 meta["unknown"] = unknown
-        columns["lane"], lanes = tables.merged(columns["lane"], lanes)
-        columns["detail"], details = tables.merged(columns["detail"], details)
-        columns["place"], known = tables.merged(columns["place"], places)
+        lane_codes, lanes = tables.merged(lanes)
+        detail_codes, details = tables.merged(details)
+        place_codes, known = tables.merged(places)
+        for column, codes in (("lane", lane_codes), ("detail", detail_codes), ("place", place_codes)):
+            columns[column] = codes[columns[column]]
+        if told is not None:
+            told = replace(told, lane=lane_codes[told.lane], place=place_codes[told.place])
         return Trace(
             kind=columns["kind"],
             name=columns["name"],
@@ -274,7 +292,20 @@ class Columns:
             places=tuple(known),
             details=tuple(details),
             meta=meta,
+            memory=told,
         )
+
+
+def _times(chosen: list[JsonEvent], marked: Iterable[bool], text: bytes) -> tuple[Column, Column]:
+    """Begin and duration, ns, of the events that are marked among those of the text."""
+    start, rough = nanoseconds([e.ts for e in chosen])
+    duration, rough_too = nanoseconds([e.dur for e in chosen])
+    if rough or rough_too:
+        with contextlib.suppress(msgspec.ValidationError):  # a time that is no number is lost by either way
+            exact = list(compress(times(text), marked))
+            start = np.array([exact_ns(t.ts) for t in exact], np.int64)
+            duration = np.array([exact_ns(t.dur) for t in exact], np.int64)
+    return start, duration
 
 
 def _codes(table: Table[Any], values: list[Any]) -> Column:

@@ -56,6 +56,13 @@ class Args(msgspec.Struct, gc=False):
     sync_kind: Any = msgspec.field(default="", name="cuda_sync_kind")
     wait_on_stream: Any = None
     wait_on_record: Any = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
+    # of `[memory]`
+    device_type: Any = msgspec.field(default=-1, name="Device Type")
+    device_id: Any = msgspec.field(default=-1, name="Device Id")
+    address: Any = msgspec.field(default=-1, name="Addr")
+    asked: Any = msgspec.field(default=0, name="Bytes")
+    allocated: Any = msgspec.field(default=-1, name="Total Allocated")
+    reserved: Any = msgspec.field(default=-1, name="Total Reserved")
     # Raw: kept as text, built only once for each different one
     dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")

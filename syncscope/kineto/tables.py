@@ -47,11 +47,11 @@ def is_ours(head: dict[str, Any]) -> bool:
     return isinstance(own, dict) and isinstance(own.get("lanes"), list)
 
 
-def merged(codes: Column, values: list[Any]) -> tuple[Any, list[Any]]:
-    """Codes into a table in which no value stands twice; None is no value."""
+def merged(values: list[Any]) -> tuple[Column, list[Any]]:
+    """A table in which no value stands twice, and by its old code the new one of each; None is no value."""
     table = Table[Any]()
     new = np.array([-1 if v is None else table[v] for v in values] + [-1], np.int32)
-    return new[codes], list(table)  # code -1 picks the last
+    return new, list(table)  # code -1 picks the last
 
 
 def _json(raw: Any) -> Any:

@@ -12,12 +12,14 @@ import gzip
 import json
 import os
 from collections.abc import Iterator
+from itertools import islice
 from typing import IO, Any
 
 import msgspec
 import numpy as np
 
 from syncscope import files
+from syncscope.kineto import memory
 from syncscope.model.trace import DEVICE, Kind, Lane, Trace
 
 CATEGORY: dict[int, str] = {
@@ -119,6 +121,11 @@ def chunks(trace: Trace) -> Iterator[bytes]:
                 )
         yield (separator + ",\n".join(lines)).encode()
         separator = ",\n"
+    if trace.memory is not None:
+        told = memory.lines(trace, numbers, places, map(_us, trace.memory.time.tolist()))
+        while lines := list(islice(told, BATCH)):
+            yield (separator + ",\n".join(lines)).encode()
+            separator = ",\n"
     yield b"\n]}\n"
 
 

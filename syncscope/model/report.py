@@ -12,6 +12,7 @@ from syncscope.model.source import Place
 from syncscope.model.words import all_visible
 
 if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace needs numpy
+    from syncscope.model.memory import MemoryUse
     from syncscope.model.trace import Trace
     from syncscope.model.uses import StepUses
     from syncscope.model.work import Work
@@ -138,8 +139,9 @@ class Report:
     plan. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
-    `uses` is where a step goes, None without work of a device; `work` what the device did, where it was asked for;
-    `verified` what `syncscope verify --format json` measured of the rewrites, as it wrote it.
+    `uses` is where a step goes, None without work of a device; `memory` what devices held, where that was recorded;
+    `work` what the device did, where it was asked for; `verified` what `syncscope verify --format json` measured of the
+    rewrites, as it wrote it.
 
     Its words are those of strangers (names in a recording, in source, of files), so it makes them `visible`: whatever an
     exporter writes of them stays on its line. The text of edits and sources is exact, and an exporter that shows a line of
@@ -174,6 +176,7 @@ class Report:
     hazards: tuple[Hazard, ...] = ()
     uses: StepUses | None = None
     work: Work | None = field(default=None, repr=False)
+    memory: tuple[MemoryUse, ...] = field(default=(), repr=False)
     verified: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -194,6 +197,7 @@ class Report:
             "name",
             "uses",
             "work",
+            "memory",
             "verified",
         ):
             object.__setattr__(self, name, all_visible(getattr(self, name), (Edit,), known))

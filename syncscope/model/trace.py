@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.model.detail import Detail
+from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.model.words import all_visible, visible
 
@@ -132,7 +133,7 @@ class Trace:
     """The events of one recording as columns of equal length, ordered by start.
 
     `name`, `lane`, `place` and `detail` hold indices into `names`, `lanes`, `places` and `details`; -1 is none. Times are ns
-    since the recording's origin, `meta["origin_ns"]`.
+    since the recording's origin, `meta["origin_ns"]`. What was recorded of devices' memory is beside the events: `memory`.
     """
 
     kind: NDArray[np.uint8]
@@ -152,6 +153,7 @@ class Trace:
     places: tuple[Place, ...] = ()
     details: tuple[str, ...] = ()
     meta: Meta = field(default_factory=Meta)
+    memory: Allocations | None = None
 
     @classmethod
     def of(cls, events: Iterable[Event], **meta: Unpack[Meta]) -> Trace:
@@ -212,10 +214,20 @@ class Trace:
         return (
             len(self) == len(other)
             and self.meta == other.meta
+            and self._allocated() == other._allocated()
             and all(a == b for a, b in zip(self, other, strict=True))
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _allocated(self) -> list[tuple[Any, ...]]:
+        """What was recorded of memory, without the numbers of tables."""
+        if self.memory is None:
+            return []
+        *facts, lanes, places = (values.tolist() for values in self.memory.columns().values())
+        lane = [self.lanes[n] if n >= 0 else None for n in lanes]
+        place = [self.places[n] if n >= 0 else None for n in places]
+        return list(zip(*facts, lane, place, strict=True))
 
     def known(self, row: int) -> Detail:
         """The further facts of an event."""

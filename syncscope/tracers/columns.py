@@ -9,10 +9,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.model.memory import Allocations
 from syncscope.model.trace import Event, Lane, Meta, Table, Trace
 
 TABLES = {"name": "names", "lane": "lanes", "place": "places", "detail": "details"}
-COLUMNS = tuple(f.name for f in fields(Trace) if f.name not in {*TABLES.values(), "meta"})
+COLUMNS = tuple(f.name for f in fields(Trace) if f.name not in {*TABLES.values(), "meta", "memory"})
 
 
 class Builder:
@@ -25,6 +26,7 @@ class Builder:
         self._labels = labels or {}
         self.tables: dict[str, Table[Any]] = {table: Table() for table in TABLES.values()}
         self._blocks: list[dict[str, NDArray[Any]]] = []
+        self._memory: list[Allocations] = []
 
     def numbers(self, column: str, values: Iterable[Any]) -> NDArray[np.int64]:
         """The numbers of these values in the column's table; None is -1."""
@@ -55,6 +57,11 @@ class Builder:
             block[column] = numbers[block[column]]
         self._blocks.append(block)
 
+    def add_memory(self, part: Allocations) -> None:
+        """Adds allocations and frees whose lanes and places are numbered by `numbers`."""
+        if len(part):
+            self._memory.append(part)
+
     def trace(self, **meta: Unpack[Meta]) -> Trace:
         """The trace of everything added, ordered by start."""
         empty = Trace.of(())
@@ -66,4 +73,5 @@ class Builder:
             )
         order = np.lexsort((-columns["duration"], columns["start"]))
         tables: dict[str, Any] = {table: tuple(values) for table, values in self.tables.items()}
-        return Trace(**{c: v[order] for c, v in columns.items()}, **tables, meta=meta)
+        memory = Allocations.together(self._memory) if self._memory else None
+        return Trace(**{c: v[order] for c, v in columns.items()}, **tables, meta=meta, memory=memory)

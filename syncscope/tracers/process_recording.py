@@ -48,13 +48,14 @@ def known_sources() -> dict[str, type[Source]]:
 class ProcessRecording:
     """Everything that is recorded, from the first window's start to the last one's end."""
 
-    def __init__(self, folder: Path | None, operators: bool = False) -> None:
+    def __init__(self, folder: Path | None, operators: bool = False, memory: bool = False) -> None:
         self.users = 0
         self.kept = folder is not None  # whoever gave the folder looks at what is left in it, until the trace is safe
         self._dry = False
         self._sources: list[Source] = []
         self.events = PythonEvents(folder)
         self.events.operators_wanted += operators
+        self.events.memory_wanted += memory
         try:
             self._running = self._begun()
         except BaseException:
@@ -109,12 +110,17 @@ class Window:
     """The part of the recording between two moments, with steps of its own."""
 
     def __init__(
-        self, first_step: int = 0, folder: Path | None = None, record_shapes: bool = False, operators: bool = False
+        self,
+        first_step: int = 0,
+        folder: Path | None = None,
+        record_shapes: bool = False,
+        operators: bool = False,
+        memory: bool = False,
     ) -> None:
         global _current
         with _lock:
             if _current is None:
-                _current = ProcessRecording(folder, operators)
+                _current = ProcessRecording(folder, operators, memory)
             self.recording = _current
             self.recording.users += 1
             self._want_shapes(+record_shapes)
@@ -208,9 +214,11 @@ def cut(trace: Trace, window: int, began: int, ended: int | None) -> Trace:
     launched = np.isin(trace.correlation, trace.correlation[kept & ~device & ~steps & (trace.correlation >= 0)])
     kept = np.where(device, launched, np.where(steps, trace.correlation == window, kept))
     part = trace.take(kept)
+    memory = trace.memory.between(shift, None if ended is None else shift + ended - began) if trace.memory else None
     meta["origin_ns"] += shift
     correlation = np.where(part.kind == Kind.STEP, -1, part.correlation)
-    return replace(part, start=part.start - shift, correlation=correlation, meta=meta)
+    shifted = None if memory is None else memory.shifted(shift)
+    return replace(part, start=part.start - shift, correlation=correlation, meta=meta, memory=shifted)
 
 
 def left_behind(folder: Path) -> list[Path]:

@@ -43,6 +43,7 @@ class PythonEvents:
         self.began, self.began_unix = time.monotonic_ns(), time.time_ns()
         self.shapes_wanted = 0  # by how many windows: what operators were given
         self.operators_wanted = 0  # and those of the CPU, where a source leaves them out otherwise
+        self.memory_wanted = 0  # and what is allocated and freed, by line
         self._handle, self._path = record_file.create(NAME, folder)
         self._reads: deque[Record] = deque()
         self._ops: deque[tuple[int, str, int, int, bool, int, int]] = deque()

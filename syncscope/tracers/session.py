@@ -80,6 +80,7 @@ class Session:
         repeat: int = 1,
         record_shapes: bool = False,
         operators: bool = False,
+        memory: bool = False,
         folder: Path | None = None,
         on_trace: Callable[[Trace], object] | None = None,
         on_failure: Callable[[Exception], None] | None = None,
@@ -95,6 +96,7 @@ class Session:
         self.cycle = 0
         self._record_shapes = record_shapes
         self._operators = operators
+        self._memory = memory
         self._folder = folder
         self._on_trace = on_trace
         self._on_failure = on_failure
@@ -249,7 +251,7 @@ class Session:
     def _begin(self) -> None:
         self._deliver()
         self._untraced.pause()
-        self._take = Window(self.count, self._folder, self._record_shapes, self._operators)
+        self._take = Window(self.count, self._folder, self._record_shapes, self._operators, self._memory)
         self.cycle = self.count // (self.wait + self.warmup + (self.active or 1)) + 1
         self._traced = StepTimes()
         self._traced.boundary()

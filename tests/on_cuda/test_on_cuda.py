@@ -40,6 +40,15 @@ def test_the_sample_says_where_it_waits(on_cuda: Program, tmp_path: Path) -> Non
     assert f"samples/segmentation.py:{written[0]}" in done.stdout + done.stderr
 
 
+def test_memory_is_as_torch_counts_it_and_has_its_lines(on_cuda: Program) -> None:
+    done = on_cuda(HERE / "memory.py")
+    assert not done.returncode, done.stderr
+    said = json.loads(done.stdout)
+    assert said["peak"] == pytest.approx(said["torch"], rel=0.01)
+    assert said["made_by"] == "memory.py:32"
+    assert said["held"][0] == ["memory.py:31", said["batch"]]
+
+
 @pytest.mark.parametrize("name", sorted(n for n, rule in builtin().items() if any(e.inputs for e in examples(n, rule))))
 def test_the_examples_of_a_rule_wait_where_they_are_marked(name: str, on_cuda: Program) -> None:
     """Every mark waits; every other line that waits is a finding of some rule."""

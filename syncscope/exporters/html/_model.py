@@ -10,7 +10,8 @@ from typing import Any
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import json as as_json
 from syncscope.exporters import stem, terminal
-from syncscope.exporters._source_frame import shown
+from syncscope.exporters._source_frame import line_of, shown
+from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Report
 
 AROUND = 7  # lines of source shown before and after one that waits
@@ -31,6 +32,7 @@ def model(report: Report) -> dict[str, Any]:
             "counted": report.steady,
             "unseen": len(figures.unseen(report)),
             "source": excerpts(report),
+            "memory": [memory(one, report) for one in report.memory],
             "folder": os.getcwd(),
         },
     }
@@ -51,6 +53,14 @@ def when(report: Report) -> str:
     if not 0 < origin < 1 << 62:
         return ""
     return time.strftime("%d %B %Y, %H:%M UTC", time.gmtime(origin / 1e9))
+
+
+def memory(found: MemoryUse, report: Report) -> dict[str, Any]:
+    """The curve of one device, ns and bytes, and the source of the lines that hold its memory."""
+    lines = {held.name: held.place for held in found.held if held.place is not None and not held.function}
+    code = {name: line_of(report.sources.get(place.path), place.line) for name, place in lines.items()}
+    times, held = found.curve.T.tolist()
+    return {"time": times, "bytes": held, "code": {name: text[:LONGEST] for name, text in code.items() if text}}
 
 
 def excerpts(report: Report) -> dict[str, list[tuple[int, list[str]]]]:

@@ -279,7 +279,14 @@ def _backward(*_: Any) -> methods.Answer | None:
     if seen.user is None:
         return None
     reads.backward.append(seen)
-    return None, None, lambda _: reads.backward.remove(seen)
+    begun = monotonic_ns()
+
+    def after(_: Any) -> None:
+        reads.backward.remove(seen)
+        if reads.passes is not None:
+            reads.passes.append((begun, monotonic_ns(), seen))
+
+    return None, None, after
 
 
 def _compiler(_: Any) -> None:

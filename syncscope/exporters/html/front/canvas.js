@@ -100,6 +100,7 @@ export class Canvas {
     this.labels(height);
     c.restore();
     this.ruler(width);
+    this.told.view(this.from, this.to);
     Object.assign(canvas.dataset, {drawn: this.drawn, from: this.from, to: this.to, under: this.under < 0 ? "" : events.nameOf(this.under), selected: this.selected < 0 ? "" : events.nameOf(this.selected)});
   }
 

@@ -38,6 +38,15 @@ export function time(ns) {
   return `${three(ns / scale)} ${unit}`;
 }
 
+const SIZES = [["kB", 1e3], ["MB", 1e6], ["GB", 1e9]];
+
+/** Bytes in the unit that suits them: `512 B`, `4.20 kB`, `31.5 MB`. */
+export function size(bytes) {
+  if (Math.abs(bytes) < 999.5) return `${bytes.toFixed(0)} B`;
+  const [unit, scale] = SIZES.find(([, scale]) => Math.abs(bytes) < 999.5 * scale) || ["TB", 1e12];
+  return `${three(bytes / scale)} ${unit}`;
+}
+
 export const msTime = ms => ms === null || ms === undefined ? "-" : time(1e6 * ms);
 export const percent = share => share === null || share === undefined ? "-" : `${three(100 * share)} %`;
 export const count = number => number.toLocaleString("en");
@@ -67,7 +76,7 @@ export function short(kernel) {
 export const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** What a page may remember; a sandboxed one remembers nothing. */
-export const memory = {
+export const kept = {
   get(key) { try { return localStorage.getItem(`syncscope.${key}`); } catch { return null; } },
   set(key, value) { try { localStorage.setItem(`syncscope.${key}`, value); } catch { /* nothing is kept */ } },
 };

@@ -1,4 +1,4 @@
-import {make, memory} from "./dom.js";
+import {kept, make} from "./dom.js";
 
 const EDITORS = {
   none: ["no links", null],
@@ -10,7 +10,7 @@ const EDITORS = {
 };
 const BUILT = "vscode";
 
-const chosen = () => { const kept = memory.get("editor"); return kept in EDITORS ? kept : BUILT; };
+const chosen = () => { const wanted = kept.get("editor"); return wanted in EDITORS ? wanted : BUILT; };
 
 /** A link that opens a line in the user's editor; null where there is no file or no editor. */
 export function editorLink(folder, path, line) {
@@ -23,7 +23,7 @@ export function editorLink(folder, path, line) {
 
 /** Which editor the links open. */
 export function editorChoice(changed) {
-  const select = make("select", {"aria-label": "Editor that links open", onchange: () => { memory.set("editor", select.value); changed(); }},
+  const select = make("select", {"aria-label": "Editor that links open", onchange: () => { kept.set("editor", select.value); changed(); }},
     Object.entries(EDITORS).map(([key, [name]]) => make("option", {value: key, selected: key === chosen()}, `editor: ${name}`)));
   return select;
 }

@@ -1,24 +1,25 @@
 import {answer} from "./answer.js";
 import {comparison} from "./comparison.js";
 import {lines} from "./lines.js";
-import {make, memory, prose} from "./dom.js";
+import {kept, make, prose} from "./dom.js";
+import {memory} from "./memory.js";
 import {ranks} from "./ranks.js";
 import {steps} from "./steps.js";
 import {timeline} from "./timeline.js";
 import {uses} from "./uses.js";
 import {work} from "./work.js";
 
-const TITLES = {answer: "Answer", uses: "Step", lines: "Lines", steps: "Steps", timeline: "Timeline", work: "Kernels", comparison: "Comparison", ranks: "Ranks", runs: "Runs", notes: "Notes"};
+const TITLES = {answer: "Answer", uses: "Step", lines: "Lines", steps: "Steps", timeline: "Timeline", memory: "Memory", work: "Kernels", comparison: "Comparison", ranks: "Ranks", runs: "Runs", notes: "Notes"};
 
 /** The page of one recording in an element; `events` is the packed text of the timeline, `runs` a section and `choose` a control made
 elsewhere. */
 export function showPage(root, model, events, runs = null, choose = null) {
-  theme(memory.get("theme"));
+  theme(kept.get("theme"));
   let look = null, list = null;
   look = timeline(model, model.timeline, events);
   list = model.lines && lines(model, line => look?.goToWait(line));
   const goToStep = step => look?.goToStep(step);
-  const sections = [model.verdict !== undefined && answer(model, number => list.open(number)), uses(model), list, steps(model, goToStep), look, work(model), comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
+  const sections = [model.verdict !== undefined && answer(model, number => list.open(number)), uses(model), list, steps(model, goToStep), look, memory(model, look), work(model), comparison(model), ranks(model), runs, notes(model)].filter(Boolean);
   const nav = make("nav", {"aria-label": "Sections"}, sections.map(({id}) => make("a", {href: `#${id}`, onclick: event => { event.preventDefault(); document.getElementById(id).scrollIntoView({behavior: "smooth"}); }}, TITLES[id])));
   root.replaceChildren(
     make("header", {}, make("div", {class: "bar"}, make("span", {class: "brand"}, "syncscope"), choose, nav, themeButton()),
@@ -42,7 +43,7 @@ function themeButton() {
   return make("button", {type: "button", class: "theme", title: "light or dark", "aria-label": "Switch between light and dark", onclick: () => {
     const dark = getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1", next = dark ? "light" : "dark";
     theme(next);
-    memory.set("theme", next);
+    kept.set("theme", next);
     dispatchEvent(new Event("resize"));
     document.querySelector("#timeline")?.view?.ask();
   }}, "◐");

@@ -16,6 +16,7 @@ export function timeline(model, facts, text) {
   const hits = make("output", {class: "hits"}), search = make("input", {type: "search", placeholder: "search events", "aria-label": "Search events"});
   const button = (label, name, action) => make("button", {type: "button", title: name, "aria-label": name, onclick: action}, label);
   const arrows = make("input", {type: "checkbox", onchange: () => { view.arrows = arrows.checked; view.ask(); }});
+  const watching = [];
   let view = null, found = [], at = -1;
   const look = way => { if (!found.length) return; at = (at + way + found.length) % found.length; view.select(found[at]); hits.textContent = `${count(at + 1)} of ${count(found.length)}`; };
   search.addEventListener("input", () => {
@@ -43,6 +44,7 @@ export function timeline(model, facts, text) {
     const told = {
       under: i => { under.textContent = i < 0 ? " " : line(events, i); },
       selected: i => about.replaceChildren(...(i < 0 ? [] : [details(events, i, steps, n => view.select(n))])),
+      view: (from, to) => { for (const one of watching) one(from, to); },
       range: range => chosen.replaceChildren(...(range ? [statistics(events, range, n => view.select(n, false))] : [])),
     };
     view = new Canvas(frame, canvas, spacer, events, steps, told);
@@ -56,6 +58,8 @@ export function timeline(model, facts, text) {
   }, error => frame.replaceWith(make("p", {class: "problem"}, `The timeline cannot be shown: ${error}`)));
   return Object.assign(box, {
     ready,
+    onView(told) { watching.push(told); },
+    async goToTime(t) { await ready; const first = steps.find(step => t >= step.from && t < step.to), wide = first ? first.to - first.from : facts.end; view.show(t - wide / 2, t + wide / 2); see(box, canvas); },
     async goToStep(step) { await ready; const from = 1e6 * step.start_ms - facts.origin; view.show(from, from + 1e6 * step.ms); see(box, canvas); },
     async goToWait(entry) {
       await ready;

@@ -27,7 +27,6 @@ export function work(model) {
       {name: "ms", title: `ms of the device a ${per}`, text: line => fixed(line.ms)},
       {name: "bound by", title: "the ceiling that it is nearer to", text: line => line.bound || "?"},
       {name: "reached", title: "the share of that ceiling; above 100 % data stayed in a cache, a kernel needs fewer operations than are counted, or TF32 was used", text: line => line.bound ? percent(line.reached) : "-"}])));
-  box.append(make("p", {class: "faint"}, "This recording holds no memory events, so there is no curve of memory over time."));
   return box;
 }
 
