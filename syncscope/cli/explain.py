@@ -14,7 +14,7 @@ from syncscope.errors import UserError
 from syncscope.model.words import visible
 
 if TYPE_CHECKING:
-    from syncscope.rules import Example, Rule
+    from syncscope.rules import Example, Paged
 
 BUILT_IN = {
     "syntax-error": "A file or a notebook's cell that mentions torch and cannot be parsed; the others are linted all the same.",
@@ -43,7 +43,7 @@ def command(name: str | None, everything: bool) -> int:
     """
     from syncscope import discover
     from syncscope.linter.config import Configs
-    from syncscope.linter.rulesets import ruleset
+    from syncscope.linter.rulesets import pages
     from syncscope.linter.trust import refused
 
     if everything and name:
@@ -51,7 +51,7 @@ def command(name: str | None, everything: bool) -> int:
     config = Configs().of("x.py")
     for line in refused(config.refused):
         echo(visible(line), err=True)
-    rules = ruleset(config.rules)
+    rules = pages(config.rules)
     families = {family.replace(" ", "-"): members for family, members in by_family(rules).items()}
     if everything:
         echo(reference(rules), nl=False)
@@ -79,7 +79,7 @@ def command(name: str | None, everything: bool) -> int:
     return 0
 
 
-def listing(rules: dict[str, Rule]) -> str:
+def listing(rules: dict[str, Paged]) -> str:
     """Every rule's name and summary, by family."""
     lines = []
     wide = max(map(len, rules))
@@ -88,7 +88,7 @@ def listing(rules: dict[str, Rule]) -> str:
     return "\n".join([*lines, "engine:", *(f"  {name:{wide}}  {said}" for name, said in BUILT_IN.items()), ""])
 
 
-def reference(rules: dict[str, Rule]) -> str:
+def reference(rules: dict[str, Paged]) -> str:
     """All rules as one Markdown page."""
     pieces = [INTRODUCTION]
     for family, members in by_family(rules).items():
@@ -100,7 +100,7 @@ def reference(rules: dict[str, Rule]) -> str:
     return "".join([*pieces, f"\n## Of the engine\n\n| name | what |\n| --- | --- |\n{rows}"])
 
 
-def by_family(rules: dict[str, Rule]) -> dict[str, list[str]]:
+def by_family(rules: dict[str, Paged]) -> dict[str, list[str]]:
     """The rules' names by family, families in their own order."""
     from syncscope.rules import Family, family
 
@@ -108,12 +108,12 @@ def by_family(rules: dict[str, Rule]) -> dict[str, list[str]]:
     return {each: members for each, members in found.items() if members}
 
 
-def summary(rule: Rule) -> str:
+def summary(rule: Paged) -> str:
     """The first line of a rule's page."""
     return inspect.cleandoc(rule.__doc__ or "").partition("\n")[0]
 
 
-def tiers(name: str, rule: Rule) -> str:
+def tiers(name: str, rule: Paged) -> str:
     """The safeties of the fixes that a rule's examples show; "by hand" where they only say what to write."""
     from syncscope.rules import examples
 
@@ -122,7 +122,7 @@ def tiers(name: str, rule: Rule) -> str:
     return ", ".join(sorted({e.safety.value for e in shown if e.safety})) or by_hand
 
 
-def page(name: str, rule: Rule, level: int) -> str:
+def page(name: str, rule: Paged, level: int) -> str:
     """A rule's page as Markdown."""
     from syncscope.rules import examples, sections
 
@@ -150,7 +150,7 @@ def first_change(shown: Example) -> str:
     return f"{head}\n\n{difference(shown, around=99)}"
 
 
-def further(name: str, rule: Rule, shown: list[Example]) -> str:
+def further(name: str, rule: Paged, shown: list[Example]) -> str:
     """One example of each other rewrite: what the linter says of it, and the lines that change."""
     from syncscope.linter.examples import fixes_of
     from syncscope.rules import examples
@@ -175,7 +175,7 @@ def further(name: str, rule: Rule, shown: list[Example]) -> str:
 
 def difference(example: Example, around: int) -> str:
     """An example before and after, as a diff with so many lines around each change."""
-    texts = (example.code.replace("  # !", ""), example.fixed or example.instead or "")
+    texts = (example.code.replace(example.mark, ""), example.fixed or example.instead or "")
     before, after = (inspect.cleandoc(text).splitlines() for text in texts)
     rows = [r for r in difflib.unified_diff(before, after, lineterm="", n=around) if not r.startswith(("---", "+++"))]
     rows = ["..." if r.startswith("@@") else r for r in rows[1:]]

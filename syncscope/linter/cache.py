@@ -24,7 +24,7 @@ from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
-ROOMS = ("linter", "rules", "rewrites", "codemod", "tensors", "model")  # what an answer hangs on
+ROOMS = ("linter", "opencl_c", "rules", "rewrites", "codemod", "tensors", "model")  # what an answer hangs on
 LARGEST = 100_000  # files in one cache
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,9 +19,17 @@ from syncscope.linter.config import LEAST, Config
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.notebooks import Notebook, source_of
-from syncscope.linter.rulesets import claimants, family_slug, ruleset
+from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
 from syncscope.linter.scripted import is_scripted
-from syncscope.linter.source import SourceFile, deep_recursion, disjoint, with_newlines
+from syncscope.linter.source import (
+    C_SUFFIXES,
+    OPENCL_SUFFIXES,
+    CFile,
+    SourceFile,
+    deep_recursion,
+    disjoint,
+    with_newlines,
+)
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding
 from syncscope.model.source import Place, Span
@@ -64,9 +72,16 @@ def project(roots: tuple[str, ...]) -> Tracked:
     return Tracked(tuple(map(Path, roots)))
 
 
-def is_silent(raw: bytes) -> bool:
-    """Whether a file with this content needs no second look: nothing in it speaks of torch, or to us."""
-    return MENTION not in raw and not suppressions.ours(raw)
+def is_silent(path: str, raw: bytes) -> bool:
+    """Whether a file with this content needs no second look: nothing in it speaks of torch or OpenCL, or to us."""
+    return MENTION not in raw and not suppressions.ours(raw) and not speaks_of_opencl(path, raw)
+
+
+def speaks_of_opencl(path: str, raw: bytes) -> bool:
+    """Whether a file with this content may hold OpenCL C, or enqueue some."""
+    if path.endswith(C_SUFFIXES):
+        return path.endswith(OPENCL_SUFFIXES) or any(word in raw for word in (b"clEnqueue", b"cl::", b"__kernel"))
+    return b"pyopencl" in raw or b"__kernel" in raw
 
 
 def check_file(path: str, config: Config) -> Checked:
@@ -80,7 +95,7 @@ def check_file(path: str, config: Config) -> Checked:
 
 def check(path: str, raw: bytes, config: Config) -> Checked:
     """What there is to say of a file with this content."""
-    if is_silent(raw):
+    if is_silent(path, raw):
         return Checked(path)
     try:
         source = source_of(path, raw)
@@ -96,34 +111,18 @@ def check_source(source: SourceFile, config: Config) -> Checked:
 
     Everything that is hidden is hidden before its reasons are written out and a rewrite is tried: these are what costs.
     """
-    path = source.path
-    said: list[Finding] = []
-    if isinstance(source, Notebook):
-        said += [broken_cell(source, number, error) for number, error in source.broken]
-    at: list[Site | None] = [None] * len(said)
-    relied: tuple[tuple[str, str], ...] = ()
-    view = tree = None
-    try:
-        tracked = project((*config.src, config.root) if config.root else config.src)
-        tree = tracked.tree(path, source.code) or ast.parse(source.code, path)
-        found = sites(source.code, path, tracked, tree)
-        relied = tracked.relied(path)
-        view = View(source.code, found, tree, width(os.path.dirname(os.path.abspath(path))) if found else 0)
-        for site, finding in asked(source, found, view, config):
-            said.append(finding)
-            at.append(site)
-    except SyntaxError as error:
-        said, at = [unparsable(path, error, source)], [None]
-    except (RecursionError, MemoryError):
-        deep = SyntaxError("nested too deeply to be analysed", (path, deepest_line(source), 1, ""))
-        said, at = [unparsable(path, deep, source)], [None]
-    except ValueError as error:  # a null byte, before Python 3.12
-        said, at = [unparsable(path, SyntaxError(str(error), (path, 1, 1, "")), source)], [None]
-    comments = suppressions.comments(source)
+    told = Told([], {}) if isinstance(source, CFile) else of_python(source, config)
+    said, here, view = told.findings, told.sites, told.view
+    comments = [] if isinstance(source, CFile) else suppressions.comments(source)
+    if speaks_of_opencl(source.path, source.code) and not any(f.rule == "syntax-error" for f in said):
+        from syncscope.linter import opencl
+
+        programs = opencl.programs(source)
+        said = [*said, *opencl.findings(source, programs, config)]
+        comments += opencl.comments(source, programs)
     stand, silent, unused = suppressions.apply(said, comments)
-    here = {id(finding): site for finding, site in zip(said, at, strict=True)}
     on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
-    result = shown(path, on, config, relied)
+    result = shown(source.path, on, config, told.relied)
     findings = []
     for finding in result.findings:
         one = here.get(id(finding))
@@ -134,10 +133,44 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         view.release()
     if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
         findings += [
-            unused_allow(source, comment, ruleset(config.rules)) for comment in unused if judged(comment, config)
+            unused_allow(source, comment, pages(config.rules)) for comment in unused if judged(comment, config)
         ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
     return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(allowed=len(silent)))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the inference and the rules say of a file of Python; `sites` has the site of a finding by the finding's `id`."""
+
+    findings: list[Finding]
+    sites: dict[int, Site]
+    relied: tuple[tuple[str, str], ...] = ()
+    view: View | None = None
+
+
+def of_python(source: SourceFile, config: Config) -> Told:
+    """What the rules say of a file of Python, with what is needed to mend it."""
+    path = source.path
+    said, here = [], {}
+    if isinstance(source, Notebook):
+        said += [broken_cell(source, number, error) for number, error in source.broken]
+    try:
+        tracked = project((*config.src, config.root) if config.root else config.src)
+        tree = tracked.tree(path, source.code) or ast.parse(source.code, path)
+        found = sites(source.code, path, tracked, tree) if MENTION in source.code else ()
+        view = View(source.code, found, tree, width(os.path.dirname(os.path.abspath(path))) if found else 0)
+        for site, finding in asked(source, found, view, config):
+            said.append(finding)
+            here[id(finding)] = site
+        return Told(said, here, tracked.relied(path), view)
+    except SyntaxError as error:
+        return Told([unparsable(path, error, source)], {})
+    except (RecursionError, MemoryError):
+        deep = SyntaxError("nested too deeply to be analysed", (path, deepest_line(source), 1, ""))
+        return Told([unparsable(path, deep, source)], {})
+    except ValueError as error:  # a null byte, before Python 3.12
+        return Told([unparsable(path, SyntaxError(str(error), (path, 1, 1, "")), source)], {})
 
 
 def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config) -> Iterable[tuple[Site, Finding]]:

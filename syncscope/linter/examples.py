@@ -14,13 +14,13 @@ from syncscope.linter.engine import check
 from syncscope.linter.fixing import mend
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding, Fix, Safety
-from syncscope.rules import Example, Rule, examples
+from syncscope.rules import Example, Paged, examples
 
-MARK = re.compile(r"[ \t]*# !$", re.MULTILINE)
-NAME = "example.py"
+MARK = re.compile(r"[ \t]*(?:#|//) !$", re.MULTILINE)
+NAME = "example"
 
 
-def failures(name: str, rule: Rule, config: Config) -> Iterator[str]:
+def failures(name: str, rule: Paged, config: Config) -> Iterator[str]:
     """What is wrong with the examples of a rule, in words; nothing where they all hold."""
     only = replace(config, select=(name,), ignore=(), all=True, min_confidence="low", per_file_ignores=())
     shown = examples(name, rule)
@@ -34,11 +34,12 @@ def failures_of(example: Example, config: Config) -> Iterator[str]:
     """What is wrong with one example."""
     code = plain(example.code)
     try:
-        ast.parse(code)
+        if example.suffix == ".py":
+            ast.parse(code)
     except SyntaxError as error:
         yield f"line {error.lineno}: {error.msg}"
         return
-    found = findings(code, config)
+    found = findings(code, config, example.suffix)
     lines, wanted = {f.place.line for f in found}, marked(example.code)
     if missing := sorted(wanted - lines):
         yield f"not flagged, though marked: {rows(code, missing)}"
@@ -49,30 +50,31 @@ def failures_of(example: Example, config: Config) -> Iterator[str]:
     if offered != promised:
         yield f"offers {', '.join(sorted(offered)) or 'no'} fix, says {', '.join(sorted(promised)) or 'none'}"
     if example.fixed is not None:
-        result = mend(NAME, code.encode(), lambda source: findings_in(source, config), set(Safety))
+        name = NAME + example.suffix
+        result = mend(name, code.encode(), lambda source: findings_in(source, config, example.suffix), set(Safety))
         after = result.raw.decode()
         yield from result.refused
         if after != plain(example.fixed):
             told, got = (text.splitlines(keepends=True) for text in (plain(example.fixed), after))
             yield "the fix is not as shown:\n" + "".join(difflib.unified_diff(told, got, "shown", "made"))
-        if len(findings(after, config)) >= len(found):
+        if len(findings(after, config, example.suffix)) >= len(found):
             yield "the fixed code is flagged as before"
 
 
 def fixes_of(name: str, example: Example) -> list[Fix]:
     """The fixes that a rule that comes with syncscope offers for one of its examples, in order."""
     only = Config(select=(name,), all=True, min_confidence="low", backend="ocl")
-    return [f.fix for f in findings(plain(example.code), only) if f.fix is not None]
+    return [f.fix for f in findings(plain(example.code), only, example.suffix) if f.fix is not None]
 
 
-def findings(code: str, config: Config) -> list[Finding]:
+def findings(code: str, config: Config, suffix: str = ".py") -> list[Finding]:
     """What the rule says of a piece of code."""
-    return list(check(NAME, code.encode(), config).findings)
+    return list(check(NAME + suffix, code.encode(), config).findings)
 
 
-def findings_in(source: SourceFile, config: Config) -> list[Finding]:
+def findings_in(source: SourceFile, config: Config, suffix: str = ".py") -> list[Finding]:
     """What the rule says of a source."""
-    return findings(source.code.decode(), config)
+    return findings(source.code.decode(), config, suffix)
 
 
 def plain(code: str) -> str:
@@ -82,7 +84,7 @@ def plain(code: str) -> str:
 
 def marked(code: str) -> set[int]:
     """The lines that must be flagged."""
-    return {n for n, line in enumerate(inspect.cleandoc(code).splitlines(), 1) if line.endswith("# !")}
+    return {n for n, line in enumerate(inspect.cleandoc(code).splitlines(), 1) if line.endswith(("# !", "// !"))}
 
 
 def rows(code: str, numbers: list[int]) -> str:

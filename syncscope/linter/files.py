@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from syncscope.errors import UserError
 from syncscope.files import regular
+from syncscope.linter.source import C_SUFFIXES
 
 if TYPE_CHECKING:
     from syncscope.linter.config import Config
 
 LARGEST = 1 << 20  # bytes of a .gitignore
-SUFFIXES = (".py", ".pyw", ".ipynb")
+SUFFIXES = (".py", ".pyw", ".ipynb", *C_SUFFIXES)
 NEVER = frozenset(
     """
     .bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tox .venv
@@ -88,7 +89,7 @@ def expanded(paths: Iterable[str]) -> Iterator[str]:
 
 
 def walk(folder: str, config_of: Callable[[str], Config], unreadable: Callable[[str, str], None]) -> Iterator[str]:
-    """The Python files and notebooks below a folder. Links to folders are not followed, so that no loop can form."""
+    """The files below a folder that may hold something. Links to folders are not followed, so that no loop can form."""
     absolute = os.path.abspath(folder)
     config = config_of(absolute)
     above = list(ignores_above(absolute)) if config.respect_gitignore else []

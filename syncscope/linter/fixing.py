@@ -10,7 +10,7 @@ from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter.notebooks import Notebook, source_of
-from syncscope.linter.source import SourceFile, deep_recursion, disjoint
+from syncscope.linter.source import CFile, SourceFile, deep_recursion, disjoint
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 
 PASSES = 30  # of one file; a set of fixes that has not settled by then goes in circles
@@ -112,6 +112,8 @@ def edited(source: SourceFile, edits: Iterable[Edit]) -> SourceFile | None:
         new = source_of(source.path, source.edited(edits))
         if isinstance(new, Notebook) and isinstance(source, Notebook) and len(new.broken) > len(source.broken):
             return None
+        if isinstance(new, CFile):
+            return new
         ast.parse(new.code)
     except (SyntaxError, ValueError, UserError, RecursionError, MemoryError):
         return None

@@ -109,6 +109,7 @@ class Server(LanguageServer):
         config.read.cache_clear()
         rulesets.ruleset.cache_clear()  # a rule that was trusted anew has changed
         rulesets.claimants.cache_clear()
+        rulesets.pages.cache_clear()
         self.configs = config.Configs()
         for uri in [*self.known]:
             self.later(uri)
@@ -264,13 +265,13 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
 
 def told(finding: Finding, ls: Server) -> str:
     """What hovering over a finding tells: why the host waits, how it is known, what the fix would be."""
-    rules = rulesets.ruleset(ls.configs.of(finding.place.path).rules)
+    rules = rulesets.pages(ls.configs.of(finding.place.path).rules)
     pieces = [f"**{finding.rule}**", as_code(finding.message)]
     if finding.rule in rules:
         page = sections(finding.rule, rules[finding.rule])
         pieces += [
             page[""],
-            *(f"### {head}\n{page[head]}" for head in ("Why it waits", "Fix safety") if page.get(head)),
+            *(f"### {head}\n{page[head]}" for head in ("What happens", "Why it waits", "Fix safety") if page.get(head)),
         ]
     if finding.why:
         pieces += ["Known because", as_code(",\nand ".join(finding.why))]

@@ -89,7 +89,7 @@ def of_text(uri: str, path: str, text: str) -> Document:
     cookie = declared(raw)[0]
     try:  # the editor has decoded it: on disk it is in its own encoding
         raw = text.encode(cookie) if cookie else raw
-        source = SourceFile.of(path, raw)
+        source = notebooks.source_of(path, raw)
     except (SyntaxError, LookupError, ValueError):
         source = SourceFile(path, raw, raw)
     return Document(path, raw, source, {uri: Part(uri, source.code)})

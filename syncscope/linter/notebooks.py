@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from syncscope.errors import UserError
-from syncscope.linter.source import SourceFile, splice
+from syncscope.linter.source import C_SUFFIXES, CFile, SourceFile, splice
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
 
@@ -230,6 +230,8 @@ def parses(code: bytes) -> SyntaxError | None:
 
 def source_of(path: str, raw: bytes) -> SourceFile:
     """The file as what its name says it is."""
+    if path.endswith(C_SUFFIXES):
+        return CFile.of(path, raw)
     return Notebook.of(path, raw) if path.endswith(".ipynb") else SourceFile.of(path, raw)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from syncscope.rules import Rule, builtin, claims, family, from_folder, installed
+from syncscope.opencl_c import rules as kernel_rules
+from syncscope.rules import Paged, Rule, builtin, claims, family, from_folder, installed
 
 
 @cache
@@ -23,7 +24,13 @@ def claimants(folders: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return claims(ruleset(folders))
 
 
+@cache
+def pages(folders: tuple[str, ...]) -> dict[str, Paged]:
+    """All that has a name and a page: the rules of Python, and those of OpenCL C and its host programs."""
+    return {**ruleset(folders), **kernel_rules.builtin()}
+
+
 def family_slug(name: str, folders: tuple[str, ...]) -> str:
     """The slug of a rule's family, as `select` takes it."""
-    rule = ruleset(folders).get(name)
+    rule = ruleset(folders).get(name) or kernel_rules.builtin().get(name)
     return family(rule).value.replace(" ", "-") if rule else ""

@@ -92,7 +92,7 @@ def run(
         except OSError as error:
             done[job.path] = Done(Checked(job.path, problem=f"{job.path}: {error.strerror}"))
             continue
-        if engine.is_silent(raw):
+        if engine.is_silent(job.path, raw):
             done[job.path] = Done(Checked(job.path))
             continue
         if store:

@@ -66,7 +66,7 @@ class Linted:
         from syncscope.rules import hazard
 
         named = dict.fromkeys(f.rule for _, f in self.found)
-        rules = rulesets.ruleset(self.files.first.rules)
+        rules = rulesets.pages(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         return Report(findings=self.shown, sources=self.sources, notes=(*self.notices, *self.problems), hazards=hazards)
 
@@ -136,7 +136,7 @@ class Linted:
         linted = sum(not one.checked.problem for one in self.done)
         findings = [finding for _, finding in self.presented]
         if not findings:
-            yield f"no findings in {plural(linted, 'file')}" if linted else "no Python files"
+            yield f"no findings in {plural(linted, 'file')}" if linted else "no files to lint"
         else:
             count = Counter(f.severity for f in findings)
             kinds = ", ".join(plural(count[s], s) for s in ("error", "warning", "note") if count[s])
@@ -253,7 +253,7 @@ def check_names(configs: Iterable[Config]) -> None:
     for config in configs:
         said = [*config.select, *config.ignore, *(r for _, off in config.per_file_ignores for r in off)]
         if said:
-            rules = rulesets.ruleset(config.rules)
+            rules = rulesets.pages(config.rules)
             families = {rulesets.family_slug(name, config.rules) for name in rules}
             choices = sorted({*rules, *families, *BUILT_IN, "ALL"})
             for name in said:

@@ -22,6 +22,10 @@ COOKIE_LINES = re.compile(rb"\A(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n|\Z)){1,2}"
 NEWLINES = re.compile(r"\r\n|\r|\n")
 LONE_CR = re.compile(rb"\r(?!\n)")
 
+OPENCL_SUFFIXES = (".cl", ".clh", ".ocl", ".opencl")
+C_SUFFIXES = (*OPENCL_SUFFIXES, ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx")
+"""What is read as C; of those that are not OpenCL C by name, only files that speak of it."""
+
 RECURSION = 6000  # Python frames: enough for a chain of a thousand `elif`
 
 
@@ -110,6 +114,23 @@ class SourceFile:
             return splice(self.text, edits).decode().encode(self.encoding)
         except UnicodeEncodeError as error:
             raise UserError(f"{self.path}: a fix cannot be written in {self.encoding}: {error.reason}") from None
+
+
+class CFile(SourceFile):
+    """A file of OpenCL C, or of C or C++ that may hold some: UTF-8, or else bytes that are taken one by one."""
+
+    @classmethod
+    def of(cls, path: str, raw: bytes) -> CFile:
+        """Decode; there is nothing that cannot be."""
+        bom = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
+        text, encoding = raw[len(bom) :], "utf-8"
+        try:
+            text.decode()
+        except UnicodeError:
+            text, encoding = raw.decode("latin-1").encode(), "latin-1"
+            bom = b""
+        code = LONE_CR.sub(b"\n", text)
+        return cls(path, raw, code, encoding, bom, dominant_newline(text) if b"\r" in text else "\n", text)
 
 
 def declared(text: bytes) -> tuple[str, int]:

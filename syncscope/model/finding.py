@@ -8,6 +8,13 @@ from enum import Enum
 from syncscope.model.source import Place, Span
 
 
+class Severity(Enum):
+    """How much a finding in hot code matters."""
+
+    WARNING = "warning"  # the host waits for all that is queued, or a kernel is wrong
+    NOTE = "note"  # by design, or rarely dear: said once, with the switch that avoids it
+
+
 class Safety(Enum):
     """How far a fix can be trusted."""
 

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 
 
 class Family(Enum):
-    """What the host waits for."""
+    """What the host waits for; the last two are those of OpenCL: what goes wrong in a kernel, and in what enqueues it."""
 
     SHAPE = "data-dependent shape"
     READ = "host read"
@@ -19,6 +19,8 @@ class Family(Enum):
     EXPLICIT = "explicit"
     TIMING = "timing"
     FALLBACK = "fallback"
+    KERNEL = "kernel"
+    HOST_PROGRAM = "host program"
 
 
 class Op(StrEnum):

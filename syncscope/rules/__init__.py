@@ -20,7 +20,6 @@ import inspect
 import sys
 import traceback
 from collections.abc import Mapping
-from enum import Enum
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -33,9 +32,9 @@ from syncscope.codemod.text import CannotRewrite
 from syncscope.codemod.view import View
 from syncscope.discover import did_you_mean
 from syncscope.errors import UserError
-from syncscope.model.example import MARK, Example
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
-from syncscope.model.finding import Fix, Hazard
+from syncscope.model.finding import Fix, Hazard, Severity
 from syncscope.model.ops import Family, Op
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ __all__ = [
     "Family",
     "Function",
     "Op",
+    "Paged",
     "Rule",
     "Severity",
     "View",
@@ -63,26 +63,25 @@ __all__ = [
 ]
 
 
-ARROW = "  # <-- here"  # of a line that must be flagged, on a page
+ARROW = "<-- here"  # of a line that must be flagged, on a page
+HEADINGS = ("What happens", "Why it waits", "What to do", "When a fix pays", "Fix safety")  # of a page, in order
 
 
-class Severity(Enum):
-    """How much a finding in hot code matters."""
-
-    WARNING = "warning"  # the host waits for all that is queued
-    NOTE = "note"  # by design, or rarely dear: said once, with the switch that avoids it
-
-
-@runtime_checkable
-class Rule(Protocol):
-    """What a rule's module must hold. It may also hold what `Mendable` has."""
+class Paged(Protocol):
+    """What has a page: a rule of Python, or one of OpenCL C (`syncscope.opencl_c`), which holds its FAMILY."""
 
     __name__: str
     __doc__: str | None
     SEVERITY: Severity
-    OPS: tuple[str, ...]  # the waits of `model.ops.Op` that it claims, or their names; others may claim them too
     SEEN_AS: tuple[str, ...]  # the names under which a trace shows it
     EXAMPLES: tuple[Example, ...]  # those of its rewrites come on top, see `examples`
+
+
+@runtime_checkable
+class Rule(Paged, Protocol):
+    """What a rule's module must hold. It may also hold what `Mendable` has."""
+
+    OPS: tuple[str, ...]  # the waits of `model.ops.Op` that it claims, or their names; others may claim them too
 
     def message(self, site: Site, view: View) -> str | None:
         """What is wrong, in the names of the user's own code; None where it is no hazard after all."""
@@ -158,7 +157,7 @@ def checked(name: str, module: ModuleType) -> Rule:
         UserError: something of the contract is missing; the message names the file.
     """
     file = getattr(module, "__file__", name)
-    wanted = [*inspect.get_annotations(Rule), "message"]
+    wanted = [*inspect.get_annotations(Paged), *inspect.get_annotations(Rule), "message"]
     missing = [word for word in wanted if getattr(module, word, None) is None]
     if missing:
         raise UserError(
@@ -175,9 +174,10 @@ def checked(name: str, module: ModuleType) -> Rule:
     return rule
 
 
-def family(rule: Rule) -> Family:
-    """What the host waits for where this rule speaks: the family of its ops, which are of one."""
-    return next(op.family for op in Op if op == rule.OPS[0])
+def family(rule: Paged) -> Family:
+    """What the host waits for where this rule speaks: the family of its ops, which are of one; or the one that it names."""
+    named: Family | None = getattr(rule, "FAMILY", None)
+    return named or next(op.family for op in Op if op == cast(Rule, rule).OPS[0])
 
 
 def claims(rules: Mapping[str, Rule]) -> dict[str, tuple[str, ...]]:
@@ -209,23 +209,25 @@ def new_draft(function: Function) -> Draft:
     return Draft(function)
 
 
-def examples(name: str, rule: Rule) -> tuple[Example, ...]:
+def examples(name: str, rule: Paged) -> tuple[Example, ...]:
     """What shows, specifies and tests a rule: its own examples, and those of its rewrites that are of this rule."""
     listed = (rewrites.named(each) for each in getattr(rule, "REWRITES", ()))
     return (*rule.EXAMPLES, *(e for each in listed for e in each.EXAMPLES if e.rule in ("", name)))
 
 
-def hazard(name: str, rule: Rule) -> Hazard:
+def hazard(name: str, rule: Paged) -> Hazard:
     """What other rooms need to know of a rule; `seen_as` begins with the names that are most its own.
 
     Our recorder names a read as the inference names a site, torch's profiler by its operator, with or without `aten::`.
     """
     summary, _, prose = inspect.cleandoc(rule.__doc__ or "").partition("\n")
     short = (op.removeprefix("aten::") for op in rule.SEEN_AS)
-    return Hazard(name, summary, prose.strip(), tuple(dict.fromkeys((*rule.OPS, *short, *rule.SEEN_AS))))
+    return Hazard(
+        name, summary, prose.strip(), tuple(dict.fromkeys((*getattr(rule, "OPS", ()), *short, *rule.SEEN_AS)))
+    )
 
 
-def sections(name: str, rule: Rule) -> dict[str, str]:
+def sections(name: str, rule: Paged) -> dict[str, str]:
     """A rule's page: heading to Markdown, in order, beginning with the summary under "".
 
     A marked line of the example points to itself with an arrow.
@@ -234,27 +236,29 @@ def sections(name: str, rule: Rule) -> dict[str, str]:
     page, heading = {"": summary}, ""
     written: dict[str, list[str]] = {}
     for line in prose.strip().splitlines():
-        if line in ("Why it waits", "What to do", "Fix safety"):
+        if line in HEADINGS:
             heading = line
         elif set(line) != {"-"}:
             written.setdefault(heading, []).append(line)
     texts = {head: "\n".join(lines).strip() for head, lines in written.items()}
-    page["Why it waits"] = "\n\n".join(filter(None, (texts.get(""), texts.get("Why it waits"))))
-    if "What to do" in texts:
-        page["What to do"] = texts["What to do"]
-    found = [e for e in examples(name, rule) if MARK in e.code]
+    first = next(head for head in HEADINGS if head in texts or head == "Why it waits")
+    page[first] = "\n\n".join(filter(None, (texts.get(""), texts.get(first))))
+    page |= {head: texts[head] for head in HEADINGS[2:-1] if head in texts}
+    found = [e for e in examples(name, rule) if e.mark in e.code]
     shown = next((e for e in found if e.fixed), None) or next((e for e in found if e.instead), next(iter(found), None))
     if shown is not None:
-        page["Example"] = f"```python\n{pointed(shown.code)}\n```"
+        page["Example"] = f"```{shown.language}\n{pointed(shown)}\n```"
         if instead := shown.fixed or shown.instead:
-            page["Use instead"] = f"```python\n{inspect.cleandoc(instead)}\n```"
+            page["Use instead"] = f"```{shown.language}\n{inspect.cleandoc(instead)}\n```"
     if "Fix safety" in texts:
         page["Fix safety"] = texts["Fix safety"]
     return page
 
 
-def pointed(code: str) -> str:
+def pointed(example: Example) -> str:
     """An example's code as a page shows it: an arrow where it has a mark."""
+    mark, arrow = example.mark, example.mark.replace("!", ARROW)
     return "\n".join(
-        line.removesuffix(MARK) + ARROW if line.endswith(MARK) else line for line in inspect.cleandoc(code).splitlines()
+        line.removesuffix(mark) + arrow if line.endswith(mark) else line
+        for line in inspect.cleandoc(example.code).splitlines()
     )

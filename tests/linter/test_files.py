@@ -98,4 +98,4 @@ def test_a_folder_that_may_not_be_listed_is_named(door):
 def test_an_empty_folder_is_clean(door):
     ran = door("lint")
     assert (ran.code, ran.out) == (0, "")
-    assert "no Python files" in ran.err
+    assert "no files to lint" in ran.err

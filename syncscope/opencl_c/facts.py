@@ -1,0 +1,329 @@
+"""What is known of a program in OpenCL C: its functions, what their names stand for, of which type an expression is.
+
+Unknown is "", and stays silent: a macro of a generator, a type that another file defines.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from syncscope.opencl_c.text import SPACES, Node, Unit, walk
+
+SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
+SIZES = {"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}
+BITS = dict(zip(SCALARS, (8, 8, 8, 16, 16, 32, 32, 64, 64, 16, 32, 64), strict=True))
+FLOATING = {"half", "float", "double"}
+UNSIGNED = {"unsigned": "uint", "unsigned int": "uint", "unsigned char": "uchar", "unsigned short": "ushort"}
+UNSIGNED |= {"unsigned long": "ulong", "signed": "int", "signed char": "char", "long int": "long", "short int": "short"}
+ITEM = re.compile(r"get_(global|local)_(linear_)?id$|get_sub_group_local_id$")
+OF_SIZE = re.compile(r"get_(global|local|group|num|enqueued|work)_\w+$")
+BARRIERS = {"barrier", "work_group_barrier"}
+TYPE = re.compile(f"({'|'.join(SCALARS)})(2|3|4|8|16)?")
+COMPARE_AND_SWAP = re.compile(r"atom(ic)?_(cmpxchg|compare_exchange\w*)$|InterlockedCompareExchange$")
+FENCED = {"while_statement", "do_statement", "for_statement"}
+COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||"}
+CONSTANT: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """What a name stands for. `type` is that of an element where it is an array or a pointer, "" where it is not known."""
+
+    name: str
+    type: str
+    space: str = "private"
+    is_pointer: bool = False
+    sizes: tuple[Node, ...] = ()  # of an array, outermost first
+    node: Node = None
+    is_volatile: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Routine:
+    """A function that is defined in the program."""
+
+    name: str
+    node: Node
+    body: Node
+    is_kernel: bool
+    returns: str
+    parameters: tuple[Variable, ...]
+    head: str  # its text up to the body, with its attributes
+    variables: dict[str, Variable] = field(default_factory=dict)
+
+
+class KernelProgram:
+    """The functions of a unit, and what can be asked of the expressions in them."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.aliases = {name: text.decode("utf-8", "replace") for name, text in unit.macros.items()}
+        for node in unit.of("type_definition"):
+            names = [c for c in node.children_by_field_name("declarator") if c.type == "type_identifier"]
+            self.aliases |= {said(name): said(node.child_by_field_name("type")) for name in names}
+        self.routines = [r for n in unit.of("function_definition") if (r := self._routine(n))]
+        self.named = {routine.name: routine for routine in self.routines}
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The type of each member of a struct or union; "" where two of one name differ."""
+        found: dict[str, str] = {}
+        for node in self.unit.of("field_declaration"):
+            for variable in self.declared(node):
+                same = found.setdefault(variable.name, variable.type) == variable.type
+                found[variable.name] = variable.type if same and not variable.is_pointer else ""
+        return found
+
+    @cached_property
+    def with_barrier(self) -> frozenset[str]:
+        """The functions of this program in which all items of a group wait for one another."""
+        calls = {r.name: {callee(c) for c in walk(r.body) if c.type == "call_expression"} for r in self.routines}
+        found = {name for name, made in calls.items() if made & BARRIERS}
+        while more := {name for name, made in calls.items() if made & found} - found:
+            found |= more
+        return frozenset(found)
+
+    def kernels(self) -> Iterator[Routine]:
+        """The kernels."""
+        yield from (routine for routine in self.routines if routine.is_kernel)
+
+    def routine(self, node: Node) -> Routine | None:
+        """The function in which a node stands."""
+        return next((r for r in self.routines if r.node.start_byte <= node.start_byte < r.node.end_byte), None)
+
+    def written(self, node: Node) -> str:
+        """A node as the file has it, with what was blanked for the parser."""
+        return self.unit.original[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def quote(self, node: Node) -> str:
+        """A node as a message shows it."""
+        return f"`{textwrap.shorten(self.written(node), 72, placeholder=' ...')}`"
+
+    def before(self, node: Node) -> str:
+        """What stands between the node before this one and its end in the file's own text: its qualifiers are there."""
+        previous = node.prev_sibling
+        start = previous.end_byte if previous is not None else node.parent.start_byte if node.parent is not None else 0
+        return self.unit.original[start : node.end_byte].decode("utf-8", "replace")
+
+    def _routine(self, node: Node) -> Routine | None:
+        declarator = node.child_by_field_name("declarator")
+        while declarator is not None and declarator.type != "function_declarator":
+            declarator = declarator.child_by_field_name("declarator")
+        body = node.child_by_field_name("body")
+        name = said(declarator and declarator.child_by_field_name("declarator"))
+        if declarator is None or body is None or not name.isidentifier():
+            return None
+        listed = declarator.child_by_field_name("parameters")
+        given = [v for p in listed.named_children if p.type == "parameter_declaration" for v in self.declared(p)]
+        whole = self.before(node)
+        head = whole[: len(whole.encode()) - (node.end_byte - body.start_byte)]
+        kernel = re.search(r"\b(?:__)?kernel\b", re.sub(r"/\*.*?\*/|//.*", "", head, flags=re.DOTALL))
+        returns = self.type_named(said(node.child_by_field_name("type")))
+        made = Routine(name, node, body, kernel is not None, returns, tuple(given), head)
+        for variable in (*given, *(v for d in walk(body) if d.type == "declaration" for v in self.declared(d))):
+            known = made.variables.get(variable.name)
+            if known is not None and (known.type, known.is_pointer) != (variable.type, variable.is_pointer):
+                variable = Variable(variable.name, "", variable.space, node=variable.node)
+            made.variables[variable.name] = variable
+        return made
+
+    def declared(self, node: Node) -> Iterator[Variable]:
+        """The variables of a declaration, a parameter or a member."""
+        kind = node.child_by_field_name("type")
+        text = self.before(node)
+        space = next((s for s in re.findall(r"\b(?:__)?(\w+)\b", text.split("=")[0]) if s in SPACES), "")
+        if not space:
+            words = {self.aliases.get(w, "") for w in re.findall(r"\w+", text.split("=")[0])}
+            space = next((s for s in SPACES if words & {s, f"__{s}"}), "private")
+        for declarator in node.children_by_field_name("declarator"):
+            one, pointer, sizes = declarator, False, []
+            while one is not None and one.type not in ("identifier", "field_identifier"):
+                if one.type == "array_declarator":
+                    sizes.append(one.child_by_field_name("size"))
+                elif one.type == "function_declarator":
+                    one = None
+                    break
+                pointer = pointer or one.type == "pointer_declarator"
+                one = one.child_by_field_name("declarator")
+            if one is not None:
+                yield Variable(
+                    said(one), self.type_named(said(kind)), space, pointer, tuple(sizes[::-1]), node, "volatile" in text
+                )
+
+    def type_named(self, name: str) -> str:
+        """A type without aliases: one of `SCALARS`, with a length where it is a vector; "" where it is not known."""
+        for _ in range(8):
+            name = re.sub(r"\b(const|volatile|restrict|__?\w*const\w*)\b", "", name).strip()
+            name = " ".join(name.split())
+            name = UNSIGNED.get(name, SIZES.get(name, name))
+            if TYPE.fullmatch(name):
+                return name
+            if name.removeprefix("atomic_") in SCALARS:
+                return name.removeprefix("atomic_")
+            if name not in self.aliases:
+                return ""
+            name = self.aliases[name]
+        return ""
+
+    def type(self, node: Node | None, names: Mapping[str, Variable]) -> str:
+        """The type of an expression; "" where it is not known or a pointer."""
+        if node is None:
+            return ""
+        kind = node.type
+        if kind == "parenthesized_expression":
+            return self.type(node.named_children[-1] if node.named_children else None, names)
+        if kind == "number_literal":
+            return of_literal(said(node))
+        if kind == "identifier":
+            known = names.get(said(node))
+            if known is not None:
+                return "" if known.is_pointer or known.sizes else known.type
+            value = self.aliases.get(said(node), "")
+            return of_literal(value) if re.match(r"[-.\d]", value) else ""
+        if kind == "subscript_expression":
+            return self._element(node.child_by_field_name("argument"), names)
+        if kind == "pointer_expression":
+            return self._element(node.child_by_field_name("argument"), names) if said(node).startswith("*") else ""
+        if kind == "field_expression":
+            name = said(node.child_by_field_name("field"))
+            owner = self.type(node.child_by_field_name("argument"), names)
+            if owner[-1:].isdigit():
+                return owner.rstrip("0123456789") if re.fullmatch(r"[xyzw]|[sS][\da-fA-F]", name) else ""
+            return self.fields.get(name, "")
+        if kind == "cast_expression":
+            target = node.child_by_field_name("type")
+            return "" if "*" in said(target) else self.type_named(said(target))
+        if kind == "call_expression":
+            return self._called(node, names)
+        if kind in ("unary_expression", "update_expression"):
+            return "int" if said(node).startswith("!") else self.type(node.child_by_field_name("argument"), names)
+        if kind == "assignment_expression":
+            return self.type(node.child_by_field_name("left"), names)
+        if kind == "conditional_expression":
+            sides = (node.child_by_field_name(side) for side in ("consequence", "alternative"))
+            return wider(*(self.type(side, names) for side in sides))
+        if kind == "binary_expression":
+            sign = said(node.child_by_field_name("operator"))
+            left, right = (self.type(node.child_by_field_name(side), names) for side in ("left", "right"))
+            return "int" if sign in COMPARISONS else left if sign in ("<<", ">>") else wider(left, right)
+        return ""
+
+    def _element(self, node: Node | None, names: Mapping[str, Variable]) -> str:
+        """The type of what a pointer or an array holds."""
+        if node is None:
+            return ""
+        if node.type == "identifier":
+            known = names.get(said(node))
+            return known.type if known is not None and (known.is_pointer or known.sizes) else ""
+        if node.type == "cast_expression":
+            return self.type_named(said(node.child_by_field_name("type")).split("*")[0])
+        if node.type == "parenthesized_expression" and node.named_children:
+            return self._element(node.named_children[-1], names)
+        if node.type == "binary_expression":
+            return self._element(node.child_by_field_name("left"), names)
+        return self._element(node.child_by_field_name("argument"), names) if node.type == "subscript_expression" else ""
+
+    def _called(self, node: Node, names: Mapping[str, Variable]) -> str:
+        name = callee(node)
+        if found := re.match(r"(?:as|convert)_([a-z]+\d*)(?:_sat)?(?:_rt[ezpn])?$", name):
+            return self.type_named(found[1])
+        if ITEM.match(name) or OF_SIZE.match(name):
+            return "uint" if name == "get_work_dim" else "ulong"
+        if name in self.named:
+            return self.named[name].returns
+        given = arguments(node)
+        if COMPARE_AND_SWAP.match(name) and "exchange" in name:
+            return "int"
+        if re.match(r"atom(ic)?_", name):
+            return self._element(given[0] if given else None, names) or "int"
+        if name in ("isnan", "isinf", "isfinite", "isequal", "isnotequal", "vload_half"):
+            return "float" if name == "vload_half" else "int"
+        return self.type(given[0], names) if given and name in OF_FIRST else ""
+
+    def number(self, node: Node | None) -> int | None:
+        """The value of an expression of constants, macros among them; None where it is not known."""
+        text = said(node)
+        for _ in range(8):
+            new = re.sub(r"[A-Za-z_]\w*", lambda m: f"({self.aliases[m[0]]})" if self.aliases.get(m[0]) else m[0], text)
+            if new == text:
+                break
+            text = new[:2000]
+        text = re.sub(r"\(\s*(?:u?int|size_t|unsigned)\s*\)", "", re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text))
+        try:
+            return _value(ast.parse(text.strip(), mode="eval").body)
+        except (SyntaxError, ValueError, RecursionError, ZeroDivisionError, OverflowError, MemoryError):
+            return None
+
+
+OF_FIRST = frozenset(
+    """
+    acos acosh asin asinh atan atan2 cbrt ceil clamp copysign cos cosh exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod
+    fract hypot ldexp log log2 log10 log1p mad max min mix native_cos native_exp native_log native_rsqrt native_sin native_sqrt
+    pow powr rint round rsqrt sign sin sinh sqrt step tan tanh trunc abs rotate
+    """.split()
+)
+
+
+def said(node: Node | None) -> str:
+    """The text of a node; "" of none."""
+    return "" if node is None else node.text.decode("utf-8", "replace")
+
+
+def callee(call: Node) -> str:
+    """The name of the function that is called; "" where it is none."""
+    function = call.child_by_field_name("function")
+    return said(function) if function is not None and function.type == "identifier" else ""
+
+
+def arguments(call: Node) -> list[Node]:
+    """What a call is given."""
+    given = call.child_by_field_name("arguments")
+    return [] if given is None else [n for n in given.named_children if n.type != "comment"]
+
+
+def of_literal(text: str) -> str:
+    """The type of a number as it is written."""
+    text = text.lower()
+    if (not text.startswith("0x") and re.search(r"[.e]", text)) or "." in text:
+        return {"f": "float", "h": "half"}.get(text[-1:], "double")
+    if re.fullmatch(r"\d+f", text):
+        return "float"
+    return ("u" if "u" in text else "") + ("long" if "l" in text else "int")
+
+
+def wider(left: str, right: str) -> str:
+    """The type of an operation between two."""
+    if left == right:
+        return left
+    if not left or not right:
+        return ""
+    vector = next((t for t in (left, right) if t[-1:].isdigit()), "")
+    return vector or max(left, right, "int", key=SCALARS.index)
+
+
+def _value(node: ast.expr) -> int:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return int(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in CONSTANT:
+        left, right = _value(node.left), _value(node.right)
+        if isinstance(node.op, (ast.LShift, ast.RShift)) and not 0 <= right < 64:
+            raise ValueError
+        return int(CONSTANT[type(node.op)](left, right))
+    raise ValueError

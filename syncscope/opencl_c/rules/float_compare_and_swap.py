@@ -1,0 +1,222 @@
+"""A compare-and-swap loop that ends when two floats are equal: it never ends once it meets a NaN.
+
+What happens
+------------
+`atomic_cmpxchg` compares bits, the loop compares numbers. A NaN is not equal to itself, so where the memory holds one, or the
+sum becomes one, the swap succeeds and the loop goes on: every item adds again and again, and the device hangs until a watchdog
+ends it, or the machine is restarted. The other way round 0.0 equals -0.0 and their bits differ: the swap has failed, the loop
+ends, and an update is lost.
+
+What to do
+----------
+Compare what was swapped: the bits, as integers. `atomic_compare_exchange_weak` on an `atomic_int` does it by itself, and so
+does an atomic addition of the device, where it has one for floats.
+
+When a fix pays
+---------------
+Always: it costs nothing, and a NaN in one gradient is enough.
+
+Fix safety
+----------
+Unsafe in name only: the loop ends where it did not, and where a zero changes its sign the update is made that was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncscope.model.example import KernelExample, Shows
+from syncscope.model.finding import Edit, Fix, Safety, Severity
+from syncscope.model.ops import Family
+from syncscope.model.source import Span
+from syncscope.opencl_c import Sighting, seen
+from syncscope.opencl_c.facts import (
+    BITS,
+    COMPARE_AND_SWAP,
+    FENCED,
+    FLOATING,
+    KernelProgram,
+    Routine,
+    arguments,
+    callee,
+    said,
+)
+from syncscope.opencl_c.text import Node, walk
+
+SEVERITY = Severity.WARNING
+FAMILY = Family.KERNEL
+SEEN_AS = ()
+ADD_UP = """
+x = np.ones(64, np.float32)
+x[5] = np.nan
+total = np.zeros(1, np.float32)
+run("total", 64, 16, total, x)
+right = bool(np.isnan(total[0]))
+"""
+EXAMPLES = (
+    KernelExample(
+        """
+        void add(volatile __global float *sum, float value) {
+            float old = *sum, assumed;
+            do {
+                assumed = old;
+                old = as_float(atomic_cmpxchg((volatile __global int *)sum, as_int(assumed), as_int(assumed + value)));
+            } while (old != assumed);  // !
+        }
+
+        __kernel void total(__global float *sum, __global const float *x) {
+            add(sum, x[get_global_id(0)]);
+        }
+        """,
+        """
+        void add(volatile __global float *sum, float value) {
+            float old = *sum, assumed;
+            do {
+                assumed = old;
+                old = as_float(atomic_cmpxchg((volatile __global int *)sum, as_int(assumed), as_int(assumed + value)));
+            } while (as_int(old) != as_int(assumed));
+        }
+
+        __kernel void total(__global float *sum, __global const float *x) {
+            add(sum, x[get_global_id(0)]);
+        }
+        """,
+        Safety.UNSAFE,
+        shows=Shows.HANG,
+        run=ADD_UP,
+    ),
+    KernelExample(
+        """
+        __kernel void total(volatile __global float *sum, __global const float *x) {
+            union { unsigned int bits; float number; } old, new;
+            for (;;) {
+                old.number = *sum;
+                new.number = old.number + x[get_global_id(0)];
+                if (as_float(atomic_cmpxchg((volatile __global uint *)sum, old.bits, new.bits)) == old.number)  // !
+                    break;
+            }
+        }
+        """,
+        """
+        __kernel void total(volatile __global float *sum, __global const float *x) {
+            union { unsigned int bits; float number; } old, new;
+            for (;;) {
+                old.number = *sum;
+                new.number = old.number + x[get_global_id(0)];
+                if (atomic_cmpxchg((volatile __global uint *)sum, old.bits, new.bits) == as_int(old.number))
+                    break;
+            }
+        }
+        """,
+        Safety.UNSAFE,
+        shows=Shows.HANG,
+        run=ADD_UP,
+    ),
+    KernelExample(
+        """
+        __kernel void largest(volatile __global float *most, __global const float *x) {
+            float seen = *most, mine = x[get_global_id(0)];
+            for (int tries = 0; tries < 1000 && seen < mine; tries++) {
+                float was = as_float(atomic_cmpxchg((volatile __global int *)most, as_int(seen), as_int(mine)));
+                if (was == seen)
+                    break;
+                seen = was;
+            }
+        }
+        """
+    ),
+)
+
+
+def find(program: KernelProgram) -> Iterator[Sighting]:
+    for routine in program.routines:
+        for loop in walk(routine.body):
+            if loop.type in FENCED and any(map(is_swap, walk(loop))):
+                yield from in_loop(program, routine, loop)
+
+
+def in_loop(program: KernelProgram, routine: Routine, loop: Node) -> Iterator[Sighting]:
+    """The comparisons of floats by which a loop ends."""
+    swapped = results(loop)
+    ends = list(exits(loop))
+    if any(is_bound(test) for test, _ in ends):
+        return
+    for test, equal in ends:
+        for node in walk(test):
+            sign = said(node.child_by_field_name("operator")) if node.type == "binary_expression" else ""
+            if sign not in ("==", "!="):
+                continue
+            sides = [node.child_by_field_name("left"), node.child_by_field_name("right")]
+            kinds = [program.type(side, routine.variables) for side in sides]
+            denied = node.parent is not None and node.parent.parent is not None and said(node.parent.parent)[:2] == "!("
+            if not FLOATING & set(kinds) or (sign == "==") != (equal != denied):
+                continue
+            if any(is_swap(n) or (n.type == "identifier" and said(n) in swapped) for side in sides for n in walk(side)):
+                message = (
+                    f"{program.quote(node)} compares floats: with a NaN it is never equal, and this loop never ends"
+                )
+                yield seen(node, message, 3, compare_bits(program, routine, sides, kinds))
+
+
+def is_swap(node: Node) -> bool:
+    """Whether a node is a compare-and-swap."""
+    return node.type == "call_expression" and COMPARE_AND_SWAP.match(callee(node)) is not None
+
+
+def is_bound(test: Node) -> bool:
+    """Whether a test ends a loop by something else than the swap."""
+    return any(
+        (n.type == "binary_expression" and said(n.child_by_field_name("operator")) in ("<", ">", "<=", ">="))
+        or (n.type == "call_expression" and callee(n) in ("isnan", "isequal", "isnotequal"))
+        for n in walk(test)
+    )
+
+
+def exits(loop: Node) -> Iterator[tuple[Node, bool]]:
+    """The tests by which a loop ends, and whether it ends where they hold."""
+    if (test := loop.child_by_field_name("condition")) is not None:
+        yield test, False
+    for node in walk(loop.child_by_field_name("body")):
+        if node.type == "if_statement":
+            then = node.child_by_field_name("consequence")
+            if any(n.type in ("break_statement", "return_statement", "goto_statement") for n in walk(then)):
+                yield node.child_by_field_name("condition"), True
+
+
+def results(loop: Node) -> set[str]:
+    """The names that hold what a swap found, or what was made of it."""
+    found: set[str] = set()
+    while True:
+        before = len(found)
+        for node in walk(loop):
+            if node.type == "assignment_expression":
+                target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+            elif node.type == "init_declarator":
+                target, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+            elif is_swap(node):  # C11's writes what it found where its second argument points
+                found |= {said(n) for given in arguments(node)[1:2] for n in walk(given) if said(given)[:1] == "&"} - {
+                    "&"
+                }
+                continue
+            else:
+                continue
+            if any(is_swap(n) or (n.type == "identifier" and said(n) in found) for n in walk(value)):
+                found.add(next(said(n) for n in walk(target) if n.type == "identifier"))
+        if len(found) == before:
+            return found
+
+
+def compare_bits(program: KernelProgram, routine: Routine, sides: list[Node], kinds: list[str]) -> Fix | None:
+    """The comparison as one of integers."""
+    if kinds[0] != kinds[1] or kinds[0] not in FLOATING:
+        return None
+    integer = {"half": "short", "float": "int", "double": "long"}[kinds[0]]
+    edits = []
+    for side in sides:
+        text = f"as_{integer}({program.written(side)})"
+        if side.type == "call_expression" and callee(side) == f"as_{kinds[0]}" and (inner := arguments(side)):
+            kind = program.type(inner[0], routine.variables)
+            text = program.written(inner[0]) if BITS.get(kind) == BITS[integer] else text
+        edits.append(Edit(Span(side.start_byte, side.end_byte), text))
+    changes = "the loop ends where a NaN is met, and no update is lost between 0.0 and -0.0"
+    return Fix("compare the bits", tuple(edits), Safety.UNSAFE, changes)

@@ -1,0 +1,180 @@
+"""OpenCL C as tree-sitter's grammar of C can read it: what only OpenCL knows is blanked, and no byte moves.
+
+A `Unit` holds two texts of equal length, so that a node's bytes are the file's bytes. Where the tree has errors, plainer texts
+are tried: without words in capitals that stand like qualifiers (`LOCAL_PTR float* x`), without all but the first branch of each
+`#if`, without the line of a macro that stands where C has none. The one with the fewest errors is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+Node = Any  # tree_sitter.Node
+
+SPACES = {"global", "local", "constant", "private", "generic"}
+QUALIFIERS = re.compile(
+    rb"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//(?:\\\n|[^\n])*|/\*.*?\*/)
+    |\b(?:__)?(?:kernel|global|local|constant|private|generic|read_only|write_only|read_write)\b
+    |\b(?:uniform|pipe)\b
+    |^[ \t]*\#[ \t]*pragma\b(?:\\\n|[^\n])*""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+ATTRIBUTE = re.compile(rb"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
+WRAPPED = re.compile(rb'\s*(?:(?:/\*.*?\*/|//[^\n]*)\s*)*(?:R"(?P<mark>\w*)\(|[A-Z_]+\()', re.DOTALL)
+SHOUTED = re.compile(rb"\b[A-Z_][A-Z0-9_]+\b(?=\s+(?:const\s+|unsigned\s+)?[A-Za-z_]\w*(?:\s*\*\s*|\s+)[A-Za-z_])")
+MACRO_LINE = re.compile(rb"^[ \t]*[A-Z_][A-Za-z0-9_]*[ \t]*(?:\((?:[^()\n]|\([^()\n]*\))*\))?[ \t]*$", re.MULTILINE)
+CONDITION = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
+DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])[ \t]*((?:\\\n|[^\n])*)", re.MULTILINE)
+KERNEL = re.compile(rb"\b(?:__)?kernel\b")
+BLOCK = re.compile(rb"[^\n]")
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """OpenCL C that is compiled as one program. `start` is where its texts begin in the code of the file."""
+
+    original: bytes
+    text: bytes
+    root: Node
+    start: int = 0
+
+    @cached_property
+    def nodes(self) -> dict[str, list[Node]]:
+        """Every node by its type, in the order of the text."""
+        found: dict[str, list[Node]] = {}
+        for node in walk(self.root):
+            found.setdefault(node.type, []).append(node)
+        return found
+
+    def of(self, *types: str) -> list[Node]:
+        """The nodes of these types, type by type."""
+        return [node for each in types for node in self.nodes.get(each, ())]
+
+    @cached_property
+    def macros(self) -> dict[str, bytes]:
+        """What is defined without parameters, and as what."""
+        return {m[1].decode(): uncommented(m[2]).strip() for m in DEFINE.finditer(self.original)}
+
+    def mentions(self, word: bytes) -> bool:
+        """Whether the program holds this word, were it in a comment."""
+        return word in self.original
+
+
+def unit(code: bytes, start: int = 0) -> Unit:
+    """The program of this text, which begins at `start` in its file."""
+    original = unwrapped(code)
+    text = qualified(original)
+    root = parse(text)
+    errors = count(root)
+    tries: tuple[Callable[[bytes], bytes], ...] = (
+        lambda t: SHOUTED.sub(blank, t),
+        first_branches,
+        lambda t: MACRO_LINE.sub(blank, t),
+    )
+    for simpler in tries if errors else ():
+        other = simpler(text)
+        if other != text:
+            its = parse(other)
+            left = count(its)
+            if left < errors:
+                text, root, errors = other, its, left
+    return Unit(original, text, root, start)
+
+
+@cache
+def parser() -> Any:
+    """The parser; imported where there is something to parse."""
+    import tree_sitter
+    import tree_sitter_c
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
+
+
+def parse(text: bytes) -> Node:
+    """The tree of a text."""
+    return parser().parse(text).root_node
+
+
+def walk(node: Node, into: Callable[[Node], bool] = lambda _: True) -> Iterator[Node]:
+    """A node and all below it, in the order of the text; what `into` refuses is given, but not entered."""
+    todo = [node]
+    while todo:
+        one = todo.pop()
+        yield one
+        if into(one):
+            todo += reversed(one.children)
+
+
+def errors(root: Node) -> Iterator[Node]:
+    """What could not be read, in order."""
+    yield from (n for n in walk(root, lambda n: n.has_error and not n.is_error) if n.is_error or n.is_missing)
+
+
+def count(root: Node) -> int:
+    """How many places could not be read."""
+    return sum(1 for _ in errors(root)) if root.has_error else 0
+
+
+def blank(found: re.Match[bytes]) -> bytes:
+    """As many spaces; lines stay."""
+    return BLOCK.sub(b" ", found[0])
+
+
+def qualified(code: bytes) -> bytes:
+    """The text without what C does not know: address spaces and the like, attributes, pragmas."""
+    code = QUALIFIERS.sub(lambda m: m[0] if m["keep"] else blank(m), code)
+    names = [n for n, value in macros_of(code) if not value and n.encode() in code]  # `#define LOCAL_PTR __local`
+    code = ATTRIBUTE.sub(blank, code)
+    if names:
+        empty = re.compile(rb"^[ \t]*#[^\n]*|\b(?:" + "|".join(map(re.escape, names)).encode() + rb")\b", re.MULTILINE)
+        code = empty.sub(lambda m: m[0] if m[0].lstrip()[:1] == b"#" else blank(m), code)
+    return code
+
+
+def macros_of(code: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and text of what is defined without parameters, but for the guards of headers."""
+    yield from ((m[1].decode(), uncommented(m[2]).strip()) for m in DEFINE.finditer(code))
+
+
+def uncommented(text: bytes) -> bytes:
+    """A line of the preprocessor without comments and continuations."""
+    return re.sub(rb"/\*.*?\*/|//.*|\\\n", b" ", text, flags=re.DOTALL)
+
+
+def unwrapped(code: bytes) -> bytes:
+    """The text inside of `R"(...)"` or `STRINGIFY(...)` around a whole file, as it is included by C++."""
+    found = WRAPPED.match(code)
+    if found is None:
+        return code
+    close = b")" + (found["mark"] or b"") + b'"' if found["mark"] is not None else b")"
+    end = code.rfind(close)
+    if end < 0 or code[end + len(close) :].strip(b" \t\r\n;"):
+        inside = code[found.end() :]  # part of a raw string that another file closes
+        if found["mark"] is None:
+            return code
+    else:
+        inside = code[found.end() : end] + BLOCK.sub(b" ", code[end:])
+    if found["mark"] is None:  # lines of the preprocessor stand there behind `\n`
+        inside = re.sub(rb"^([ \t]*)\\n", rb"\1  ", inside, flags=re.MULTILINE)
+    return BLOCK.sub(b" ", found[0]) + inside
+
+
+def first_branches(text: bytes) -> bytes:
+    """Of each `#if` the first branch alone."""
+    kept = bytearray(text)
+    open_: list[int] = []  # where a branch that is left out begins, or -1
+    for line in CONDITION.finditer(text):
+        word = line[1]
+        start = line.start()
+        if word.startswith(b"if"):
+            open_.append(-1)
+        elif open_ and word != b"endif":
+            open_[-1] = start if open_[-1] < 0 else open_[-1]
+        elif open_ and (begun := open_.pop()) >= 0:
+            start = begun
+        kept[start : line.end()] = BLOCK.sub(b" ", text[start : line.end()])
+    return bytes(kept)
