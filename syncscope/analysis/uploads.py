@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope.analysis.waits import FROM_PAGEABLE
 from syncscope.model.trace import Kind, Trace
@@ -16,13 +17,23 @@ LARGE = 1 << 20  # bytes of a copy that tells the bandwidth
 def pinned_bandwidth(trace: Trace) -> float:
     """Bytes a ns (GB/s) that copies from pinned memory reach in this recording, by the median of the large ones.
 
-    Where there are none, no less than copies from pageable memory reach, and than `PINNED`.
+    Where there are none, what was measured on that machine; else no less than copies from pageable memory reach, and than
+    `PINNED`.
     """
     rows = trace.rows(Kind.COPY)
     rows = rows[(trace.bytes[rows] >= LARGE) & (trace.duration[rows] > 0)]
     rate = trace.bytes[rows] / trace.duration[rows]
-    for source in (re.compile(r"Pinned -> Device"), FROM_PAGEABLE):
-        of = np.array([bool(source.search(name)) for name in trace.names], bool)[trace.name[rows]]
-        if of.any():
-            return float(np.median(rate[of]) if source is not FROM_PAGEABLE else max(PINNED, rate[of].max()))
-    return PINNED
+    pinned = _rates(trace, rows, re.compile(r"Pinned -> Device"), rate)
+    if len(pinned):
+        return float(np.median(pinned))
+    if measured := trace.meta.get("pinned"):
+        return float(measured)
+    return float(max(PINNED, _rates(trace, rows, FROM_PAGEABLE, rate).max(initial=0.0)))
+
+
+def _rates(
+    trace: Trace, rows: NDArray[np.intp], source: re.Pattern[str], rate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    of = np.array([bool(source.search(name)) for name in trace.names], bool)[trace.name[rows]]
+    found: NDArray[np.float64] = rate[of]
+    return found

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from syncscope.verify.results import Verification
     from syncscope.verify.search import Search
 
+VERSIONS = 0.2  # of the lines of the shorter of two versions stand in the other
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -118,11 +119,18 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     all values that both read are compared; the program against itself is the yardstick. Each fix is tried by itself and all
     together, and what changes values beyond its text, or gives nothing, is left out: the rest is shown as a patch.
 
-    The program writes what it always writes (checkpoints, logs), as often as it is run. A .py file as first argument of
-    SCRIPT is taken for another version: write `train.py -- data.py` to pass it on. Ctrl-C ends it and shows what is known.
+    What a run writes (checkpoints, logs) is taken back when it is over. A .py file as first argument of SCRIPT is another
+    version of it if they share a fifth of their lines, else it is passed on, as is what follows `--`. Ctrl-C ends it and shows
+    what is known.
 
     Exit code: 0 there is a gain and no value changed, 1 a fix was refused or nothing gains, 2 it cannot be run.
     """
+    ranks = os.environ.get("WORLD_SIZE") or "1"
+    if ranks != "1":
+        raise UserError(
+            f"verify runs a program in one process, and this is one of {ranks} ranks",
+            "start it without torchrun, with WORLD_SIZE=1",
+        )
     program, other = programs(arguments, said)
     if said["output"] and not said["output"].endswith((".patch", ".diff", ".json")):
         raise UserError(f"{said['output']} does not say what to write", "end it with .patch or .json")
@@ -153,10 +161,16 @@ def programs(arguments: tuple[str, ...], said: dict[str, Any]) -> tuple[Program,
     other = None
     if rest and rest[0] == "--":
         rest = rest[1:]
-    elif rest and rest[0].endswith(".py") and os.path.isfile(rest[0]):
+    elif rest and rest[0].endswith(".py") and os.path.isfile(rest[0]) and _are_versions(script, rest[0]):
         other = Program(rest[0], tuple(rest[1:]), False, device)
         rest = rest[1:]
     return Program(script, tuple(rest), False, device), other
+
+
+def _are_versions(one: str, other: str) -> bool:
+    """Whether two scripts are versions of one program, and not one of them the other's data: they share lines."""
+    lines = [{line.strip() for line in Path(path).read_bytes().splitlines()} - {b""} for path in (one, other)]
+    return len(lines[0] & lines[1]) >= VERSIONS * min(map(len, lines))
 
 
 def verified(program: Program, other: Program | None, said: dict[str, Any]) -> Verification:

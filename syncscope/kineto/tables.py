@@ -101,6 +101,7 @@ def own_meta(told: Any) -> Meta:
     """What a file of our own says of its recording, as far as it is of the types that `Meta` names."""
     types: dict[str, type | tuple[type, ...]] = {
         **dict.fromkeys(("origin_ns", "monotonic_ns", "rank", "world_size"), int),
+        **dict.fromkeys(("pinned", "read_ns"), (int, float, type(None))),
         **dict.fromkeys(("notes", "devices"), list),
         **dict.fromkeys(("recorder", "host", "backend"), str),
         **dict.fromkeys(("clocks", "unknown"), dict),

@@ -109,6 +109,7 @@ class Meta(TypedDict, total=False):
     dry: bool  # the device was only pretended
     untraced: StepLengths  # steps of the same run in which nothing was recorded, and no hook was in place
     traced: StepLengths  # those of the recording, timed in the same way
+    pinned: float | None  # bytes a ns that the device fetches from pinned memory, as measured on that machine
     read_ns: float  # what noting a read took besides it, usually
 
 

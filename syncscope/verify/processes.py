@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from syncscope.verify.request import OUTPUT, RESULT, WITHIN, Request
+from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, WITHIN, Request
+from syncscope.verify.undo import undo
 
 ROUNDS = 40  # runs from one fork server: then another, whose memory lies elsewhere
 TOLD = 25  # last lines of what a program printed
@@ -95,7 +96,11 @@ class Processes:
             copy = folder / f"{number}-{Path(path).name}"
             copy.write_bytes(content)
             copies[os.path.realpath(path)] = str(copy)
-        code = self._answer(replace(request, folder=str(folder), overlay=copies))
+        try:
+            code = self._answer(replace(request, folder=str(folder), overlay=copies, first=self.count == 1))
+        finally:
+            self._kill()  # and what it may have left running
+            undo(folder / JOURNAL)
         result = folder / RESULT
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
@@ -116,9 +121,7 @@ class Processes:
         self._server.stdin.write(request.text().encode() + b"\n")
         self._server.stdin.flush()
         self._child = int(self._line())
-        code = int(self._line())
-        self._kill()  # what it may have left running
-        return code
+        return int(self._line())
 
     def _line(self) -> bytes:
         """A line from the server.

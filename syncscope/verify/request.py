@@ -10,6 +10,7 @@ RESULT = "result.json"
 PARAMETERS = "parameters.npz"
 OUTPUT = "output"  # all that the program prints
 TRACE = "trace.json.gz"
+JOURNAL = "journal"  # what it changes of files
 WITHIN = "SYNCSCOPE_VERIFY_IMPORTS"  # modules that are imported before a program is run
 
 Kind = Literal["time", "values", "trace", "stale"]
@@ -34,7 +35,7 @@ class Request:
 
     `folder` is empty, and gets what was found. `overlay` names the copies that are run in place of files. `perturb` changes the
     last bit of every parameter after the first step. `lines` are the places whose reads are answered late; none: all.
-    `skip` steps go before a recording.
+    `skip` steps go before a recording. What the `first` run makes before its steps stays.
     """
 
     kind: Kind
@@ -47,6 +48,7 @@ class Request:
     seed: int = 0
     skip: int = 0
     lines: tuple[tuple[str, int], ...] = ()
+    first: bool = False
 
     def text(self) -> str:
         """One line of JSON."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
 MOST_TURNS = 30
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
+RANKS = re.compile(r"(?:KeyError: '|variable )(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b")
+ONE_RANK = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29501"
 Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
@@ -113,7 +116,8 @@ class Search:
         if self.found.steps < 2:
             raise UserError(
                 f"{self.program} made {self.found.steps or 'no'} step{'s' * (not self.found.steps)}",
-                "a step ends with optimizer.step(): there must be several to be compared",
+                "a step ends with optimizer.step(), and several are compared; those of processes that it starts "
+                "(mp.spawn, torchrun) are not seen: let it train in its own, as a single rank",
             )
         self.values[AS_WRITTEN] = values_of(run)
         self.found.reads_before = self.values[AS_WRITTEN].reads_a_step
@@ -291,6 +295,7 @@ class Search:
 
 
 def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
-    return CannotRunError(
-        f"{program} cannot be run: {error.why}", "it must run by itself before it can be verified", error.said
-    )
+    hint = "it must run by itself before it can be verified"
+    if RANKS.search(error.said):
+        hint = f"as one rank: {ONE_RANK} syncscope verify ..."
+    return CannotRunError(f"{program} cannot be run: {error.why}", hint, error.said)

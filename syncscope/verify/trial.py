@@ -19,7 +19,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from syncscope.verify.request import OUTPUT, RESULT, TRACE, WITHIN, Request
+from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, TRACE, WITHIN, Request
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
 PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
@@ -62,12 +62,13 @@ def _alone(request: Request) -> None:
 def run(request: Request) -> int:
     """The program, watched; its exit code, if it ends before we end it."""
     from syncscope.tracers import program, redirect
-    from syncscope.verify import overlay
+    from syncscope.verify import overlay, undo
 
     seed(request.seed)
     overlay.install(request.overlay)
     what = request.program
     with redirect.to(what.device), _WATCHES[request.kind](request) as watch:
+        undo.Journal(watch.folder / JOURNAL, lambda: request.first and not watch.count).listen()
         code = program.run(what.target, what.arguments, module=what.module)
         watch.finish(code)
     return code

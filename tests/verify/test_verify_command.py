@@ -70,7 +70,7 @@ print(train(model, loader, optimizer))
 """
 DRAWN = """
 import os, sys, time, torch
-with open("runs", "a") as file:
+with open(os.environ["RUNS"], "a") as file:  # not here, where what it writes is taken back
     file.write("run\\n")
 torch.manual_seed(int.from_bytes(os.urandom(2), "big"))
 model = torch.nn.Linear(4, 3)
@@ -91,7 +91,8 @@ def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     (libraries / "slow_device.py").write_text(DEVICE)
     command = [sys.executable, "-m", "syncscope", "verify", *arguments]
     return subprocess.Popen(
-        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(libraries)}, text=True,
+        command, cwd=folder, text=True,
+        env=os.environ | {"PYTHONPATH": str(libraries), "RUNS": f"{folder}-runs"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -179,7 +180,7 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
     for name in ("before", "after"):  # equal, so that no interval is narrow enough
         (tmp_path / f"{name}.py").write_text(DRAWN)
     process = verify(tmp_path, "--precision=0.001%", "--steps=12", "before.py", "after.py")
-    runs, end = tmp_path / "runs", time.monotonic() + 400
+    runs, end = Path(f"{tmp_path}-runs"), time.monotonic() + 400
     while time.monotonic() < end and (not runs.exists() or len(runs.read_text().split()) < 12):
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)

@@ -32,6 +32,7 @@ from syncscope.tracers import clocks, redirect
 from syncscope.tracers.columns import COLUMNS, TABLES, Builder
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.pinned import pinned_bandwidth
 from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.sources import GOOD, WARN, Item, Source
 
@@ -181,7 +182,11 @@ class TorchProfiler(Source):
         """Adds the events, on our clock; what belongs into the trace's meta."""
         if self._trace is None:
             return {"notes": self.notes}
-        return add_trace(builder, self._trace, origin, self._anchors, thread_aliases()) | {"notes": self.notes}
+        meta = add_trace(builder, self._trace, origin, self._anchors, thread_aliases()) | {"notes": self.notes}
+        copies = [name for name in self._trace.names if " -> Device" in name]
+        if any("Pageable" in name for name in copies) and not any("Pinned" in name for name in copies):
+            meta["pinned"] = pinned_bandwidth()
+        return meta
 
     @classmethod
     def describe(cls) -> Iterator[Item]:

@@ -1,0 +1,180 @@
+"""What a run writes is taken back when it is over: its checkpoints and logs are as many as the runs, and were others before.
+
+Python tells of every file that is opened for writing, renamed or removed (`sys.addaudithook`) before it is done. What stood
+there is kept beside it under another name, what is made is noted, both in a journal: a run is often ended in the middle. What
+stays is what lies in folders of caches, and what the first run makes before its first step: a data set that it fetches.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from syncscope.tracers.hooks.patches import beats
+
+KEPT = ".before-verify"  # ends the name of what stood there
+LARGEST = 1 << 28  # bytes of a file that is copied because it is changed in place
+CACHES = "XDG_CACHE_HOME TORCH_HOME HF_HOME TRITON_CACHE_DIR CUDA_CACHE_PATH POCL_CACHE_DIR SYNCSCOPE_CACHE_DIR"
+SAVERS = {"torch": ("save", 1, "f"), "safetensors.torch": ("save_file", 1, "filename")}  # write past Python; the path
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class Journal:
+    """What a run changes of files, as it does; `undo` reads it. `preparing` says that what is made now is to stay."""
+
+    def __init__(self, path: Path, preparing: Callable[[], bool]) -> None:
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._preparing = preparing
+        self._known: set[str] = set()
+        self._busy = False
+        self._home = _with_end(os.path.realpath("."))
+        named = (os.environ.get(name, "") for name in CACHES.split())
+        own = (path.parent, *(Path.home() / name for name in (".cache", ".triton", ".nv")))
+        folders: tuple[str | Path, ...] = (tempfile.gettempdir(), *filter(None, named), *own)
+        self._elsewhere = tuple(_with_end(os.path.realpath(folder)) for folder in folders)
+        self._own = _with_end(os.path.realpath(path.parent))
+
+    def listen(self) -> None:
+        """From now on, until the process ends."""
+        sys.addaudithook(self._heard)
+        for module in SAVERS:
+            beats.when_imported(module, self._hear)
+
+    def _hear(self, module: ModuleType) -> None:
+        function, at, name = SAVERS[module.__name__]
+        save: Callable[..., Any] = getattr(module, function)
+
+        @functools.wraps(save)
+        def saving(*args: Any, **kwargs: Any) -> Any:
+            self.saved(args[at] if len(args) > at else kwargs.get(name))
+            return save(*args, **kwargs)
+
+        beats.replace(module, function, saving)
+
+    def _heard(self, event: str, args: tuple[Any, ...]) -> None:
+        heard = _EVENTS.get(event)
+        if heard is None or self._busy:
+            return
+        self._busy = True
+        try:
+            heard(self, *args)
+        except (OSError, ValueError, TypeError):  # what cannot be kept is the program's to write all the same
+            pass
+        finally:
+            self._busy = False
+
+    def opened(self, path: Any, mode: Any, flags: Any) -> None:
+        """A file is about to be opened."""
+        if isinstance(flags, int) and flags & WRITING and not isinstance(path, int):
+            anew = flags & os.O_TRUNC and flags & os.O_CREAT
+            self._changes(os.path.realpath(os.fsdecode(path)), os.rename if anew else _copied)
+
+    def saved(self, path: Any, *_: Any) -> None:
+        """A file is about to be written by something that Python does not hear of."""
+        if isinstance(path, (str, bytes, os.PathLike)):
+            self._heard("open", (path, "w", os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+
+    def renamed(self, old: Any, new: Any, of_old: int = -1, of_new: int = -1) -> None:
+        """A file is about to get another name, and to replace what has it."""
+        self.named(old, of_old)
+        self.named(new, of_new)
+
+    def named(self, path: Any, *folder: int) -> None:
+        """A name is about to be given, or taken away."""
+        path = os.fsdecode(path)
+        if folder and folder[-1] >= 0:
+            path = os.path.join(os.readlink(f"/proc/self/fd/{folder[-1]}"), path)
+        above, name = os.path.split(os.path.abspath(path))
+        self._changes(os.path.join(os.path.realpath(above), name), _linked)
+
+    def tree_removed(self, path: Any, *_: Any) -> None:
+        """A folder is about to be removed with all that lies in it."""
+        root = os.path.realpath(os.fsdecode(path))
+        aside = root + KEPT
+        if self._is_meant(root) and os.path.isdir(root) and not os.path.exists(aside):
+            self._note("made", aside)
+            os.mkdir(aside)
+            for folder, _folders, files in os.walk(root):
+                for name in (*files, ""):
+                    kept = os.path.join(aside, str(len(self._known)))
+                    self._changes(os.path.join(folder, name).rstrip(os.sep), _linked, kept)
+
+    def _changes(self, path: str, keep: Callable[[str, str], object], kept: str = "") -> None:
+        """A path before anything is done to it: what stands there is `kept` under that name, or one beside it."""
+        if path in self._known or KEPT in path or not self._is_meant(path):
+            return
+        self._known.add(path)
+        kept = kept or path + KEPT
+        if os.path.isdir(path) and not os.path.islink(path):
+            self._note("folder", path)
+        elif os.path.isfile(path) or os.path.islink(path):
+            self._note("kept", path, kept)  # first: a run may end here
+            keep(path, kept)
+        elif not os.path.exists(path) and not self._preparing():
+            self._note("made", path)
+
+    def _is_meant(self, path: str) -> bool:
+        if "__pycache__" in path or path.startswith(("/dev/", "/proc/", self._own)):
+            return False
+        return path.startswith(self._home) or not path.startswith(self._elsewhere)
+
+    def _note(self, *what: str) -> None:
+        os.write(self._handle, json.dumps(what).encode() + b"\n")
+
+
+_EVENTS: dict[str, Callable[..., None]] = {
+    "open": Journal.opened,
+    "os.mkdir": lambda journal, path, _, folder: journal.named(path, folder),
+    "os.rmdir": Journal.named,
+    "os.remove": Journal.named,
+    "os.rename": Journal.renamed,
+    "os.link": lambda journal, old, new, *folders: journal.named(new, *folders),
+    "os.symlink": lambda journal, old, new, *folder: journal.named(new, *folder),
+    "os.truncate": lambda journal, path, _: journal.opened(path, None, os.O_WRONLY),
+    "shutil.rmtree": Journal.tree_removed,
+    "sqlite3.connect": lambda journal, path: journal.opened(path, None, os.O_RDWR | os.O_CREAT),
+}
+
+
+def _linked(path: str, kept: str) -> None:
+    """Under another name, too."""
+    os.link(path, kept, follow_symlinks=False)
+
+
+def _copied(path: str, kept: str) -> None:
+    """As it is now; what is large is left to the program."""
+    if os.path.getsize(path) <= LARGEST:
+        shutil.copy2(path, kept)
+
+
+def _with_end(folder: str) -> str:
+    return folder.rstrip(os.sep) + os.sep
+
+
+def undo(path: Path) -> None:
+    """Takes back what a journal says, the last first."""
+    if not path.is_file():
+        return
+    for line in reversed(path.read_bytes().splitlines()):
+        with suppress(OSError, ValueError):
+            what, changed, *kept = json.loads(line)
+            if what == "folder":
+                os.makedirs(changed, exist_ok=True)
+            elif what == "kept":
+                if os.path.lexists(kept[0]):
+                    os.makedirs(os.path.dirname(changed), exist_ok=True)
+                    os.replace(kept[0], changed)
+            elif os.path.isdir(changed):
+                os.rmdir(changed)  # where something is left in it that nobody told of, it stays
+            else:
+                os.unlink(changed)
+    path.unlink()

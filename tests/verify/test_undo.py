@@ -1,0 +1,90 @@
+"""What a run does to files is taken back: a program in a process of its own, before and after."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from syncscope.verify.undo import undo
+
+WATCHED = """
+import os, shutil, sqlite3, sys
+from pathlib import Path
+from syncscope.verify.undo import Journal
+Journal(Path(sys.argv[1]), lambda: {preparing}).listen()
+{program}
+os._exit(0)
+"""
+
+
+def tree(folder: Path) -> dict[str, str | None]:
+    """Every path below a folder, with what it holds or where it leads."""
+    found: dict[str, str | None] = {}
+    for path in sorted(folder.rglob("*")):
+        text = (
+            str(path.readlink()) if path.is_symlink() else path.read_text(errors="replace") if path.is_file() else None
+        )
+        found[str(path.relative_to(folder))] = text
+    return found
+
+
+def ran(folder: Path, program: str, preparing: bool = False) -> Path:
+    """Runs a program in the folder; its journal."""
+    journal = folder.parent / "run" / "journal"
+    journal.parent.mkdir()
+    code = WATCHED.format(program=program, preparing=preparing)
+    subprocess.run([sys.executable, "-c", code, str(journal)], cwd=folder, check=True, timeout=60)
+    return journal
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a checkpoint, a log, results of earlier days and a link to the best."""
+    folder = tmp_path / "project"
+    (folder / "old" / "deep").mkdir(parents=True)
+    for name in ("ckpt.pt", "log", "best", "old/a", "old/deep/b"):
+        (folder / name).write_text(f"mine: {name}")
+    (folder / "latest").symlink_to("ckpt.pt")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "open('ckpt.pt', 'w').write('new')",
+        "open('latest', 'w').write('new')",  # the file that it leads to
+        "open('log', 'a').write('more')",
+        "open('log', 'r+').write('M')",
+        "Path('best.tmp').write_text('new'); os.replace('best.tmp', 'best'); open('best', 'a').write('er')",
+        "os.rename('ckpt.pt', 'ckpt.old'); open('ckpt.pt', 'w').write('new')",
+        "os.remove('latest'); os.symlink('log', 'latest')",
+        "os.makedirs('runs/7'); open('runs/7/events', 'w').write('x'); os.mkdir('runs/8')",
+        "shutil.rmtree('old'); os.mkdir('old'); open('old/a', 'w').write('new')",
+        "os.truncate('log', 2); os.link('log', 'again'); os.remove('log')",
+        "sqlite3.connect('results.db').execute('create table t (x)')",
+        "import os as o; fd = o.open('ckpt.pt', o.O_WRONLY | o.O_TRUNC); o.write(fd, b'new')",
+    ],
+)
+def test_what_a_run_does_is_taken_back(project: Path, program: str) -> None:
+    before = tree(project)
+    journal = ran(project, program)
+    assert tree(project) != before  # as it would by itself
+    undo(journal)
+    assert tree(project) == before
+    assert not journal.exists()
+
+
+def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path) -> None:
+    before = tree(project)
+    undo(
+        ran(project, "os.mkdir('data'); open('data/set', 'w').write('x'); open('log', 'w').write('x')", preparing=True)
+    )
+    assert tree(project) == before | {"data": None, "data/set": "x"}
+
+
+def test_caches_keep_what_a_run_leaves(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project.parent / "cache"))
+    (project.parent / "cache").mkdir()
+    undo(ran(project, f"open({str(project.parent / 'cache' / 'kernel')!r}, 'w').write('x')"))
+    assert (project.parent / "cache" / "kernel").exists()
