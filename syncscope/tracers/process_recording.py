@@ -102,8 +102,12 @@ class ProcessRecording:
     def remove(self) -> None:
         """Take the files away, once nobody records into them any more."""
         if not self.users:
-            for path in (*self.events.files, *(file for source in self._sources for file in source.files)):
-                path.unlink(missing_ok=True)
+            self.unlink()
+
+    def unlink(self) -> None:
+        """Take the files away, whoever records into them."""
+        for path in (*self.events.files, *(file for source in self._sources for file in source.files)):
+            path.unlink(missing_ok=True)
 
 
 class Window:

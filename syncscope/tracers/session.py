@@ -35,15 +35,20 @@ _exit = os._exit
 def _exit_after_saving(status: int) -> NoReturn:
     """`os._exit` runs nothing that is still to run: the recordings of this process are ended first.
 
-    Other threads would go on meanwhile, for seconds. Where somebody waits for what is left in a folder, that is enough.
+    Other threads would go on meanwhile, for seconds: where somebody waits for what is left in a folder, that is enough, and
+    where nobody is to be given the trace, there is nothing to end.
     """
     others_run = threading.active_count() > 1
     try:
         for session in reversed(_open.copy()):
-            if others_run and session._take is not None and session._take.recording.kept:
-                session._take.recording.events.flush()
+            recording = session._take.recording if session._take is not None else None
+            if recording is not None and recording.kept and others_run:
+                recording.events.flush()
                 break
-            session.__exit__(None, None, None)
+            if session._on_trace is not None or recording is None:
+                session.__exit__(None, None, None)
+            else:
+                recording.unlink()
     finally:
         _exit(status)
 

@@ -252,6 +252,36 @@ def test_os_exit(python: Any, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.records"))
 
 
+EXITS_ASIDE = """
+import os, syncscope, threading
+with syncscope.trace() as trace:
+    trace.step()
+    threading.Thread(target=os._exit, args=(7,)).start()
+    while True:
+        trace.step()
+"""
+
+
+def test_os_exit_of_a_thread_leaves_nothing_where_nobody_is_given_the_trace(python: Any, tmp_path: Path) -> None:
+    assert python(EXITS_ASIDE).returncode == 7
+    assert not list(tmp_path.glob("*.records"))
+
+
+ENDS_WITHIN = """
+import syncscope
+def forbidden():
+    with syncscope.forbid_syncs(dry=False):
+        yield
+held = forbidden()
+next(held)
+"""
+
+
+def test_an_interpreter_that_ends_within_a_block_says_nothing(python: Any) -> None:
+    done = python(ENDS_WITHIN)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 FORKS = """
 import ctypes, os, sys, syncscope
 from syncscope.tracers.opencl import abi, dispatch

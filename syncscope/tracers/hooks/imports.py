@@ -66,5 +66,6 @@ def heard_by(awaited: Awaited, heard: Heard) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        if sys.meta_path is not None:  # as it is where the interpreter ends, and a generator with it
+            sys.meta_path.remove(finder)
         ExtensionFileLoader.exec_module = execute  # type: ignore[method-assign]  # as it was

@@ -69,13 +69,27 @@ _PYOPENCL = {
 }
 
 
+@functools.cache
+def _calls(owner: Any, library: Any) -> dict[str, tuple[Any, Any]]:
+    """What this module calls the library's functions by, each beside what takes its place."""
+    found = [(name, op, vars(owner).get(name)) for name, op in _PYOPENCL.items()]
+    own = [(name, op, call) for name, op, call in found if call is not None and call is vars(library).get(name)]
+    return {name: (call, _driver(op, call)) for name, op, call in own}
+
+
+@functools.cache
+def _methods(library: Any) -> list[tuple[Any, str, Any]]:
+    waits = (library.CommandQueue, "finish"), (library.Event, "wait")
+    return [(kind, name, _driver(Op.SYNCHRONIZE, vars(kind)[name])) for kind, name in waits]
+
+
 def _pyopencl(module: Any) -> None:
     library = module._cl
-    calls = [(owner, name, op) for name, op in _PYOPENCL.items() for owner in (library, module)]
-    calls += [(library.CommandQueue, "finish", Op.SYNCHRONIZE), (library.Event, "wait", Op.SYNCHRONIZE)]
-    found = [(owner, name, op, vars(owner).get(name)) for owner, name, op in calls]
-    found = [one for one in found if one[0] is not module or one[3] is getattr(library, one[1], None)]
-    patches.replace_all((owner, name, _driver(op, call)) for owner, name, op, call in found if call is not None)
+    for owner in (library, module):
+        now = vars(owner)
+        calls = _calls(owner, library).items()
+        patches.replace_names(now, {name: ours for name, (theirs, ours) in calls if now.get(name) is theirs})
+    patches.replace_all(_methods(library))
 
 
 QUEUE, ASKED = (
@@ -84,7 +98,6 @@ QUEUE, ASKED = (
 )  # where our device waits, and where a program asks it to
 
 
-@functools.cache
 def _driver(op: str, original: Callable[..., Any]) -> Callable[..., Any]:
     """A call of pyopencl that may wait, noted unless our own device makes it: that says more of itself."""
 

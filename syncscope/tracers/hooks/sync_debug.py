@@ -10,6 +10,7 @@ backward pass are told at its end, on the thread that called it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import sys
@@ -39,13 +40,24 @@ def install(torch: Any) -> None:
         return
     if torch.cuda.get_sync_debug_mode():
         return  # the program has chosen: its warnings, or its errors, are its own
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the mode is a prototype
-        torch._C._cuda_set_sync_debug_mode(WARN)
+    _on(torch)
     patches.stack.callback(_off, torch)
     reads.mute, reads.unmute = _switches(torch._C._cuda_get_sync_debug_mode, torch._C._cuda_set_sync_debug_mode)
     patches.replace(warnings, "filters", _Filters(warnings.filters))
     patches.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
+
+
+_said = False
+
+
+def _on(torch: Any) -> None:
+    """Torch tells the first who sets it that the mode is a prototype; keeping warnings back costs more than setting it."""
+    global _said
+    with contextlib.nullcontext() if _said else warnings.catch_warnings():
+        if not _said:
+            warnings.simplefilter("ignore")
+        torch._C._cuda_set_sync_debug_mode(WARN)
+    _said = True
 
 
 def quiet(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,6 +116,7 @@ class _Filters(list[Any]):
         super().__setitem__(index, _Filters(items) if isinstance(index, slice) else items)
 
 
+@functools.cache
 def _showing(original: Callable[[Any], None]) -> Callable[[Any], None]:
     @functools.wraps(original)
     def show(message: Any) -> None:

@@ -166,6 +166,7 @@ def _torch(torch: Any) -> None:
     patches.replace(torch._tensor_str, "_str", _printed(torch._tensor_str._str))
 
 
+@functools.cache
 def _printed(original: Callable[..., Any]) -> Callable[..., Any]:
     """What `repr` and `str` of a tensor are made of: many reads, which are one."""
 
@@ -179,14 +180,17 @@ def _printed(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _torchvision(ops: Any) -> None:
     for module in (ops, ops.boxes):
-        patches.replace(module, "nms", _nms(sync_debug.quiet(module.nms)))
+        patches.replace(module, "nms", _nms(module.nms))
 
 
+@functools.cache
 def _nms(original: Callable[..., Any]) -> Callable[..., Any]:
+    quiet = sync_debug.quiet(original)
+
     def nms(boxes: Any, *args: Any, **kwargs: Any) -> Any:
         if reads.local.inside or not reads.on_device(boxes):
-            return original(boxes, *args, **kwargs)
-        return reads.noted(Op.NMS, sys._getframe(1), original, (boxes, *args), kwargs)
+            return quiet(boxes, *args, **kwargs)
+        return reads.noted(Op.NMS, sys._getframe(1), quiet, (boxes, *args), kwargs)
 
     return nms
 
