@@ -13,6 +13,10 @@ from syncscope.kernels import queue, storage
 counts: dict[str, int] = {}  # how often each operator fell back in this process
 
 
+class NotNative(Exception):  # noqa: N818 - no error: a way of saying "the CPU's turn"
+    """Raised by an operator, before it has done anything, for arguments it has no kernel for: the CPU runs it instead."""
+
+
 def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Runs an operator on host copies of its tensors; writes back what it changes, uploads what it returns.
 
@@ -61,7 +65,14 @@ def _run(op: torch._ops.OpOverload, name: str, args: tuple[Any, ...], kwargs: di
             copies[id(value)] = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
         host[argument.name] = to_host(value)
     positional = [host.pop(a.name) for a in schema if not a.kwarg_only and a.name in host]
-    result = op(*positional, **host)
+    try:
+        result = op(*positional, **host)
+    except RuntimeError as error:
+        if " not implemented for '" not in str(error):
+            raise
+        raise NotImplementedError(
+            f"ocl has no kernel of {op._schema.name} for these dtypes, and neither has the CPU, which would run it: {error}"
+        ) from error
 
     for argument in schema:
         if argument.alias_info is None or not argument.alias_info.is_write:

@@ -8,15 +8,12 @@ from typing import Any
 
 import torch
 
-from syncscope.kernels import fallback, plans, queue, storage
+from syncscope.kernels import fallback, halves, plans, queue, storage
+from syncscope.kernels.fallback import NotNative as NotNative
 
 Kernel = Callable[..., Any]
 native: dict[str, Kernel] = {}  # an overload such as "add.out" or "relu" -> what runs it on the device
 plain: set[str] = set()  # overloads that enqueue nothing, or depend on more than their arguments show
-
-
-class NotNative(Exception):  # noqa: N818 - no error: a way of saying "the CPU's turn"
-    """Raised by an operator, before it has done anything, for arguments it has no kernel for: the CPU runs it instead."""
 
 
 def op(*names: str, keep: bool = True) -> Callable[[Kernel], Kernel]:
@@ -63,7 +60,12 @@ def overloads(packet: str) -> list[str]:
     """The overloads of `add` by name: `add.Tensor`, `add.out`...; none if there is no such operator."""
     variants = getattr(torch.ops.aten, packet).overloads() if hasattr(torch.ops.aten, packet) else []
     names = (packet if variant == "default" else f"{packet}.{variant}" for variant in variants)
-    return [name for name in names if f"aten::{name}" in _names]  # the others belong to TorchScript
+    return [name for name in names if known(name)]  # the others belong to TorchScript
+
+
+def known(name: str) -> bool:
+    """Whether this PyTorch has the overload."""
+    return f"aten::{name}" in _names
 
 
 def on_cpu(name: str) -> bool:
@@ -226,7 +228,10 @@ def watched(name: str, kernel: Kernel) -> Kernel:
         try:
             result = kernel(*args, **kwargs)
         except NotNative:
-            return fallback.on_cpu(target, *args, **kwargs)
+            try:
+                result = halves.in_float(target, kernel, args, kwargs)
+            except NotNative:
+                return fallback.on_cpu(target, *args, **kwargs)
         if start:
             for observer in queue.observers:
                 observer(label, start, False, args, kwargs, result)

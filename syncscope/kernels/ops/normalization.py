@@ -166,13 +166,14 @@ def _normalized(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows without their mean and deviation, and these; the weights are by channel where there are groups of them."""
     x = _wide(input)
+    weight, bias = _like(x, weight), _like(x, bias)  # held until the launch: else one's memory would be lent to the other
     made = storage.empty(x.shape, x.dtype)
     mean, scale = (storage.empty([rows], x.dtype) for _ in range(2))
     if x.numel():
         columns = x.numel() // rows
         pixels = math.prod(x.shape[2:]) if groups else 1
         _rows(
-            "row_norm_forward", x, rows, columns, *_at(x), *_optional(_like(x, weight), x), *_optional(_like(x, bias), x),
+            "row_norm_forward", x, rows, columns, *_at(x), *_optional(weight, x), *_optional(bias, x),
             storage.buffer(made), storage.buffer(mean), storage.buffer(scale), rows, columns, groups, pixels, eps,
             BY_CHANNEL=int(bool(groups)),
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,9 +17,21 @@ Tensors = Sequence[Tensor]
 _STEPS = text("optimizer")
 
 
-def _check(parameters: Tensors, scale: Any, found_inf: Any) -> None:
-    if scale is not None or found_inf is not None or not all(p.dtype.is_floating_point for p in parameters):
+def _check(parameters: Tensors) -> None:
+    if not all(p.dtype.is_floating_point for p in parameters):
         raise NotNative
+
+
+def _scaled(
+    step: lists.Listwise, grad_scale: Tensor | None, found_inf: Tensor | None, otherwise: str = ""
+) -> tuple[lists.Listwise, list[Tensor]]:
+    """A step as GradScaler wants it, and what it reads besides: gradients divided by the scale, and where one of them was
+    infinite, `otherwise` in place of the step."""
+    divided = "" if grad_scale is None else "grad[i] /= grad_scale[0]; "
+    skipped = "" if found_inf is None else f"if (found_inf[0] != 0) {{ {otherwise} continue; }} "
+    given = {"grad_scale": grad_scale, "found_inf": found_inf}
+    shared = {name: tensor for name, tensor in given.items() if tensor is not None}
+    return replace(step, statement=skipped + divided + step.statement, shared=tuple(shared)), list(shared.values())
 
 
 def _sgd(
@@ -37,7 +50,7 @@ def _sgd(
     found_inf: Tensor | None = None,
 ) -> None:
     """Stochastic gradient descent, with momentum if there are buffers for it."""
-    _check(self, grad_scale, found_inf)
+    _check(self)
     flags = [int(bool(momentum_buffer_list)), int(is_first_step), int(nesterov), int(maximize)]
     step = lists.Listwise(
         "sgd_step",
@@ -47,7 +60,9 @@ def _sgd(
         helpers=_STEPS,
     )
     numbers = (_number(lr), momentum, dampening, weight_decay)
-    lists.run(step, (self, grads, momentum_buffer_list or self), numbers=numbers)
+    # A momentum that was never written is not a momentum of the next step.
+    step, scaling = _scaled(step, grad_scale, found_inf, "momenta[i] = 0;" * (is_first_step and bool(momentum_buffer_list)))
+    lists.run(step, (self, grads, momentum_buffer_list or self), numbers=numbers, shared=scaling)
 
 
 def _adam(decoupled: bool) -> Callable[..., None]:
@@ -70,7 +85,7 @@ def _adam(decoupled: bool) -> Callable[..., None]:
         found_inf: Tensor | None = None,
     ) -> None:
         """Adam, or AdamW if the decay is decoupled; `state_steps` are on the device and counted up already."""
-        _check(self, grad_scale, found_inf)
+        _check(self)
         if any(t.dtype != torch.float32 for t in state_steps):
             raise NotNative
         flags = f"{int(amsgrad)}, {int(decoupled)}, {int(maximize)}"
@@ -86,7 +101,8 @@ def _adam(decoupled: bool) -> Callable[..., None]:
         )
         largest = max_exp_avg_sqs if amsgrad else self
         numbers = (_number(lr), beta1, beta2, weight_decay, eps)
-        lists.run(step, (self, grads, exp_avgs, exp_avg_sqs, largest, state_steps), numbers=numbers)
+        step, scaling = _scaled(step, grad_scale, found_inf)
+        lists.run(step, (self, grads, exp_avgs, exp_avg_sqs, largest, state_steps), numbers=numbers, shared=scaling)
 
     return step
 
