@@ -22,8 +22,8 @@ LOWER = """
     _scaled_dot_product_flash_attention scaled_dot_product_attention
 """
 FLOAT = """
-    acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar
-    softplus layer_norm native_layer_norm rms_norm group_norm frobenius_norm.dim nuclear_norm nuclear_norm.dim
+    acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor
+    pow.Scalar softplus layer_norm native_layer_norm rms_norm group_norm frobenius_norm.dim nuclear_norm nuclear_norm.dim
     cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss
     smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
     multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp upsample_nearest1d
@@ -44,7 +44,7 @@ _cast: dict[tuple[int, torch.dtype, bool], tuple[weakref.ref[Tensor], Tensor]] =
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """A floating-point tensor of the device in `dtype`, parameters kept for their next use; any other, and float64, as it is."""
+    """A floating-point tensor of the device in `dtype`, parameters kept for their next use; others as they are."""
     if x.dtype is dtype or not _counts(x):
         return x
     if x.dtype is not torch.float32 or dtype is torch.float32 or not (x.requires_grad and x.is_leaf):

@@ -118,7 +118,7 @@ def set_rng_state(state: torch.Tensor, device: Any = None) -> None:
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Autocast regions pass through: nothing is cast."""
+    """What a region of `torch.autocast("ocl")` may cast to."""
     return [torch.float16, torch.bfloat16]
 
 

@@ -166,7 +166,10 @@ def _normalized(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows without their mean and deviation, and these; the weights are by channel where there are groups of them."""
     x = _wide(input)
-    weight, bias = _like(x, weight), _like(x, bias)  # held until the launch: else one's memory would be lent to the other
+    weight, bias = (
+        _like(x, weight),
+        _like(x, bias),
+    )  # held until the launch: else one's memory would be lent to the other
     made = storage.empty(x.shape, x.dtype)
     mean, scale = (storage.empty([rows], x.dtype) for _ in range(2))
     if x.numel():

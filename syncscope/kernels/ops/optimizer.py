@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,7 +60,9 @@ def _sgd(
     )
     numbers = (_number(lr), momentum, dampening, weight_decay)
     # A momentum that was never written is not a momentum of the next step.
-    step, scaling = _scaled(step, grad_scale, found_inf, "momenta[i] = 0;" * (is_first_step and bool(momentum_buffer_list)))
+    step, scaling = _scaled(
+        step, grad_scale, found_inf, "momenta[i] = 0;" * (is_first_step and bool(momentum_buffer_list))
+    )
     lists.run(step, (self, grads, momentum_buffer_list or self), numbers=numbers, shared=scaling)
 
 

@@ -1,0 +1,186 @@
+"""Half precision on the device: torch.autocast and GradScaler as on CUDA, and operators called with halves directly."""
+
+import re
+from pathlib import Path
+
+import pytest
+import sweep
+import torch
+from effort import EFFORT
+from torch import nn
+
+from syncscope.kernels import autocast, fallback
+
+HALVES = {torch.float16: 5e-3, torch.bfloat16: 4e-2}
+PLAIN = """
+    add div exp sum mean amax where cat clone bmm addmm softmax cumsum gather index_select index_add var_mean
+    nn.functional.layer_norm nn.functional.group_norm nn.functional.batch_norm nn.functional.conv2d nn.functional.cross_entropy
+    nn.functional.max_pool2d nn.functional.adaptive_avg_pool2d nn.functional.embedding nn.functional.gelu
+    nn.functional.interpolate.bilinear native_layer_norm
+""".split()
+
+
+# Windows of a larger storage, and the order of equal numbers, of which halves have many.
+LEFT = ("as_strided.partial_views", "sort", "argsort", "topk", "msort", "kthvalue", "median")
+
+
+def sets():
+    """Each sample set in one of the two dtypes, in turns."""
+    found = [
+        info for info, dtype in sweep.chosen() if dtype == torch.float32 and not sweep.name(info).startswith("sparse")
+    ]
+    found = [info for info in found if sweep.name(info) not in (*LEFT, *sweep.SKIPPED)]
+    for k, info in enumerate(found):
+        wanted = [dtype for dtype in HALVES if dtype in info.supported_dtypes("cpu")]
+        if wanted and (EFFORT > 1 or sweep.name(info) in PLAIN):
+            yield pytest.param(info, wanted[k % len(wanted)], id=f"{sweep.name(info)}-{wanted[k % len(wanted)]}")
+
+
+@pytest.mark.parametrize(("info", "dtype"), list(sets()))
+def test_operators_take_halves(info, dtype, monkeypatch):
+    before = dict(fallback.counts)
+    monkeypatch.setattr(sweep, "TOLERANCE", HALVES[dtype])
+    monkeypatch.setattr(sweep, "LOOSE", True)
+    sweep.sweep(info, dtype, sweep.Count(), 2)
+    if sweep.name(info) in PLAIN and not info.name.startswith(
+        "index_"
+    ):  # which leave tensors of no dimension to the CPU
+        assert fallback.counts == before
+
+
+def test_the_lists_are_those_of_pytorch():
+    header = (Path(torch.__file__).parent / "include/ATen/autocast_mode.h").read_text()
+
+    def listed(macro):
+        body = re.search(rf"#define {macro}\(_\)(.*?)\n\n", header, re.DOTALL)[1]
+        return {
+            ".".join(filter(None, (name, variant))) for name, variant in re.findall(r"\b_\((\w+)(?:, (\w+))?\)", body)
+        }
+
+    assert set(autocast.LOWER.split()) == listed("AT_FORALL_LOWER_PRECISION_FP")
+    assert set(autocast.FLOAT.split()) == listed("AT_FORALL_FP32")
+    assert set(autocast.FLOAT_RESULT.split()) == listed("AT_FORALL_FP32_SET_OPT_DTYPE")
+    assert set(autocast.WIDEST.split()) == listed("AT_FORALL_PROMOTE")
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_types_in_a_region(dtype):
+    x, weight = torch.randn(4, 6, device="ocl"), torch.randn(3, 6, device="ocl")
+    with torch.autocast("ocl", dtype=dtype):
+        product = nn.functional.linear(x, weight)
+        assert product.dtype == dtype
+        assert (product + product).dtype == dtype
+        assert torch.relu(product).dtype == dtype
+        for wide in (
+            product.softmax(1), product.exp(), product.sum(), product.norm(), product.norm(dim=1), product.cumsum(0),
+            nn.functional.layer_norm(product, (3,)), nn.functional.mse_loss(product, product + 1),
+            torch.addcmul(x, x.to(dtype), x.to(dtype)), x.double() @ x.double().T,
+        ):  # fmt: skip
+            assert wide.dtype in (torch.float32, torch.float64)
+        assert product.sum(dtype=dtype).dtype == dtype
+        assert (x.long() + 1).dtype == torch.int64
+        with torch.autocast("ocl", enabled=False):
+            assert (x @ x.T).dtype == torch.float32
+        with pytest.raises(RuntimeError, match="binary_cross_entropy_with_logits"):
+            nn.functional.binary_cross_entropy(product.sigmoid(), product.detach())
+    assert (x @ x.T).dtype == torch.float32
+    torch.testing.assert_close(product.cpu(), (x.cpu() @ weight.cpu().T).to(dtype), rtol=3e-2, atol=3e-2)
+
+
+def test_a_parameter_is_cast_once_in_a_region_and_anew_in_the_next():
+    layer = nn.Linear(5, 5, bias=False, device="ocl")
+    x = torch.ones(2, 5, device="ocl")
+    with torch.autocast("ocl", dtype=torch.bfloat16):
+        layer(layer(x)).sum().backward()
+        assert len(autocast._cast) == 1
+        with torch.no_grad():
+            assert not layer(x).requires_grad
+        assert layer(x).requires_grad
+    assert not autocast._cast
+    assert layer.weight.grad.dtype == torch.float32
+    with torch.no_grad():
+        layer.weight.fill_(2)
+    with torch.autocast("ocl", dtype=torch.bfloat16):
+        assert layer(x)[0, 0].item() == 10
+
+
+class Classifier(nn.Module):
+    """A little of everything that a ResNet has."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm, self.last = nn.BatchNorm2d(8), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(torch.relu(self.norm(self.first(x))), 2)
+        return self.last(torch.relu(x + self.second(x)).mean((2, 3)))
+
+
+class Language(nn.Module):
+    """A GPT of one layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(5, 16)
+        self.block = nn.TransformerEncoderLayer(16, 2, 32, 0.0, "gelu", batch_first=True, norm_first=True)
+        self.last = nn.Linear(16, 5)
+
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
+        return self.last(self.block(self.words(x), src_mask=mask, is_causal=True)).flatten(0, 1)
+
+
+def trained(kind, dtype, fused):
+    torch.manual_seed(0)
+    x, y = (
+        (torch.randn(8, 3, 8, 8), torch.arange(8) % 5) if kind is Classifier else (torch.arange(16).view(2, 8) % 5,) * 2
+    )
+    model = kind().to("ocl")
+    optimizer = (
+        torch.optim.SGD(model.parameters(), 0.1, 0.9, fused=fused)
+        if kind is Classifier
+        else torch.optim.AdamW(model.parameters(), 1e-2, fused=fused)
+    )
+    scaler = torch.amp.GradScaler("ocl", init_scale=2.0**12, enabled=dtype == torch.float16)
+    x, y, losses = x.to("ocl"), y.flatten().to("ocl"), []
+    for _ in range(20):
+        optimizer.zero_grad()
+        with torch.autocast("ocl", dtype=dtype or torch.float16, enabled=dtype is not None):
+            loss = nn.functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.detach())
+    return torch.stack(losses).cpu()
+
+
+@pytest.mark.parametrize("kind", [Classifier, Language])
+@pytest.mark.parametrize("fused", [False, True])
+def test_training_follows_that_in_float32(kind, fused):
+    before = dict(fallback.counts)
+    wide = trained(kind, None, fused)
+    for dtype, off in ((torch.float16, 0.02), (torch.bfloat16, 0.1)):
+        assert (trained(kind, dtype, fused) - wide).abs().max() < off * wide[0]
+    assert wide[-1] < wide[0] / 2
+    assert fallback.counts == before
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_step_with_an_infinity_is_left_out_and_the_scale_comes_down(fused):
+    layer = nn.Linear(3, 3, device="ocl")
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1, 0.9, fused=fused)
+    scaler = torch.amp.GradScaler("ocl", init_scale=8.0, growth_interval=2)
+    x, before = torch.ones(2, 3, device="ocl"), layer.weight.detach().clone()
+    for factor, scale in ((float("inf"), 4.0), (1.0, 4.0), (1.0, 8.0)):
+        optimizer.zero_grad()
+        scaler.scale((layer(x) * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == scale
+    torch.testing.assert_close((before - layer.weight).cpu(), torch.full((3, 3), 0.1 * 2 + 0.1 * 2 * 1.9))
+
+
+def test_what_nobody_has_says_so():
+    with pytest.raises(NotImplementedError, match=r"ocl has no kernel of aten::.* and neither has the CPU"):
+        torch.linalg.cholesky(torch.eye(3, dtype=torch.float16, device="ocl"))
