@@ -1,7 +1,7 @@
 """The events of a recording for the page's canvas: sorted into rows, as packed columns.
 
 Each column is split into the bytes of its numbers, all first bytes, then all second ones: most are 0, and gzip makes little of
-them. The columns follow one another in the order of `COLUMNS`, and each takes as many bytes a number as it says there.
+them. The columns follow one another in the order of `COLUMNS`, and each takes as many bytes a number as its largest needs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from syncscope.model.trace import DEVICE, Kind, Table, Trace
 
 MOST_EVENTS = 1_000_000  # about 9 MB of page
 DEEPEST = 40  # levels of calls in calls that are shown
-COLUMNS = {"start": 6, "duration": 6, "name": 3, "kind": 1, "link": 4}
-"""Bytes a number. Start: ns since the event before it in the row. Duration: ns. Link: of device work the call that launched it,
+COLUMNS = ("start", "duration", "name", "kind", "link")
+"""Start: ns since the event before it in the row. Duration: ns. Link: of device work the call that launched it,
 of a wait the work it waited for, as 1 + its number, 0 is none; less that of the event before it, zigzag (0, -1, 1, -2, ...)."""
 WAIT = len(Kind)  # the kind of a wait, after those of a trace
 KINDS = [*(kind.name.lower() for kind in Kind), "wait"]
@@ -68,6 +68,7 @@ def timeline(report: Report, most: int = MOST_EVENTS) -> tuple[dict[str, Any], s
     numbers["link"] = np.where(change < 0, -2 * change - 1, 2 * change)
     used, numbers["name"] = np.unique(numbers["name"], return_inverse=True)
     text = list(names)
+    sizes = {column: -(-max(1, int(numbers[column].max()).bit_length()) // 8) for column in COLUMNS}
     facts = {
         "events": len(order),
         "origin": origin,
@@ -76,16 +77,16 @@ def timeline(report: Report, most: int = MOST_EVENTS) -> tuple[dict[str, Any], s
         "rows": np.stack([lane[first], depth[first], first, count], axis=1).tolist(),
         "names": [text[code] for code in used.tolist()],
         "kinds": KINDS,
-        "columns": COLUMNS,
+        "columns": sizes,
         "notes": notes,
     }
-    return facts, base64.b64encode(packed(numbers)).decode()
+    return facts, base64.b64encode(packed(numbers, sizes)).decode()
 
 
-def packed(numbers: dict[str, NDArray[np.int64]]) -> bytes:
+def packed(numbers: dict[str, NDArray[np.int64]], sizes: dict[str, int]) -> bytes:
     """The columns, see above."""
     planes = []
-    for column, size in COLUMNS.items():
+    for column, size in sizes.items():
         by_byte = numbers[column].astype("<u8").view(np.uint8).reshape(-1, 8)
         planes.append(by_byte[:, :size].T.tobytes())
     return gzip.compress(b"".join(planes), 6, mtime=0)

@@ -7,7 +7,7 @@ const PALETTE = {kernel: [152, 42], copy: [205, 55], fill: [190, 35], wait: [16,
 there are pixels and not events. */
 export class Canvas {
   constructor(box, canvas, spacer, events, steps, told) {
-    Object.assign(this, {box, canvas, spacer, events, steps, told, from: 0, to: events.end || 1, under: -1, selected: -1, range: null, found: null, arrows: false, asked: false, open: new Set()});
+    Object.assign(this, {box, canvas, spacer, events, steps, told, from: 0, to: events.end || 1, under: -1, selected: -1, range: null, found: null, arrows: false, asked: false, open: new Set(), shades: {}});
     this.layout();
     this.listen();
     new ResizeObserver(() => { this.layout(); this.ask(); }).observe(box);
@@ -150,8 +150,8 @@ export class Canvas {
     const [hue, full] = PALETTE[kind] || [0, 0], spread = (name * 2654435761 >>> 0) % 997 / 997;
     if (this.found && !this.found.has(i)) return `hsl(${hue} 5% ${this.dark ? 26 : 88}%)`;
     if (kind === "wait") return this.style.wait;
-    const lightness = this.dark ? 30 + 14 * spread : 74 + 12 * spread;
-    return `hsl(${hue + 24 * (spread - .5)} ${this.dark ? full * .75 : full}% ${lightness}%)`;
+    const key = 2 * (32 * name + events.kind[i]) + this.dark, lightness = this.dark ? 30 + 14 * spread : 74 + 12 * spread;
+    return this.shades[key] ||= `hsl(${Math.round(hue + 24 * (spread - .5))} ${this.dark ? full * .75 : full}% ${Math.round(lightness)}%)`;
   }
 
   drawArrows() {

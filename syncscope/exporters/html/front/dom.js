@@ -49,7 +49,9 @@ export function size(bytes) {
 
 export const msTime = ms => ms === null || ms === undefined ? "-" : time(1e6 * ms);
 export const percent = share => share === null || share === undefined ? "-" : `${three(100 * share)} %`;
-export const count = number => number.toLocaleString("en");
+
+/** A whole number with its thousands apart; `toLocaleString` would load the tables of all languages first. */
+export const count = number => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
 
 /** A number for a column: two decimals below a thousand. */
 export function fixed(value) {
@@ -71,6 +73,9 @@ export function short(kernel) {
   const plain = kernel.replace(/^void /, "").replaceAll("(anonymous namespace)::", "").split(/[<(]/, 1)[0];
   return plain.slice(plain.lastIndexOf("::") < 0 ? 0 : plain.lastIndexOf("::") + 2) || kernel;
 }
+
+/** Let the browser paint what there is, and take what the user does, before going on. */
+export const painted = () => new Promise(done => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 200); });
 
 /** The value of a custom property of the page's style. */
 export const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

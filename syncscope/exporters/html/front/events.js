@@ -1,43 +1,51 @@
+import {painted} from "./dom.js";
+
 /** The events of a recording as columns, unpacked from what `_timeline.py` packed. Times are ns since the first event. */
 export class Events {
+  /** Unpacks piece by piece, so that the page can be read and scrolled meanwhile. */
   static async unpack(facts, text) {
-    const letters = atob(text), packed = new Uint8Array(letters.length);
-    for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Events(facts, new Uint8Array(await new Response(stream).arrayBuffer()));
+    await painted();
+    const stream = new Blob([base64(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const events = new Events(facts), bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    let offset = 0;
+    for (const [name, size] of Object.entries(facts.columns)) {
+      await painted();
+      offset = addPlanes(events[name], bytes, offset, size);
+    }
+    events.complete();
+    return events;
   }
 
-  constructor(facts, bytes) {
-    const {events: n, rows, lanes, names, kinds, end, origin, columns} = facts;
+  constructor({events: n, rows, lanes, names, kinds, end, origin}) {
     Object.assign(this, {length: n, lanes, names, kinds, end, origin});
-    let offset = 0;
-    const column = (name, values) => {
-      for (let byte = 0; byte < columns[name]; byte++, offset += n) {
-        const scale = 256 ** byte;
-        for (let i = 0; i < n; i++) if (bytes[offset + i]) values[i] += bytes[offset + i] * scale;
-      }
-      return values;
-    };
-    this.start = column("start", new Float64Array(n));
-    this.duration = column("duration", new Float64Array(n));
-    this.name = column("name", new Uint32Array(n));
-    this.kind = column("kind", new Uint8Array(n));
-    const zigzag = column("link", new Float64Array(n));
-    this.link = new Int32Array(n);
-    for (let i = 0, number = 0; i < n; i++) {
-      number += zigzag[i] % 2 ? -(zigzag[i] + 1) / 2 : zigzag[i] / 2;
-      this.link[i] = number - 1;
-    }
-    this.rows = rows.map(([lane, depth, first, count]) => ({lane, depth, first, last: first + count}));
+    this.start = new Float64Array(n);
+    this.duration = new Float64Array(n);
+    this.name = new Uint32Array(n);
+    this.kind = new Uint8Array(n);
+    this.link = new Uint32Array(n);
     this.spent = new Float64Array(n + 1);  // the durations added up, row after row
-    for (const row of this.rows) {
-      for (let i = row.first, t = 0; i < row.last; i++) this.start[i] = t += this.start[i];
-      for (let i = row.first; i < row.last; i++) this.spent[i + 1] = this.spent[i] + this.duration[i];
-    }
+    this.rows = rows.map(([lane, depth, first, count]) => ({lane, depth, first, last: first + count}));
     this.WAIT = kinds.indexOf("wait");
     this.waits = [];
-    for (let i = 0; i < n; i++) if (this.kind[i] === this.WAIT) this.waits.push(i);
-    this.waits.sort((a, b) => this.start[a] - this.start[b]);
+  }
+
+  /** What is written as a difference becomes what it is. */
+  complete() {
+    const {length: n, start, duration, kind, spent, waits, WAIT} = this, zigzag = this.link, link = this.link = new Int32Array(n);
+    const present = this.present = new Uint8Array(this.kinds.length);  // by kind: whether there is any
+    for (let i = 0, number = 0; i < n; i++) {
+      number += zigzag[i] >>> 1 ^ -(zigzag[i] & 1);
+      link[i] = number - 1;
+      present[kind[i]] = 1;
+      if (kind[i] === WAIT) waits.push(i);
+    }
+    for (const row of this.rows) {
+      for (let i = row.first, t = 0; i < row.last; i++) {
+        start[i] = t += start[i];
+        spent[i + 1] = spent[i] + duration[i];
+      }
+    }
+    waits.sort((a, b) => start[a] - start[b]);
   }
 
   over(i) { return this.start[i] + this.duration[i]; }
@@ -133,4 +141,25 @@ export class Events {
     for (let i = 0; i < this.length; i++) if (wanted[this.name[i]]) found.push(i);
     return found.sort((a, b) => this.start[a] - this.start[b]);
   }
+}
+
+function base64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
+/** Adds the bytes of numbers, all first ones, then all second ones, and so on; where the next column begins. Most of the higher ones
+are 0, and four of those are skipped at once. */
+function addPlanes(values, bytes, offset, size) {
+  const n = values.length, whole = n >> 2;
+  for (let byte = 0; byte < size; byte++, offset += n) {
+    const plane = bytes.slice(offset, offset + n), words = new Uint32Array(plane.buffer, 0, whole), scale = 256 ** byte;
+    for (let word = 0; word < whole; word++) {
+      if (words[word]) for (let i = 4 * word; i < 4 * word + 4; i++) values[i] += plane[i] * scale;
+    }
+    for (let i = 4 * whole; i < n; i++) values[i] += plane[i] * scale;
+  }
+  return offset;
 }

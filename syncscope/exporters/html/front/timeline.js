@@ -49,8 +49,7 @@ export function timeline(model, facts, text) {
     };
     view = new Canvas(frame, canvas, spacer, events, steps, told);
     box.view = view;
-    const kinds = new Set(events.kind);
-    for (const key of box.querySelectorAll(".key li")) key.hidden = !kinds.has(facts.kinds.indexOf(key.dataset.kind));
+    for (const key of box.querySelectorAll(".key li")) key.hidden = !events.present[facts.kinds.indexOf(key.dataset.kind)];
     const first = usual(steps);
     if (first) view.show(first.from - .02 * (first.to - first.from), first.to + .02 * (first.to - first.from));
     else view.ask();
