@@ -100,6 +100,16 @@ class EventGraph:
         counted = self._launched_by(self.counting)
         self.selections = selections(trace, reads, work.row, launch_times.astype(np.int64), counted)
 
+    @property
+    def device_work(self) -> DeviceWork:
+        """What the device did, and why each piece of it began when it did."""
+        return self._work
+
+    @property
+    def host(self) -> Host:
+        """What the host did, in order."""
+        return self._host
+
     def keep_selections(self, plain: Collection[int]) -> None:
         """Leaves out the selections whose rewrite adds nothing: those of which any of these reads asks for rows."""
         self.selections = [one for one in self.selections if set(one.reads).isdisjoint(plain)]

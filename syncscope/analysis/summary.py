@@ -13,6 +13,7 @@ from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.held_up import held_up
 from syncscope.analysis.join import Join
 from syncscope.analysis.memory import memory_uses
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
@@ -83,6 +84,7 @@ def summarize(
         unseen=join.unseen,
         uses=step_uses(trace, event_graph, graph.origin),
         memory=memory_uses(trace, found_steps),
+        held_up=held_up(trace, event_graph),
     )
     if event_graph.uploads:
         size = (

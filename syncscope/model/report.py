@@ -12,6 +12,7 @@ from syncscope.model.source import Place
 from syncscope.model.words import all_visible
 
 if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace needs numpy
+    from syncscope.model.held_up import HeldUp
     from syncscope.model.memory import MemoryUse
     from syncscope.model.trace import Trace
     from syncscope.model.uses import StepUses
@@ -140,8 +141,8 @@ class Report:
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
     `uses` is where a step goes, None without work of a device; `memory` what devices held, where that was recorded;
-    `work` what the device did, where it was asked for; `verified` what `syncscope verify --format json` measured of the
-    rewrites, as it wrote it.
+    `held_up` what each event of `trace`, and each of `reads`, waited for last; `work` what the device did, where it was
+    asked for; `verified` what `syncscope verify --format json` measured of the rewrites, as it wrote it.
 
     Its words are those of strangers (names in a recording, in source, of files), so it makes them `visible`: whatever an
     exporter writes of them stays on its line. The text of edits and sources is exact, and an exporter that shows a line of
@@ -177,6 +178,7 @@ class Report:
     uses: StepUses | None = None
     work: Work | None = field(default=None, repr=False)
     memory: tuple[MemoryUse, ...] = field(default=(), repr=False)
+    held_up: HeldUp | None = field(default=None, repr=False)
     verified: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:

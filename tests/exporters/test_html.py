@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from analysis.drawn import timeline
 from exporters.browser import chromium, shown, watched
 
+from syncscope.analysis.summary import summarize
 from syncscope.exporters import _figures as figures
 from syncscope.exporters import html
 from syncscope.exporters import json as as_json
@@ -242,23 +244,14 @@ def test_the_timeline_zooms_moves_finds_waits_and_follows_links(report, show):
 
 
 def test_an_event_says_what_held_it_up(report, show):
-    reads = tuple(
-        dataclasses.replace(
-            read,
-            waited_for=next(
-                row
-                for row in range(len(report.trace))
-                if report.trace[row].name == "Memcpy DtoH" and report.trace[row].start > read.start
-            ),
-        )
-        for read in report.reads
-    )
-    page = show(dataclasses.replace(report, reads=reads))
+    known = summarize(report.trace)
+    page = show(dataclasses.replace(report, reads=known.reads, held_up=known.held_up))
     page.locator("canvas").focus()
     page.keyboard.press("n")
     card = page.locator("#timeline .card")
     assert "waits for\nMemcpy DtoH" in card.inner_text()
     assert "It waited for Memcpy DtoH" in card.inner_text()
+    assert "The device was ready for it: it began 5.03 ms after the host came to its launch" in card.inner_text()
     assert drawn(page)["arrows"] == 1
     page.keyboard.press("l")
     assert selected(page) == "Memcpy DtoH"
@@ -273,6 +266,22 @@ def test_an_event_says_what_held_it_up(report, show):
     page.keyboard.press("0")
     assert view(page, "view.show(0, view.events.end)") is None
     assert drawn(page)["arrows"] == 3 * STEPS  # a launch to each kernel and each copy, and each copy to the wait for it
+
+
+def test_what_held_an_event_up_is_what_the_analysis_says_of_it(report, show):
+    trace = timeline("""
+        host   a.<item  >...bc.....
+        gpu    .AAAAAAA......BBCC..
+    """)
+    page = show(summarize(trace))
+    told = view(page, "[...view.events.why].map((why, i) => [view.events.nameOf(i), view.events.whyOf(i)])")
+    why = {"A": "launch", "B": "launch", "C": "queue", "item": "return", "cudaLaunchKernel": "host"}
+    assert {name: why for name, why in told if why != "unknown"} == why
+    view(page, "view.select(view.events.search('C').find(i => view.events.nameOf(i) === 'C'))")
+    assert page.inner_text("#timeline .chain").startswith("Its queue was busy: one piece")
+    assert "after the host came to its launch, cudaLaunchKernel" in page.inner_text("#timeline .chain")
+    assert "after it had waited" in page.inner_text("#timeline .chain")
+    assert "It waited for A" in page.inner_text("#timeline .chain")
 
 
 def test_a_selected_time_has_statistics(report, show):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,16 @@ from numpy.typing import NDArray
 
 from syncscope.exporters._fit import fit, without_waits
 from syncscope.exporters._xplane import WAITS
+from syncscope.model.held_up import Why
 from syncscope.model.report import Read, Report
 from syncscope.model.trace import DEVICE, Kind, Table, Trace
 
 MOST_EVENTS = 1_000_000  # about 9 MB of page
 DEEPEST = 40  # levels of calls in calls that are shown
-COLUMNS = ("start", "duration", "name", "kind", "link")
+COLUMNS = ("start", "duration", "name", "kind", "link", "why", "by")
 """Start: ns since the event before it in the row. Duration: ns. Link: of device work the call that launched it,
-of a wait the work it waited for, as 1 + its number, 0 is none; less that of the event before it, zigzag (0, -1, 1, -2, ...)."""
+of a wait the work it waited for, as 1 + its number, 0 is none; less that of the event before it, zigzag (0, -1, 1, -2, ...).
+Why: what held it up, in the order of `Why`. By: the event that did, as link; 0 is that of its link, if it has one."""
 WAIT = len(Kind)  # the kind of a wait, after those of a trace
 KINDS = [*(kind.name.lower() for kind in Kind), "wait"]
 LIBRARY = re.compile(r"(?:^|/)(?:torch|functorch|site-packages|dist-packages|lib/python3[.\d]*)/|^<")
@@ -36,7 +39,8 @@ def timeline(report: Report, most: int = MOST_EVENTS) -> tuple[dict[str, Any], s
     """
     if report.trace is None or not len(report.trace):
         return None
-    trace, notes = _shown(report.trace, most)
+    # `external` carries the number of each event through what is left out
+    trace, notes = _shown(replace(report.trace, external=np.arange(len(report.trace))), most)
     waits = [read for read in report.reads if read.end > read.start]
     if not len(trace) and not waits:
         return None
@@ -57,15 +61,16 @@ def timeline(report: Report, most: int = MOST_EVENTS) -> tuple[dict[str, Any], s
     at[order] = np.arange(len(order))
     link = _links(trace, waits, report.trace)
     link = np.where(link >= 0, at[link], -1)[order] + 1
+    why, by = _held_up(report, trace.external, waits)
+    by = np.where(by >= 0, at[by], -1)[order] + 1
     lane, depth, start, duration = lane[order], depth[order], start[order], duration[order]
     first = np.flatnonzero(np.diff(lane * DEEPEST + depth, prepend=-1))
     count = np.diff(first, append=len(order))
     origin = int(report.trace.start.min())
     since = np.diff(start, prepend=origin)
     since[first] = start[first] - origin
-    change = np.diff(link, prepend=0)
     numbers = {"start": since, "duration": duration, "name": name[order], "kind": kind[order]}
-    numbers["link"] = np.where(change < 0, -2 * change - 1, 2 * change)
+    numbers |= {"link": zigzag(link), "why": why[order], "by": zigzag(np.where(by == link, 0, by))}
     used, numbers["name"] = np.unique(numbers["name"], return_inverse=True)
     text = list(names)
     sizes = {column: -(-max(1, int(numbers[column].max()).bit_length()) // 8) for column in COLUMNS}
@@ -77,10 +82,17 @@ def timeline(report: Report, most: int = MOST_EVENTS) -> tuple[dict[str, Any], s
         "rows": np.stack([lane[first], depth[first], first, count], axis=1).tolist(),
         "names": [text[code] for code in used.tolist()],
         "kinds": KINDS,
+        "whys": list(Why),
         "columns": sizes,
         "notes": notes,
     }
     return facts, base64.b64encode(packed(numbers, sizes)).decode()
+
+
+def zigzag(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each less the one before it, without a sign."""
+    change = np.diff(numbers, prepend=0)
+    return np.where(change < 0, -2 * change - 1, 2 * change)
 
 
 def packed(numbers: dict[str, NDArray[np.int64]], sizes: dict[str, int]) -> bytes:
@@ -198,6 +210,19 @@ def _links(trace: Trace, waits: list[Read], whole: Trace) -> NDArray[np.int64]:
         if row in targets:
             link[len(trace) + number] = here.get((int(whole.start[row]), int(whole.lane[row])), -1)
     return link
+
+
+def _held_up(report: Report, rows: NDArray[np.int64], waits: list[Read]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each of these rows and each wait: why it was held up, and the number of what did, -1 where that is not shown."""
+    count = len(rows) + len(waits)
+    if report.held_up is None or report.trace is None:
+        return np.zeros(count, np.int64), np.full(count, -1, np.int64)
+    events, shown = len(report.trace), {id(read) for read in waits}
+    reads = np.array([number for number, read in enumerate(report.reads) if id(read) in shown], np.int64)
+    own = np.concatenate([rows, events + reads])
+    at = np.full(events + len(report.reads) + 1, -1, np.int64)  # the last is that of number -1
+    at[own] = np.arange(count)
+    return report.held_up.why[own].astype(np.int64), at[report.held_up.by[own]]
 
 
 def depths(lane: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:

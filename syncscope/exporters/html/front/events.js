@@ -16,13 +16,15 @@ export class Events {
     return events;
   }
 
-  constructor({events: n, rows, lanes, names, kinds, end, origin}) {
-    Object.assign(this, {length: n, lanes, names, kinds, end, origin});
+  constructor({events: n, rows, lanes, names, kinds, whys, end, origin}) {
+    Object.assign(this, {length: n, lanes, names, kinds, whys, end, origin});
     this.start = new Float64Array(n);
     this.duration = new Float64Array(n);
     this.name = new Uint32Array(n);
     this.kind = new Uint8Array(n);
     this.link = new Uint32Array(n);
+    this.why = new Uint8Array(n);
+    this.by = new Uint32Array(n);
     this.spent = new Float64Array(n + 1);  // the durations added up, row after row
     this.rows = rows.map(([lane, depth, first, count]) => ({lane, depth, first, last: first + count}));
     this.WAIT = kinds.indexOf("wait");
@@ -31,11 +33,11 @@ export class Events {
 
   /** What is written as a difference becomes what it is. */
   complete() {
-    const {length: n, start, duration, kind, spent, waits, WAIT} = this, zigzag = this.link, link = this.link = new Int32Array(n);
+    const {length: n, start, duration, kind, spent, waits, WAIT} = this;
     const present = this.present = new Uint8Array(this.kinds.length);  // by kind: whether there is any
-    for (let i = 0, number = 0; i < n; i++) {
-      number += zigzag[i] >>> 1 ^ -(zigzag[i] & 1);
-      link[i] = number - 1;
+    this.link = numbers(this.link);
+    this.by = numbers(this.by);
+    for (let i = 0; i < n; i++) {
       present[kind[i]] = 1;
       if (kind[i] === WAIT) waits.push(i);
     }
@@ -52,6 +54,11 @@ export class Events {
   nameOf(i) { return this.names[this.name[i]]; }
   kindOf(i) { return this.kinds[this.kind[i]]; }
   isDevice(i) { return this.lanes[this.row(i).lane].device >= 0; }
+
+  whyOf(i) { return this.whys[this.why[i]]; }
+
+  /** The event that held this one up; -1 is none. */
+  holder(i) { return this.by[i] >= 0 ? this.by[i] : ["launch", "return"].includes(this.whyOf(i)) ? this.link[i] : -1; }
 
   /** The row of an event. */
   row(i) {
@@ -93,17 +100,6 @@ export class Events {
       }
     }
     return this.works.get(call) || [];
-  }
-
-  /** The last work of any queue of the device that ended before a time; -1 is none. */
-  lastWork(t, lane = null) {
-    let best = -1;
-    for (const row of this.rows) {
-      if (lane !== null ? row.lane !== lane : this.lanes[row.lane].device < 0) continue;
-      const next = this.after(row, t);
-      if (next > row.first && (best < 0 || this.over(next - 1) > this.over(best))) best = next - 1;
-    }
-    return best;
   }
 
   /** How long any event of these rows ran between two times. */
@@ -148,6 +144,16 @@ function base64(text) {
   const letters = atob(text), bytes = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return bytes;
+}
+
+/** Numbers of events, -1 is none, of what is 1 more and written as differences without a sign. */
+function numbers(zigzag) {
+  const found = new Int32Array(zigzag.length);
+  for (let i = 0, number = 0; i < zigzag.length; i++) {
+    number += zigzag[i] >>> 1 ^ -(zigzag[i] & 1);
+    found[i] = number - 1;
+  }
+  return found;
 }
 
 /** Adds the bytes of numbers, all first ones, then all second ones, and so on; where the next column begins. Most of the higher ones

@@ -1,15 +1,14 @@
 import {count, short, time} from "./dom.js";
 
-const SOON = 5_000;  // ns: what begins so soon after the work before it had waited for it
-const CHAIN = 6;
+const CHAIN = 8, MOST = 100_000;
 
-/** What held an event up, and what held that up: `[sentence, event]` each, as far as the recording tells. */
+/** What held an event up, and what held that up, as the analysis found it: `[sentence, event]` each. */
 export function heldUp(events, i) {
   const chain = [], seen = new Set();
   let at = i;
   while (at >= 0 && chain.length < CHAIN && !seen.has(at)) {
     seen.add(at);
-    const next = events.kind[at] === events.WAIT ? waited(events, at) : events.isDevice(at) ? began(events, at) : events.kindOf(at) === "call" ? called(events, at) : null;
+    const next = told(events, at);
     if (!next) break;
     chain.push(next);
     at = next[1];
@@ -17,41 +16,29 @@ export function heldUp(events, i) {
   return chain;
 }
 
-function waited(events, i) {
-  const work = events.link[i];
-  return work < 0 ? null : [`It waited for ${quoted(events, work)}, which ended ${time(Math.abs(events.over(i) - events.over(work)))} ${events.over(work) <= events.over(i) ? "before it returned" : "after it by the device's clock"}.`, work];
-}
-
-function began(events, i) {
-  const before = events.lastWork(events.start[i] + 1, events.row(i).lane), call = events.link[i];
-  const gap = before >= 0 ? events.start[i] - events.over(before) : Infinity;
-  if (before >= 0 && before !== i && (gap < SOON || (call >= 0 && events.over(before) > events.over(call)))) {
-    if (gap < SOON) return busy(events, i, before, call);
-    const other = events.lastWork(events.start[i] + 1);
-    if (other >= 0 && other !== before && other !== i && events.start[i] - events.over(other) < SOON) return [`It waited for another queue: ${quoted(events, other)} had just ended.`, other];
+function told(events, i) {
+  const why = events.whyOf(i), by = events.holder(i);
+  if (why === "before") return ["It waited for what was enqueued before the recording.", -1];
+  if (why === "nothing") return ["It began late, and nothing that was recorded says why.", -1];
+  if (by < 0) return null;
+  const since = time(Math.max(0, events.start[i] - events.over(by)));
+  switch (why) {
+    case "return": return [`It waited for ${quoted(events, by)}, which ended ${time(Math.abs(events.over(i) - events.over(by)))} ${events.over(by) <= events.over(i) ? "before it returned" : "after it by the device's clock"}.`, by];
+    case "launch": return [`The device was ready for it: it began ${time(events.start[i] - events.start[by])} after the host came to its launch, ${quoted(events, by)}.`, by];
+    case "host": return [`The host came to it ${since} after it had waited ${time(events.duration[by])} in ${quoted(events, by)}.`, by];
+    case "queue": return busy(events, i, by);
+    case "told": return [`It waited for another queue, as the driver says: ${quoted(events, by)} ended ${since} before it.`, by];
+    case "inferred": return [`It waited for another queue, by the moment: ${quoted(events, by)} ended ${since} before it.`, by];
+    case "full": return [`Work of other queues had the device to itself: the last of it was ${quoted(events, by)}.`, by];
   }
-  if (call < 0) return null;
-  return [`Nothing ran before it in its queue: it began ${time(events.start[i] - events.start[call])} after its launch, ${quoted(events, call)}${isFinite(gap) ? `, and the queue had been empty for ${time(gap)}` : ""}.`, call];
+  return null;
 }
 
-/** The work before it in its queue, without a pause, back to where that began. */
-function busy(events, i, before, call) {
-  const {lane} = events.row(i);
-  let first = before, number = 1;
-  for (; number < 100_000; number++) {
-    const next = events.lastWork(events.start[first] + 1, lane);
-    if (next < 0 || next === first || events.start[first] - events.over(next) >= SOON) break;
-    first = next;
-  }
-  const since = call >= 0 ? `, its launch ${time(events.start[i] - events.start[call])}` : "";
-  return [`Its queue was busy: ${number === 1 ? "one piece" : `${count(number)} pieces`} of work ran without a pause before it, the first ${quoted(events, first)}; that began ${time(events.start[i] - events.start[first])} before it${since}.`, first];
-}
-
-function called(events, i) {
-  let wait = -1;
-  for (const one of events.waits) { if (events.over(one) > events.start[i] + 1) break; wait = one; }
-  if (wait < 0) return null;
-  return [`The host came to it ${time(events.start[i] - events.over(wait))} after it had waited ${time(events.duration[wait])} in ${quoted(events, wait)}.`, wait];
+/** The work before it in its queue, back to the first that the queue did not hold up. */
+function busy(events, i, by) {
+  let first = by, number = 1;
+  for (; number < MOST && events.whyOf(first) === "queue" && events.holder(first) >= 0; number++) first = events.holder(first);
+  return [`Its queue was busy: ${number === 1 ? "one piece" : `${count(number)} pieces`} of work ran one after the other before it, the first ${quoted(events, first)}; that began ${time(events.start[i] - events.start[first])} before it.`, first];
 }
 
 export const quoted = (events, i) => { const name = events.kindOf(i) === "kernel" ? short(events.nameOf(i)) : events.nameOf(i); return name.length > 60 ? `${name.slice(0, 57)}…` : name; };

@@ -95,7 +95,7 @@ function details(events, i, steps, go) {
   if (parent >= 0) facts.push(["in", jump(parent)]);
   const chain = heldUp(events, i);
   return make("div", {class: "card"}, make("h3", {}, events.nameOf(i), " ", make("span", {class: "kind"}, events.kindOf(i))), make("dl", {}, facts.map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
-    chain.length ? [make("h4", {}, "What held this up"), make("ol", {class: "chain"}, chain.map(([words, n]) => make("li", {}, words, " ", make("button", {type: "button", class: "link", onclick: () => go(n)}, "show"))))] : "");
+    chain.length ? [make("h4", {}, "What held this up"), make("ol", {class: "chain"}, chain.map(([words, n]) => make("li", {}, words, " ", n >= 0 && make("button", {type: "button", class: "link", onclick: () => go(n)}, "show"))))] : "");
 }
 
 function statistics(events, [from, to], go) {
