@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -101,12 +102,31 @@ def test_a_rule_explains_itself(name: str, rule: Rule) -> None:
     assert page[""]
     assert page[""].endswith(".")
     assert page["Why it waits"]
+    assert page["When a fix pays"], "and when it does not"
     assert "Example" in page
     assert "# !" not in page["Example"]
     assert "# <-- here" in page["Example"]
     assert ("Fix safety" in page) == any(e.fixed for e in rules.examples(name, rule))
     assert "Use instead" in page, "a page says what to do"
     assert any(marked(e.code) for e in rules.examples(name, rule))
+
+
+def test_a_page_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, rule = "nonzero", RULES["nonzero"]
+    rules.documentation.cache_clear()
+    monkeypatch.setattr(rules, "metadata", lambda _: Message())
+    assert rules.hazard(name, rule).address == ""
+    assert rules.page_address(name, rule) == Path(rule.__file__ or "").as_uri(), "the file begins with the page"
+    rules.documentation.cache_clear()
+    told = Message()
+    told["Project-URL"] = "Documentation, https://example.org/docs/"
+    monkeypatch.setattr(rules, "metadata", lambda _: told)
+    assert (
+        rules.page_address(name, rule)
+        == rules.hazard(name, rule).address
+        == "https://example.org/docs/rules.md#nonzero"
+    )
+    rules.documentation.cache_clear()
 
 
 def test_each_op_has_one_rule_that_comes_with_syncscope() -> None:

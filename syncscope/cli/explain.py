@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncscope.cli import _completion
 from syncscope.cli._console import echo
 from syncscope.errors import UserError
 from syncscope.model.words import visible
@@ -30,7 +31,7 @@ A name may be given to `--select`, `--ignore` and `# syncscope: allow[name] reas
 
 
 @click.command(short_help="What a rule means, and its rewrite.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_completion.rules)
 @click.option("--all", "everything", is_flag=True, help="Every rule, as one Markdown page.")
 def command(name: str | None, everything: bool) -> int:
     """Explain a rule: what it sees, why the host waits there, examples, and the rewrite as a diff.

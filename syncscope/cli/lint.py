@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope import files
+from syncscope.cli import _completion
 from syncscope.cli._console import echo, harmless, painted, paints
 from syncscope.cli._progress import Progress
 from syncscope.errors import UserError
@@ -32,9 +33,21 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.command(short_help="The lines where the host waits, and their rewrites.")
 @click.argument("paths", nargs=-1)
 @click.option(
-    "--select", multiple=True, callback=names, metavar="RULES", help="Only these rules or families; ALL is all."
+    "--select",
+    multiple=True,
+    callback=names,
+    shell_complete=_completion.rules,
+    metavar="RULES",
+    help="Only these rules or families; ALL is all.",
 )
-@click.option("--ignore", multiple=True, callback=names, metavar="RULES", help="Not these rules or families.")
+@click.option(
+    "--ignore",
+    multiple=True,
+    callback=names,
+    shell_complete=_completion.rules,
+    metavar="RULES",
+    help="Not these rules or families.",
+)
 @click.option(
     "--min-confidence",
     type=click.Choice(["low", "medium", "high"]),
@@ -56,6 +69,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
     "--format",
     "--output-format",
     "form",
+    shell_complete=_completion.formats,
     metavar="NAME",
     help="text, concise (beyond 20 findings the default), json, sarif, github, gitlab, junit.",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
@@ -130,9 +131,9 @@ class Function(Enclosure):
         return found
 
     def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
-        """A name that nothing in the file has yet, and that is none of `taken`."""
+        """A name that nothing in the file has yet but attributes, and that is none of `taken`."""
         name, number = wish, 1
-        while name in taken or name.encode() in self.file.code:
+        while name in taken or re.search(rb"(?<![\w.])%s\b" % name.encode(), self.file.code):
             number += 1
             name = f"{wish}_{number}"
         return name

@@ -117,7 +117,7 @@ def _kept_comments(function: Function, edits: Sequence[Edit]) -> Iterable[Edit]:
 
 def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
     """The edits, those of a statement whose lines become too long as one of all of it."""
-    file, result = function.file, list(edits)
+    file, result = function.file, [_folded_lines(e, function.file.width) for e in edits]
     for statement in {id(s): s for e in edits if (s := statement_at(function, e.span)) is not None}.values():
         if hasattr(statement, "body") or function.indent(statement).strip():
             continue
@@ -133,6 +133,17 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
         if text != new and _same_tree(indent, new, text):
             result = [e for e in result if e not in own] + [Edit(span, text)]
     return result
+
+
+def _folded_lines(edit: Edit, width: int) -> Edit:
+    """An edit that puts whole lines between others, with those folded that are too long."""
+    if edit.span.start != edit.span.end or not edit.text.endswith("\n"):
+        return edit
+    lines = edit.text.splitlines()
+    text = "\n".join(folded(line, width) for line in lines) + "\n"
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())] if lines else ""
+    same = text != edit.text and _same_tree(indent, edit.text.removeprefix(indent), text.removeprefix(indent))
+    return Edit(edit.span, text) if same else edit
 
 
 def _same_tree(indent: str, old: str, new: str) -> bool:
@@ -162,13 +173,13 @@ def folded(line: str, width: int) -> str:
             depth -= 1
             if depth == 0 and at > opened + 1:
                 outer.append((opened, at))
-        elif depth == 0 and at >= value and token.string in OPERATORS and token.start[1] > 0:
+        elif depth == 0 and at >= value > 0 and (token.string in OPERATORS or token.string == ","):
             loose = True
         if depth < 0:
             return line
     if depth:
         return line
-    if loose and value:  # an operation: all of it in brackets
+    if loose:  # an operation, or several values: all of it in brackets
         body = code[value:].strip()
         head, tail = f"{code[:value]} (", ")"
     elif outer:

@@ -48,6 +48,8 @@ def rule(name: str, hazard: Hazard | None) -> dict[str, Any]:
         said["shortDescription"] = {"text": hazard.summary}
         said["fullDescription"] = {"text": hazard.prose or hazard.summary}
         said["help"] = {"text": f"syncscope explain {name}", "markdown": hazard.prose or hazard.summary}
+        if hazard.address:
+            said["helpUri"] = hazard.address
     return said
 
 

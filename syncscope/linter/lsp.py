@@ -21,7 +21,7 @@ from syncscope.linter.files import excluded
 from syncscope.linter.fixing import edited
 from syncscope.linter.lsp_documents import Document, fixed, of_notebook, of_text
 from syncscope.model.finding import Edit, Finding, Safety
-from syncscope.rules import sections
+from syncscope.rules import page_address, sections
 
 PAUSE = 0.3  # seconds without a keystroke before the file is linted again
 FIX_ALL = f"{lsp.CodeActionKind.SourceFixAll.value}.syncscope"
@@ -121,9 +121,16 @@ class Server(LanguageServer):
             message=finding.message + (f"\n{finding.fix.title} ({finding.fix.safety.value})" if finding.fix else ""),
             severity=SEVERITY[finding.severity],
             code=finding.rule,
+            code_description=self.page(document, finding),
             source="syncscope",
             tags=[lsp.DiagnosticTag.Unnecessary] if finding.rule == "unused-allow" else None,
         )
+
+    def page(self, document: Document, finding: Finding) -> lsp.CodeDescription | None:
+        """Where a finding's rule explains itself."""
+        rule = rulesets.pages(self.configs.of(document.path).rules).get(finding.rule)
+        where = page_address(finding.rule, rule) if rule is not None else ""
+        return lsp.CodeDescription(where) if where else None
 
     def at(self, uri: str, wanted: lsp.Range) -> Iterator[tuple[Document, Finding]]:
         """The findings that a range of a file or cell touches."""
@@ -271,7 +278,11 @@ def told(finding: Finding, ls: Server) -> str:
         page = sections(finding.rule, rules[finding.rule])
         pieces += [
             page[""],
-            *(f"### {head}\n{page[head]}" for head in ("What happens", "Why it waits", "Fix safety") if page.get(head)),
+            *(
+                f"### {head}\n{page[head]}"
+                for head in ("What happens", "Why it waits", "When a fix pays", "Fix safety")
+                if page.get(head)
+            ),
         ]
     if finding.why:
         pieces += ["Known because", as_code(",\nand ".join(finding.why))]

@@ -61,12 +61,13 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """A named way of making the host wait: its prose, and the op names under which a trace shows it."""
+    """A named way of making the host wait: its prose, the op names under which a trace shows it, and its page's address."""
 
     name: str
     summary: str
     prose: str
     seen_as: tuple[str, ...] = ()
+    address: str = ""
 
 
 CONFIDENCE = ("low", "low", "medium", "high")

@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
+from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.reads import detached, tensor_read
 from syncscope.codemod.patterns.totals import starting
@@ -87,7 +88,6 @@ EXAMPLES = (
                     seen.append(total_loss.detach())
                     total_loss = 0
             seen = torch.hstack(seen).tolist() if seen else []
-            total_loss = float(total_loss)
             return seen
         """,
         Safety.UNSAFE,
@@ -120,7 +120,6 @@ EXAMPLES = (
                 if i % 3 == 2:
                     seen.append(float(running_loss) / 3)  # every three steps
                     running_loss = 0.0
-            running_loss = float(running_loss)
             return seen
         """,
         Safety.UNSAFE,
@@ -216,7 +215,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft.replace(added.statement, f"{total} = {total} + {added.template}", t=kept, factor=factor or "1")
     for name in inside:
         draft.replace(name, f"{number}({total})")
-    draft.insert_after(loop, f"{total} = {number}({total})")
+    if used_after(function, total, loop):
+        draft.insert_after(loop, f"{total} = {number}({total})")
     where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
     more = "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
     return draft.fix("add up on the device, read once after the loop", Safety.UNSAFE, f"{total} is {where}{more}")
@@ -262,6 +262,18 @@ def changed_after(function: Function, name: ast.Name, loop: ast.AST) -> bool:
     outer = function.parent(name)
     inside = any(n is loop for n in function.around(name))
     return isinstance(outer, ast.AugAssign) and not inside and name.lineno > loop_end(loop)
+
+
+def used_after(function: Function, total: str, loop: ast.AST) -> bool:
+    """Whether anybody may ask for the total after the loop, or in a loop around it that comes round again."""
+    if isinstance(function.scope, ast.Module) or function.captured(total):
+        return True
+    outer = [n for n in function.around(loop) if isinstance(n, LOOPS)]
+    inside = {id(n) for n in ast.walk(loop)}
+    return any(
+        id(n) not in inside and (n.lineno > loop_end(loop) or any(o in function.around(n) for o in outer))
+        for n in function.reads(total)
+    )
 
 
 def loop_end(loop: ast.AST) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
@@ -12,6 +13,7 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
 
 SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}  # of `x[m] += a`
+WHERE = "{x} = torch.where({m}, {value}, {x})"
 COMPILES = True
 ADDS = Adds.ROWS
 EXAMPLES = (
@@ -64,8 +66,27 @@ EXAMPLES = (
 )
 
 
+class Choice(NamedTuple):
+    """What takes the place of an assignment through a mask: `{x} = torch.where({m}, {value}, {x})`."""
+
+    x: ast.Name
+    mask: ast.expr
+    value: Part
+    safety: Safety
+    changes: str
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
-    assign = function.statement(site.node)
+    assign, draft = function.statement(site.node), Draft(function)
+    found = choice(site, function, assign, draft)
+    if found is None or assign is None:
+        return None
+    draft.replace(assign, WHERE, x=found.x, m=found.mask, value=found.value)
+    return draft.fix("compute all, and choose", found.safety, found.changes)
+
+
+def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft) -> Choice | None:
+    """What `x[m] = f(a[m])` says of all elements; None where it is no such statement."""
     target = written(assign)
     if target is None or not isinstance(assign, (ast.Assign, ast.AugAssign)) or not isinstance(target.value, ast.Name):
         return None
@@ -84,21 +105,19 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     fits = same_rank(site, function, mask, base)
     if not fits and (site.fact_of(mask).ndim is not None or of_rows(function, mask)):
         return None
-    draft = Draft(function)
     whole: Part = assign.value
     if taken:
         whole = taken[0].value if taken == [assign.value] else draft.swapped(assign.value, {n: n.value for n in taken})
     changed = draft.part(f"{{x}} {sign} {{whole}}", x=base, whole=whole) if sign else whole
-    draft.replace(assign, "{x} = torch.where({m}, {changed}, {x})", x=base, m=mask, changed=changed)
     finite = ", and what the mask leaves out must be finite or its gradient is NaN" if taken else ""
     changes = (
         f"{base.id} is a new tensor: other views of the old one keep their values; all must be of its dtype and of the "
         f"mask's shape{finite}"
     )
     if fits:
-        return draft.fix("compute all, and choose", Safety.UNSAFE, changes)
+        return Choice(base, mask, changed, Safety.UNSAFE, changes)
     shape = f"{base.id} must have the shape of {function.file.text(mask)}"
-    return draft.fix("compute all, and choose", Safety.SUGGEST, f"{shape}; {changes}")
+    return Choice(base, mask, changed, Safety.SUGGEST, f"{shape}; {changes}")
 
 
 def written(assign: ast.stmt | None) -> ast.Subscript | None:

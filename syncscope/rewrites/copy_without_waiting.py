@@ -9,6 +9,7 @@ from syncscope.codemod.function import Function
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.model.ops import Op
 
 EXAMPLES = (
     Example(
@@ -70,25 +71,40 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    match site.node:
-        case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "copy_")) as call:
-            pass
-        case _:
-            return None
-    if any(k.arg in ("non_blocking", "copy", None) for k in call.keywords) or len(call.args) > 1:
+    statement = function.statement(site.node)
+    if statement is None:
         return None
-    if not from_host(site, call):
+    found = function.once("uploads", statement, lambda: of_statement(function, statement))
+    return found[1] if found is not None and site.node in found[0] else None
+
+
+def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call], Fix] | None:
+    """The copies of a statement that can go on alone, and the fix for all of them."""
+    copies = (s for s in function.sites_in(statement) if s.op is Op.TO_DEVICE and is_upload(s))
+    calls = [s.node for s in copies if isinstance(s.node, ast.Call)]
+    if not calls:
         return None
     draft = Draft(function)
-    draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
-    loader = loader_around(function, call)
+    for call in calls:
+        draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
+    loader = loader_around(function, statement)
     if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
         draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
-    return draft.fix(
+    fix = draft.fix(
         "copy while the host goes on",
         Safety.UNSAFE,
         "the tensor on the host must not be written before the copy is done; without pinned memory the host copies it itself",
     )
+    return calls, fix
+
+
+def is_upload(site: Site) -> bool:
+    """Whether this is `x.to(device)`, `x.cuda()` or `y.copy_(x)`, surely of the host's, with nothing said of waiting."""
+    match site.node:
+        case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "copy_")) as call:
+            said = any(k.arg in ("non_blocking", "copy", None) for k in call.keywords)
+            return not said and len(call.args) <= 1 and from_host(site, call)
+    return False
 
 
 def from_host(site: Site, call: ast.Call) -> bool:

@@ -46,8 +46,8 @@ EXAMPLES = (
         import torch
 
         def watch(x: torch.Tensor, y: torch.Tensor, value: int):
-            mean_value, mean_value_2, mean_value_3 = torch.stack((x.mean(), y.mean(), y.mean())).tolist()
-            return mean_value, mean_value_2, mean_value_3 + value
+            mean_value, mean_value_2 = torch.stack((x.mean(), y.mean())).tolist()
+            return mean_value, mean_value_2, mean_value_2 + value
         """,
         Safety.UNSAFE,
         "x: finite[n]; y: finite[n]; value: count",
@@ -153,7 +153,12 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     join = joined([function.fact(t) for t in [*tensors, *(b.tensor for b in before)]])
     if join is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
         return None
+    once = {ast.dump(t): t for t in tensors}  # what stands twice is read once
+    if tensors and len({*once, *(ast.dump(b.tensor) for b in before)}) < 2:
+        return None
+    tensors = [once[key] for key in once]
     names = names_for(function, tensors)
+    called = dict(zip(once, names, strict=True))
     draft = Draft(function)
     for b in before:
         draft.replace(b.statement.value, "{t}.detach()", t=detached(function, b.tensor))
@@ -164,8 +169,8 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         parts = {f"t{i}": t for i, t in enumerate(tensors)}
         stack = ", ".join([*(f"{{{key}}}" for key in parts), *kept])
         draft.insert_before(statement, f"{', '.join([*names, *kept])} = {join}(({stack})).tolist()", **parts)
-    for read, name in zip(reads, names, strict=True):
-        draft.replace(read, name)
+    for read in reads:
+        draft.replace(read, called[ast.dump(tensor_read(function, read) or read)])
     many = len(names) + len(kept)
     if many == 1:
         return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")

@@ -1,9 +1,9 @@
 """One hazard, one file: prose, which sites it claims, examples, and the names of the rewrites that may mend it.
 
 A rule is a module. Its name is its file's name (`boolean_mask_read.py` is `boolean-mask-read`), its docstring its page:
-a summary line, then the sections "Why it waits", "What to do" where that needs words, and "Fix safety"; the sections
-"Example" and "Use instead" are made of its examples. The rest is in `Rule`. A user's own rules are the same kind of module in
-a folder of theirs (`from_folder`) or behind an entry point of the group `syncscope.rules` (`installed`).
+a summary line, then the sections "Why it waits", "What to do" where that needs words, "When a fix pays" and "Fix safety"; the
+sections "Example" and "Use instead" are made of its examples. The rest is in `Rule`. A user's own rules are the same kind of
+module in a folder of theirs (`from_folder`) or behind an entry point of the group `syncscope.rules` (`installed`).
 
 A linter asks like this; libcst and the rewrites are imported in the last line only, where a fix is built:
 
@@ -20,8 +20,9 @@ import inspect
 import sys
 import traceback
 from collections.abc import Mapping
+from functools import cache
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import entry_points
+from importlib.metadata import PackageNotFoundError, entry_points, metadata
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
@@ -222,9 +223,31 @@ def hazard(name: str, rule: Paged) -> Hazard:
     """
     summary, _, prose = inspect.cleandoc(rule.__doc__ or "").partition("\n")
     short = (op.removeprefix("aten::") for op in rule.SEEN_AS)
-    return Hazard(
-        name, summary, prose.strip(), tuple(dict.fromkeys((*getattr(rule, "OPS", ()), *short, *rule.SEEN_AS)))
-    )
+    seen_as = tuple(dict.fromkeys((*getattr(rule, "OPS", ()), *short, *rule.SEEN_AS)))
+    return Hazard(name, summary, prose.strip(), seen_as, address(name) if rule.__name__.startswith(__name__) else "")
+
+
+@cache
+def documentation() -> str:
+    """Where the pages of docs/ stand, as the metadata of the package says; "" where it says nothing."""
+    try:
+        said = metadata("syncscope").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return ""
+    urls = (url.strip() for label, _, url in (each.partition(",") for each in said) if label == "Documentation")
+    return next(urls, "").rstrip("/")
+
+
+def address(name: str) -> str:
+    """The address of the page of a rule that comes with syncscope; "" where its documentation has none."""
+    return f"{documentation()}/rules.md#{name}" if documentation() else ""
+
+
+def page_address(name: str, rule: Paged) -> str:
+    """Where an editor finds the page of a rule: in the documentation, else in the rule's own file, which begins with it."""
+    known = hazard(name, rule).address
+    file = getattr(rule, "__file__", None)
+    return known or (Path(file).absolute().as_uri() if file else "")
 
 
 def sections(name: str, rule: Paged) -> dict[str, str]:

@@ -5,6 +5,10 @@ Why it waits
 It asks every gradient for NaN, and reads each answer: the host waits once for every operation of the backward pass. It is
 meant for the search of a fault.
 
+When a fix pays
+---------------
+Always, outside of a search for a NaN: every operator of the backward pass is checked, on every step.
+
 Fix safety
 ----------
 Unsafe without it, because a gradient that is NaN no longer raises an error that names the operation.

@@ -10,6 +10,11 @@ What to do
 Take it out of the step: `all_reduce` and DistributedDataParallel order themselves. Where one rank writes a checkpoint that the
 others read, put one barrier after the writing, once an epoch. `work.wait()` of an asynchronous collective makes the stream
 wait, not the host, on NCCL; on Gloo it is the host that waits, so call it where the result is used, not at once.
+
+When a fix pays
+---------------
+Where ranks reach it at different times: then each waits for the slowest, and none has work queued afterwards. Not around
+something rare, as a checkpoint, or where a collective follows at once, which waits all the same.
 """
 
 from __future__ import annotations

@@ -5,6 +5,11 @@ Why it waits
 The result has as many bins as the largest value needs. The host must know that value to make it, so it waits until the device
 has computed everything that was asked for before. A `minlength` alone does not help: there may be more.
 
+When a fix pays
+---------------
+Where it runs in every step behind work that takes longer than the host needs to queue the rest. `minlength` alone does not
+help: the largest value is read in any case. Not for a histogram once an epoch.
+
 Fix safety
 ----------
 With a `minlength` that is large enough the bins can be counted in a fixed shape, by adding ones at the values. Unsafe, because

@@ -5,6 +5,11 @@ Why it waits
 Memory that is not pinned can be paged out, so the host copies it itself and goes on only afterwards. From pinned memory,
 and with `non_blocking=True`, the device fetches it while the host goes on.
 
+When a fix pays
+---------------
+For batches of megabytes, and where the device still has work when the copy is asked for; the loader must pin its memory. Not
+for a few numbers, and not where the step waits for the loader anyway.
+
 Fix safety
 ----------
 Unsafe, because the tensor on the host must then not be written before the copy is done; a batch of a loader never is. Where

@@ -14,6 +14,11 @@ What to do
 - Where a bound is known, keep a fixed number of rows: `topk(k)` of the mask, or `nonzero_static(mask, size=k)`, and carry
   which of them count.
 
+When a fix pays
+---------------
+Where most rows are kept, or what follows is cheap for each row: all rows are computed then. Not where few of many rows are
+kept and a network or a product of matrices follows: the selection saves more than the wait costs. Nor once an epoch.
+
 Fix safety
 ----------
 Most selections end in a reduction, and that can be computed over everything with a neutral value where the mask is false.
@@ -38,6 +43,7 @@ REWRITES = (
     "ignore_in_cross_entropy",
     "sum_losses_by_mask",
     "reduce_with_mask",
+    "take_the_larger",
     "choose_with_where",
     "fill_own_column",
     "compute_all_columns",

@@ -6,6 +6,11 @@ One value is written for each true element of the mask. The host must know how m
 until the device has computed the mask and everything before it. One number of the host for all, `x[mask] = 0`, does not wait;
 one that is on the device, `x[mask] = y.max()`, does on CUDA.
 
+When a fix pays
+---------------
+Where what is written is a few operators for each element: computing them for all costs less than the wait. Not where few rows
+are written and each is dear, and not for code that runs once.
+
 Fix safety
 ----------
 Values that are computed from `a[mask]`, element by element, and what `x[mask] += a` adds, can be computed everywhere and
@@ -26,6 +31,7 @@ SEVERITY = Severity.WARNING
 OPS = (Op.MASK_WRITE,)
 SEEN_AS = ("aten::index_put_", "aten::_index_put_impl_", "aten::nonzero")
 REWRITES = (
+    "take_the_larger",
     "choose_with_where",
     "fill_with_device_number",
     "fill_own_column",

@@ -4,6 +4,11 @@ Why it waits
 ------------
 They compare two values at a time and ask each comparison for its truth: the host waits for every one of them.
 
+When a fix pays
+---------------
+From a handful of tensors on: each comparison is a wait of its own, and `torch.stack(...).max()` is one kernel and one wait.
+Not for two numbers that are read anyway.
+
 Fix safety
 ----------
 `max(t, 1.0)` is `t.clamp(min=1.0)`, and `max(t, u)` is `torch.maximum(t, u)`. Unsafe, because the result is always a tensor

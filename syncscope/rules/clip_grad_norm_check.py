@@ -4,6 +4,11 @@ Why it waits
 ------------
 To raise an error for a norm that is NaN or inf, the host reads it, and waits until the device has computed all gradients.
 
+When a fix pays
+---------------
+In every step: the check waits for the whole backward pass, just before the optimizer could be queued. Not while you look for
+the step at which gradients blow up.
+
 Fix safety
 ----------
 Unsafe without the check, because a norm that is not finite then makes all gradients NaN or zero and nothing is said.

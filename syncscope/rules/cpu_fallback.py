@@ -9,6 +9,11 @@ What to do
 ----------
 Say it in operators that the device has: products, reductions and pointwise ones. Where that cannot be, move it out of the step,
 or give it host tensors on purpose, once for many: `torch.stack(parts).cpu()` copies once.
+
+When a fix pays
+---------------
+Where the operator runs in every step: the tensor goes to the host and back each time. Not in set-up, and not where the tensor
+is small and nothing is queued.
 """
 
 from __future__ import annotations

@@ -4,22 +4,31 @@ Why it waits
 ------------
 The host fills the memory itself, copies it to the device and waits for the copy. With `device=` the device makes it.
 
+When a fix pays
+---------------
+In every step, whatever the size: what costs is the wait, not the bytes. Nothing is gained in set-up, or where the value is
+read on the host again.
+
 Fix safety
 ----------
 Safe for zeros, ones and numbers of one value: the same tensor. Unsafe for random numbers, because the device's generator
-draws other ones for the same seed, and for ranges, whose last bits may differ.
+draws other ones for the same seed, and for ranges, whose last bits may differ. Values that only the host has are sent without
+waiting: unsafe, because it is for the backend then to have taken them over before it returns, as CUDA does.
 """
 
 from __future__ import annotations
+
+import ast
 
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.rules import Op, Severity, View
 
+FROM_VALUES = {"tensor", "Tensor", "FloatTensor", "LongTensor", "as_tensor", "from_numpy"}  # which only the host has
 SEVERITY = Severity.WARNING
 OPS = (Op.CREATED_ON_HOST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to")
-REWRITES = ("create_on_device",)
+REWRITES = ("create_on_device", "send_without_waiting")
 EXAMPLES = (
     Example(
         """
@@ -33,4 +42,8 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
-    return f"{view.quote(site.node)} is made on the host, copied to the device, and waited for: device= makes it there"
+    waited = f"{view.quote(site.node)} is made on the host, copied to the device, and waited for"
+    match site.node:
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Attribute(attr=word)))) if word in FROM_VALUES:
+            return f"{waited}: non_blocking=True sends it"
+    return f"{waited}: device= makes it there"

@@ -5,6 +5,11 @@ Why it waits
 By default a distribution checks its parameters when it is made, and values in `log_prob`: each check asks whether all are
 valid, and the host waits for the answer. `validate_args=False` leaves that out, as `python -O` does for all.
 
+When a fix pays
+---------------
+Where distributions are made or asked in every step, as in reinforcement learning: each check is a wait. Keep the checks while
+parameters are not yet trusted, and in code that runs rarely.
+
 Fix safety
 ----------
 Unsafe, because parameters that are not valid no longer raise an error.

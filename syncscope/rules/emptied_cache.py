@@ -5,6 +5,11 @@ Why it waits
 To give memory back to the driver, the host waits until the device has done everything; the next allocations ask the driver
 again, which is slow and waits too. PyTorch uses the memory again by itself.
 
+When a fix pays
+---------------
+Always in the step: memory that is given back is asked for again at once. It pays to keep it between phases of very different
+sizes, as before evaluation.
+
 Fix safety
 ----------
 Unsafe without it, because memory that PyTorch holds is then not free for other programs, or for itself in other sizes.

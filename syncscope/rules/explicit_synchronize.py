@@ -5,6 +5,11 @@ Why it waits
 The host waits until the device has done everything that was asked for, and asks for nothing more meanwhile. It belongs before
 a clock is read, and nowhere else: results are ordered on the device without it.
 
+When a fix pays
+---------------
+Where it is left over from timing or from a search for an error. Not around a measurement that needs it, and not once an
+epoch.
+
 Fix safety
 ----------
 Taking it out is suggested, not applied, because a clock may be read after it; where one is read in the same function, there is

@@ -11,6 +11,11 @@ What to do
 - Give a logger that knows tensors the tensor, detached, where it collects: not on every step where it writes.
 - Round on the device and read once: a format of ten numbers waits ten times.
 
+When a fix pays
+---------------
+Where a line is written on every step. Writing every n-th line takes the wait from all the others; at a line per epoch there
+is nothing to gain.
+
 Fix safety
 ----------
 Text that is only used under an `if`, every n steps, can be made there: safe where nothing but plain expressions stands

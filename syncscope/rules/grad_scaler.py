@@ -5,6 +5,11 @@ Why it waits
 The scaler reads whether any gradient overflowed, once a step, to know whether it may call the optimizer. That is by design.
 bfloat16 needs no loss scale; fused optimizers (`fused=True`) take the scaler's verdict on the device and do not wait.
 
+When a fix pays
+---------------
+Where the scale is not needed: bfloat16 does without. With float16 one wait a step is the price, and moving it behind other
+host work, as logging, is all there is to gain.
+
 Fix safety
 ----------
 `fused=True` is suggested, not applied: all parameters must be floats on the device when the optimizer is made, and steps differ

@@ -14,6 +14,11 @@ What to do
 - `x.cov()` of rows: `d = x - x.mean(dim=1, keepdim=True)` and `d @ d.mT / (x.shape[1] - 1)` ask nothing.
 - `normalize`: `(x - mean) / std` with buffers of the shape `[3, 1, 1]`; `LBFGS` reads by design, `Adam` does not.
 - `istft`, jagged nested tensors, `ctc_loss`: once for a batch, where the step reads something anyway.
+
+When a fix pays
+---------------
+Where it runs in every step and the function has a form that is told what it would read. Not for one call per epoch, and for
+`LBFGS` not at all: its line search needs the numbers.
 """
 
 from __future__ import annotations

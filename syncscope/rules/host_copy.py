@@ -11,6 +11,11 @@ What to do
   an event or `synchronize` says that it is there.
 - Metrics of a step: compute them on the device, and copy the few numbers, not the tensors.
 
+When a fix pays
+---------------
+Where the copy is not needed at once: asked for with `non_blocking=True` and waited for by an event, or put off to the end of
+the epoch. Not where the host's next statement needs the values.
+
 Fix safety
 ----------
 Tensors that a loop only collects can stay on the device until it is over, and be copied together. Unsafe, because they all take

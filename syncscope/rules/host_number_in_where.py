@@ -11,6 +11,10 @@ What to do
 - Give the number: `torch.where(mask, x, 0.0)`, or `x.masked_fill(~mask, 0.0)`.
 - Where the dtype of the tensor is wanted: `x.new_full((), 0.0)`, which is made on the device.
 
+When a fix pays
+---------------
+In every step: a number is as good, and nothing is copied. In set-up it is only tidier.
+
 Fix safety
 ----------
 Unsafe, because a tensor without dimensions and a Python number are promoted otherwise where the other choice has no dimensions

@@ -14,6 +14,12 @@ What to do
   asked for in the step before: `loss.to("cpu", non_blocking=True)` into pinned memory, and an event.
 - A number that the host knew before: `x.shape[0]`, the length that the loader counted, the step.
 
+When a fix pays
+---------------
+Where the read stands between two pieces of device work, in every step. Nothing is gained from a read after which the host has
+nothing to queue (the last statement of a loop that waits for the loader anyway), from one on every hundredth step, or in
+evaluation.
+
 Fix safety
 ----------
 A value that is only logged every n steps need only be read then: safe where nothing but plain expressions stands between.
@@ -28,7 +34,7 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.patterns.reads import known
+from syncscope.codemod.patterns.reads import known, read_until_true
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Safety
@@ -42,6 +48,7 @@ REWRITES = (
     "add_up_on_device",
     "read_where_used",
     "collect_on_device",
+    "remember_flag",
     "read_list_at_once",
     "read_dict_at_once",
     "read_entries_at_once",
@@ -53,6 +60,7 @@ REWRITES = (
     "check_number_on_device",
     "log_rarely",
     "give_meter_the_tensor",
+    "read_once",
 )
 EXAMPLES = (
     Example(
@@ -92,6 +100,8 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
+    if site.op is Op.BOOL and read_until_true(view.function(site), site.node):
+        return None
     text = f"{view.quote(site.node)} waits for the device"
     return f"{text} on every pass of the loop" if in_loop(site, view) else text
 

@@ -13,6 +13,11 @@ What to do
 - One that only the host knows is copied without waiting: `order.to(x.device, non_blocking=True)`, at best from pinned memory.
 - One row: `x[3]` needs no tensor.
 
+When a fix pays
+---------------
+In every step, whatever the size of the index. Not where the index changes each time and is made from the host's values: then
+the copy stays, and only the wait can go.
+
 Fix safety
 ----------
 Unsafe, because an index in pinned memory that is written again before the copy is made is copied as it then is.

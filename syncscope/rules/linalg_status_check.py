@@ -16,6 +16,11 @@ What to do
 - `lstsq(a, b)` and `pinv(a) @ b` of a tall matrix of full rank: `qr` and `solve_triangular`, neither of which checks.
 - `inv(a) @ b` is `solve_ex(a, b).result`, which is also more exact.
 
+When a fix pays
+---------------
+For many small matrices in every step, where the wait is longer than the work. Not for one large decomposition, which takes
+longer than any wait, and not where an error that says what is singular is needed.
+
 Fix safety
 ----------
 Unsafe, because a matrix that is singular, or not positive definite, no longer raises an error; the result is then not defined.

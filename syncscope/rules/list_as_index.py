@@ -5,10 +5,15 @@ Why it waits
 The index is made into a tensor on the host and copied to the device, and the host waits for the copy, which comes after
 everything that was asked for before. An index that stays the same can be made once, before the loop.
 
+When a fix pays
+---------------
+Where one index serves several tensors, or stays the same over many steps. For one small list in a step, one wait is all there
+is to gain.
+
 Fix safety
 ----------
 A few rows that are written out can be taken one by one and stacked, without any index. Unsafe only in what is said of an index
-that is out of range.
+that is out of range. One that serves several tensors can be copied once: unsafe, because all must live on one device.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.NOTE
 OPS = (Op.INDEX_LIST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::index", "aten::to")
-REWRITES = ("stack_rows",)
+REWRITES = ("stack_rows", "send_index_once")
 EXAMPLES = (
     Example(
         """

@@ -9,6 +9,11 @@ What to do
 ----------
 `x.masked_select(m)` is `x[m]` for a mask that is spread over `x`: what boolean-mask-read says of it holds here.
 
+When a fix pays
+---------------
+As for `boolean-mask-read`: where most elements are kept or what follows is cheap for each. Not where few are kept and each is
+dear.
+
 Fix safety
 ----------
 Where only a sum, a mean or an extreme of what was selected is used, it can be computed over everything with a neutral value

@@ -6,6 +6,11 @@ It checks that no weight is negative, inf or NaN and that not all are zero. On C
 since pytorch/pytorch#134818 (2024), and nobody waits: measured with torch 2.11, with replacement and without. Older versions
 and other devices (mps, what falls back to the CPU) read the answers on the host. So it is shown at low confidence only.
 
+When a fix pays
+---------------
+Where it runs for every token or step and the number of classes is small: noise and an `argmax` go over all of them. Not for a
+vocabulary that is drawn from once a batch.
+
 Fix safety
 ----------
 One draw is the place of the largest of `weights / exponential noise`: the same distribution without the checks. It is

@@ -12,6 +12,11 @@ What to do
 - At most k of them: `nonzero_static(mask, size=k)`, or `topk` of the mask.
 - Positions of which the rows are used for more: look once, and use the positions wherever the mask was used.
 
+When a fix pays
+---------------
+Where positions are used to write, to count or to sum, which a mask does as well without them. Not where few of many rows are
+kept and each is dear, and not where the count itself is what is wanted.
+
 Fix safety
 ----------
 Indices that only serve to write one number are not needed: `x[mask] = number` is filled in place without a wait, and so is

@@ -14,6 +14,10 @@ What to do
 - Positions that were looked for, `i = mask.nonzero()`, are better not looked for: `x.masked_fill_(mask, 1.0)`.
 - A value that many steps write is made once, before the loop.
 
+When a fix pays
+---------------
+In every step, and on CUDA: other backends may not wait. Nothing is gained where the tensor is on the host, or written once.
+
 Fix safety
 ----------
 Safe: the same values, gradients, dtype and errors, for every dtype, also of an index that is out of range, negative or that

@@ -13,6 +13,10 @@ What to do
 - Parameters that stay the same are buffers of the module.
 - `HalfNormal(scale).log_prob(x)` and the like in a loop: make the distribution once, before it.
 
+When a fix pays
+---------------
+Where the distribution is made in every step. Not for one that is made in `__init__` and kept.
+
 Fix safety
 ----------
 Safe for a number that is written out: the same value, dtype and shape.

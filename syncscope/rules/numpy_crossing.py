@@ -11,6 +11,11 @@ What to do
   `torch.randint` on the device.
 - Metrics in numpy or scikit-learn: collect on the device, and cross once after the loop.
 
+When a fix pays
+---------------
+Where torch has the function: nothing leaves the device then. Not where numpy's result is wanted on the host anyway, as for
+plots and files.
+
 Fix safety
 ----------
 What `math` does with one number, the tensor's own method does on the device. Unsafe, because the result is a tensor of the

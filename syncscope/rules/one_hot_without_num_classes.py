@@ -5,6 +5,11 @@ Why it waits
 There is a column for each class up to the largest that occurs. The host must know that one to make them, so it waits until the
 device has computed everything that was asked for before. `num_classes=` tells it.
 
+When a fix pays
+---------------
+Always in the step: the number of classes is known to the program, and reading the largest label waits. Nothing is gained on
+labels that are still on the host.
+
 Fix safety
 ----------
 The classes of an `argmax` over a dimension are at most as many as that dimension has elements. Unsafe, because there are then

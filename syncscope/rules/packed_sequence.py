@@ -12,6 +12,11 @@ What to do
   `torch.tensor([len(s) for s in batch])`.
 - Both needed: keep two, `lengths` on the host for packing and `lengths.to(device)` for masks.
 
+When a fix pays
+---------------
+In every step: lengths that stay on the host save the copy back. Nothing is gained where they are computed on the device and
+needed on both sides.
+
 Fix safety
 ----------
 Unsafe, because lengths that the loader gives are then taken as they are: they must be on the host.

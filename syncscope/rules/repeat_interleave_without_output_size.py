@@ -11,6 +11,10 @@ Say how long the result is. The host often knows: it is the number of rows of wh
 edges: `output_size=x.shape[0]`), or the sum of what the loader counted. Where only a bound is known, pad: repeat to the bound,
 and mask the rest. A wrong `output_size` is an error on the CPU, and is not checked on a GPU.
 
+When a fix pays
+---------------
+In every step where the total is known, as from shapes. Not where it would have to be read from the device all the same.
+
 Fix safety
 ----------
 Where the repeats were made of a Python list their sum is known without asking: safe for a list that is written out, else

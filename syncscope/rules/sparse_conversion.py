@@ -15,6 +15,11 @@ What to do
   `coalesce`.
 - Sequences of different lengths: lengths that the loader counted, and `nested_tensor_from_jagged(values, offsets,
   min_seqlen=..., max_seqlen=...)`, which need not be read then.
+
+When a fix pays
+---------------
+Where the pattern stays the same over many steps: convert once. Where it changes with the data, the number of elements must be
+learnt, and the wait stays.
 """
 
 from __future__ import annotations

@@ -10,6 +10,11 @@ What to do
 - Gather: `x.index_select(0, i.view(1)).squeeze(0)`, or `x.gather(...)` for one index a row.
 - Of a loop over indices, `for i in order: x[i]`: one `x[order]` for all.
 
+When a fix pays
+---------------
+In every step and in loops over positions: `index_select` or `gather` take the tensor itself. Not where the number is needed
+on the host for something else anyway.
+
 Fix safety
 ----------
 Unsafe, because the row is then a copy and no view of the tensor, and because an index that is out of range is found by the

@@ -6,6 +6,10 @@ Such an argument is a number of the host: PyTorch reads it with `.item()`, and w
 everything before it. `masked_fill` takes a tensor as its value and reads it all the same, and `clamp` reads a bound that is a
 tensor where the other one is a number.
 
+When a fix pays
+---------------
+In every step: writing the product out is one more small kernel, and no wait. Not in set-up.
+
 Fix safety
 ----------
 The product can be written out, with the tensor as a factor. Unsafe, because two roundings take the place of one, and because

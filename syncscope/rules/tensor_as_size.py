@@ -10,6 +10,11 @@ What to do
 - Work on the padded size, `x.shape[1]`, with a mask: no size is asked for, and every step has the same shapes.
 - Let the loader say it: `collate_fn` knows the longest sequence of a batch, and can cut the batch to it on the host.
 - `for i in range(n)` over a tensor n: loop to a bound that the host knows, and let `torch.where(i < n, ...)` choose.
+
+When a fix pays
+---------------
+Where a bound is known to the host, a padded size does as well, or one count can be read for several uses. Where sizes follow
+the data and each row is dear, the wait is the price of not padding.
 """
 
 from __future__ import annotations

@@ -4,14 +4,23 @@ Why it waits
 ------------
 The answer is for Python, so the host waits until the device has computed both tensors and everything before them.
 
+When a fix pays
+---------------
+In every step, as on the way into a kernel or a cache. Not in tests, nor in checks that are switched off for real runs; where
+both are mostly one object, `is` answers without the device.
+
 Fix safety
 ----------
 An `assert` on such a comparison can become `torch._assert_async`: it is suggested, not applied, because the error comes later,
-from the device, and is always a RuntimeError.
+from the device, and is always a RuntimeError. Where both are mostly one object, `a is b or torch.equal(a, b)` asks Python
+first: unsafe, because a tensor that holds NaN then equals itself.
 """
 
 from __future__ import annotations
 
+import ast
+
+from syncscope.codemod.pattern import around
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.rules import Function, Op, Severity, View
@@ -19,20 +28,22 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.EQUAL, Op.ALLCLOSE, Op.IS_NONZERO, Op.TENSOR_CHECK)
 SEEN_AS = ("aten::equal", "aten::allclose", "aten::is_nonzero")
-REWRITES = ("check_comparison_on_device",)
+REWRITES = ("check_comparison_on_device", "ask_identity_first")
 EXAMPLES = (
     Example(
         """
         import torch
 
         def forward(x: torch.Tensor, y: torch.Tensor):
-            return x if torch.equal(x, y) else y  # !
+            return x if torch.allclose(x, y) else y  # !
         """
     ),
 )
 
 
 def message(site: Site, view: View) -> str | None:
+    if isinstance(site.node, ast.expr) and around(view.function(site), site.node, "{a} is {b} or {it}") is not None:
+        return None  # what is mostly one object is mostly not computed
     return f"{view.quote(site.node)} answers with a Python bool: the host waits for both tensors"
 
 

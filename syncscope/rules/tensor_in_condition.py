@@ -13,6 +13,11 @@ What to do
 - A check of the loss: `bad |= ~torch.isfinite(loss)` on the device, and look every n steps.
 - A loop that ends when something has converged: ask every n passes, and let `where` keep what is done.
 
+When a fix pays
+---------------
+Where both ways are cheap, or the way that is mostly taken is known. Not where the branch skips most of the step's work: then
+the wait buys more than it costs. Not for a check every n-th step.
+
 Fix safety
 ----------
 Where both ways end in tensors, `torch.where` lets the device choose: unsafe, because both ways are then computed on every
@@ -38,6 +43,8 @@ REWRITES = (
     "choose_return",
     "choose_expression",
     "write_without_asking",
+    "choose_without_asking",
+    "remember_flag",
     "check_on_device",
 )
 EXAMPLES = (

@@ -5,12 +5,17 @@ Why it waits
 The value is written to the host's memory first and copied from there, and the host waits for the copy, which comes after
 everything that was asked for before. `torch.full` and `x.new_full` give the number with the kernel instead.
 
+When a fix pays
+---------------
+In every step, whatever the size: a wait for four bytes is as long as one for a megabyte. In `__init__` nothing is gained.
+
 Fix safety
 ----------
 Safe for a number that is written out: the same value and dtype. Unsafe for a name, because a numpy number gives `torch.tensor`
 its own dtype. A list of numbers that are written out can be made once for each device, by a function that is cached: unsafe,
 because all calls are then given the same tensor. In a module it may be a buffer:
-`self.register_buffer("k", ..., persistent=False)`.
+`self.register_buffer("k", ..., persistent=False)`. Other values are made into a tensor on the host and sent without waiting:
+unsafe, because it is for the backend then to have taken them over before it returns, as CUDA does.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.WARNING
 OPS = (Op.TENSOR_LITERAL,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::lift_fresh", "aten::to")
-REWRITES = ("fill_tensor_on_device", "make_constant_once")
+REWRITES = ("fill_tensor_on_device", "make_constant_once", "send_without_waiting")
 EXAMPLES = ()
 
 

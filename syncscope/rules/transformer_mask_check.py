@@ -5,6 +5,11 @@ Why it waits
 To take its fast path with nested tensors, the encoder looks into the mask: whether the padding stands at the end of each row.
 `nn.TransformerEncoder(..., enable_nested_tensor=False)` does not look.
 
+When a fix pays
+---------------
+Where padding is rare or sequences are short. In evaluation with long, mostly padded batches the fast path saves more than its
+check costs: leave it.
+
 Fix safety
 ----------
 Unsafe, because in evaluation the results at padded places are then computed and not zero, and padding costs as much as the

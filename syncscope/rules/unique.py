@@ -13,6 +13,11 @@ What to do
   `torch.zeros(n).scatter_add_(0, x, ones)` counts all n classes in a fixed shape.
 - The values are the same from step to step: look for them once, before the loop.
 
+When a fix pays
+---------------
+Where only the number of distinct values, or whether there are any others, is asked for. Where the values themselves are
+needed the count must be read, and the wait stays; then look for it once.
+
 Fix safety
 ----------
 How many different values there are can be counted in a fixed shape: sort, and count the places where neighbours differ.

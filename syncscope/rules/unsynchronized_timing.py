@@ -5,6 +5,11 @@ Why it waits
 It does not wait, and that is what is wrong: the host has only asked for the work when the clock is read, so the time is that of
 asking. Wait for the device before each reading, or record events on the device.
 
+When a fix pays
+---------------
+It makes the program no faster: it makes the number true. It costs a wait, so time every n-th step, or with events of the
+device, which wait for nothing.
+
 Fix safety
 ----------
 Waiting before the clock is suggested, not applied, because it makes the host wait, and only the measurement wants that.

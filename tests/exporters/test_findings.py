@@ -1,6 +1,7 @@
 """The formats that findings are written in, each against what its readers accept."""
 
 import json
+from dataclasses import replace
 from importlib import metadata
 from importlib.metadata import version
 from pathlib import Path
@@ -195,6 +196,16 @@ def test_sarif_is_valid(report, nothing):
         jsonschema.Draft202012Validator(LOG, format_checker=jsonschema.FormatChecker()).validate(log)
         driver, results = log["runs"][0]["tool"]["driver"], log["runs"][0]["results"]
         assert all(driver["rules"][r["ruleIndex"]]["id"] == r["ruleId"] for r in results)
+
+
+def test_sarif_links_to_the_page_of_a_rule_that_has_an_address(report):
+    there = replace(report.hazards[0], address="https://example.org/docs/rules.md#boolean-mask-read")
+    with_page, without = (
+        json.loads(sarif.export(one))["runs"][0]["tool"]["driver"]["rules"][0]
+        for one in (replace(report, hazards=(there,)), report)
+    )
+    assert with_page["helpUri"] == there.address
+    assert "helpUri" not in without
 
 
 def spoiled(report):

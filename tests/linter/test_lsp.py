@@ -121,6 +121,7 @@ def test_diagnostics_hover_and_code_actions(door):
         editor.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, code)))
         (found,) = (await editor.published.get()).diagnostics
         assert found.code == "nonzero"
+        assert found.code_description.href.endswith(("/rules/nonzero.py", "/rules.md#nonzero"))
         assert found.range.start == lsp.Position(5, len("    日本 = '𝄞'; background = ") + 1)
         place = lsp.TextDocumentIdentifier(uri)
         hover = await editor.text_document_hover_async(lsp.HoverParams(place, found.range.start))

@@ -109,6 +109,13 @@ STATEMENTS = (
     "out.append(counts.repeat_interleave(counts))",
     "try: v = {f}.mean().item(); w = {f}.min().item()\n{indent}except Exception: out.append(v)",
     "out.append(torch.linalg.inv(torch.eye(2) * {c}))",
+    "{f}[{f} < {g}] = {g}[{f} < {g}]",
+    "{f}[{g} <= {f}] = {g}[{g} <= {f}]",
+    "if m.any(): {f}[m] = {g}[m].square()",
+    "out.append(1 if torch.equal({f}, {g}) else 0)",
+    "out.append(v.item())",
+    "out += [w * 2, v.item(), v.item()]",
+    "out.append({f}[[0, -1]] * torch.tensor([2.0], device=device))",
 )
 PRELUDE = (
     "i = (x > 0).nonzero(as_tuple=True)",

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import seen
+from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.writes import changed
 from syncscope.model.fact import Dtype, Fact, Site
 
@@ -26,6 +26,15 @@ def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
             number = name == "float" or (name == "int" and function.fact(tensor).dtype is Dtype.INT)
             return tensor if number and not function.mixed(tensor) else None
     return None
+
+
+def read_until_true(function: Function, node: ast.AST) -> bool:
+    """Whether this is the read of `known = known or bool(flag)`: after the flag is set it is read no more."""
+    kept = around(function, node, "{known} or {it}") if isinstance(node, ast.expr) else None
+    statement = function.parent(kept.node) if kept is not None else None
+    if kept is None or not isinstance(statement, ast.Assign) or statement.value is not kept.node:
+        return False
+    return ast.unparse(statement.targets[0]) == ast.unparse(kept.parts["known"])
 
 
 def detached(function: Function, tensor: ast.expr) -> ast.expr:

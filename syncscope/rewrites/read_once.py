@@ -1,0 +1,139 @@
+"""`print(loss.item()); log(loss.item())`: one tensor that is read several times is read once, and has a name."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import names_for, tensor_read
+from syncscope.codemod.writes import disturbed, roots
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites import add_up_on_device, collect_on_device, read_where_used
+
+BETTER = (add_up_on_device, collect_on_device, read_where_used)  # after which a read is not made at all
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            seen = []
+            loss = x.sigmoid().mean()
+            seen.append(loss.item())  # !
+            seen.append(f"{loss.item():.3f}")  # !
+            return loss.item() > 0.5, seen  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            seen = []
+            loss = x.sigmoid().mean()
+            loss_value = loss.item()
+            seen.append(loss_value)
+            seen.append(f"{loss_value:.3f}")
+            return loss_value > 0.5, seen
+        """,
+        Safety.SAFE,
+        "x: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def spread(x: torch.Tensor, y: torch.Tensor):
+            worst = (x * y).max()
+            value = worst.item()  # !
+            return value, worst.item() * 2  # !
+        """,
+        """
+        import torch
+
+        def spread(x: torch.Tensor, y: torch.Tensor):
+            worst = (x * y).max()
+            value = worst.item()
+            return value, value * 2
+        """,
+        Safety.SAFE,
+        "x: float[n]; y: float[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def step(criterion, x: torch.Tensor, y: torch.Tensor, log):
+            loss = criterion(x, y)
+            loss.backward()
+            log("loss", loss.item())  # !
+            return loss.item()  # !
+        """,
+        """
+        import torch
+
+        def step(criterion, x: torch.Tensor, y: torch.Tensor, log):
+            loss = criterion(x, y)
+            loss.backward()
+            loss_value = loss.item()
+            log("loss", loss_value)
+            return loss_value
+        """,
+        Safety.UNSAFE,
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    tensor = tensor_read(function, site.node)
+    if not isinstance(tensor, ast.Name) or isinstance(function.scope, ast.Module):
+        return None
+    return function.once(f"read once {ast.dump(site.node)}", function.scope, lambda: of_name(function, site, tensor))
+
+
+def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
+    """The fix for all reads of what a name holds that are written as this one is."""
+    definition = function.reaching_definition(tensor)
+    reads = [s for s in function.sites if s.op is site.op and function.same(s.node, site.node)]
+    nodes = [s.node for s in reads if isinstance(s.node, ast.Call) and s.node.end_lineno is not None]
+    if len(nodes) < 2 or definition is None or function.captured(tensor.id):
+        return None
+    first = nodes[0]
+    statement = function.statement(first)
+    if statement is None or not function.runs_first(statement, first) or function.indent(statement).strip():
+        return None
+    block = function.block(statement)
+    for node in nodes[1:]:
+        read = tensor_read(function, node)
+        if (
+            read is None
+            or function.reaching_definition(read) is not definition
+            or stands(node, block, function) is None
+        ):
+            return None
+    if disturbed(function, tensor.id, statement, nodes[-1]) or any(
+        w.rewrite(s, function) for s in reads for w in BETTER
+    ):
+        return None
+    draft = Draft(function)
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if value is first:
+            if len(function.binds(name)) != 1 or function.captured(name):
+                return None
+            rest = nodes[1:]
+        case _:
+            (name,), rest = names_for(function, [tensor]), nodes
+            draft.insert_before(statement, f"{name} = {{read}}", read=first)
+    for node in rest:
+        draft.replace(node, name)
+    title = f"read {tensor.id} once, not {len(nodes)} times"
+    if not roots(function, definition.value) and not isinstance(function.parent(tensor), ast.keyword):
+        return draft.fix(title, Safety.SAFE)
+    return draft.fix(title, Safety.UNSAFE, f"nothing may write what {tensor.id} holds between the reads")
+
+
+def stands(node: ast.expr, block: list[ast.stmt], function: Function) -> ast.stmt | None:
+    """The statement of a block in which a node stands, however deep."""
+    around = {id(n) for n in (node, *function.around(node))}
+    return next((s for s in block if id(s) in around), None)

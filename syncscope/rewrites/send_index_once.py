@@ -1,0 +1,71 @@
+"""A list or an array that is the index of several tensors, `x[rows] + y[rows]`: it is copied to the device once."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.writes import disturbed
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites.index_once import before_all
+
+EXAMPLES = (
+    Example(
+        """
+        import numpy as np
+        import torch
+
+        def update(x: torch.Tensor, y: torch.Tensor):
+            x, y = x.cuda(), y.cuda()
+            rows = np.random.permutation(64)
+            return x[rows] - y[rows]  # !
+        """,
+        """
+        import numpy as np
+        import torch
+
+        def update(x: torch.Tensor, y: torch.Tensor):
+            x, y = x.cuda(), y.cuda()
+            rows = np.random.permutation(64)
+            rows_index = torch.as_tensor(rows, device=x.device)
+            return x[rows_index] - y[rows_index]
+        """,
+        Safety.UNSAFE,
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    match site.node:
+        case ast.Subscript(slice=ast.Name() as index):
+            return function.once(f"send {index.id}", function.scope, lambda: of_index(function, site, index))
+    return None
+
+
+def of_index(function: Function, site: Site, index: ast.Name) -> Fix | None:
+    """The fix for all tensors that are indexed with what a name holds."""
+    definition = function.reaching_definition(index)
+    uses = [
+        s.node
+        for s in function.sites
+        if s.op is site.op
+        and isinstance(s.node, ast.Subscript)
+        and function.same_name(s.node.slice, index)
+        and function.reaching_definition(s.node.slice) is definition
+    ]
+    base = next((u.value for u in uses if isinstance(u.value, ast.Name) and function.fact(u.value).is_tensor), None)
+    if definition is None or len(uses) < 2 or base is None:
+        return None
+    first = before_all(function, definition, uses)
+    if first is None or disturbed(function, index.id, definition, uses[-1]):
+        return None
+    draft = Draft(function)
+    name = function.fresh(f"{index.id}_index")
+    draft.insert_before(first, f"{name} = torch.as_tensor({index.id}, device={{x}}.device)", x=base)
+    for use in uses:
+        draft.replace(use.slice, name)
+    changes = f"all must live on the device of {function.file.text(base)}, and {index.id} hold numbers of one kind"
+    return draft.fix(f"copy {index.id} to the device once, not {len(uses)} times", Safety.UNSAFE, changes)

@@ -1,0 +1,107 @@
+"""`torch.tensor(values, device=d)` as a copy that nobody waits for: the tensor is made on the host, and sent."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.model.example import Example
+from syncscope.model.fact import Site, Value
+from syncscope.model.finding import Fix, Safety
+
+OWN_MEMORY = {"torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}  # nobody else can write to it
+CHANGES = (
+    "the host goes on while the values are on their way: as on CUDA, the backend must take them over before it returns"
+)
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def weighted(x: torch.Tensor, weights: list[float]):
+            return x * torch.tensor(weights, dtype=x.dtype, device=x.device)  # !
+        """,
+        """
+        import torch
+
+        def weighted(x: torch.Tensor, weights: list[float]):
+            return x * torch.tensor(weights, dtype=x.dtype, device="cpu").to(x.device, non_blocking=True)
+        """,
+        Safety.UNSAFE,
+        rule="tensor-literal-on-device",
+    ),
+    Example(
+        """
+        import torch
+
+        def act(model, obs, device):
+            return model(torch.Tensor(obs).to(device))  # !
+        """,
+        """
+        import torch
+
+        def act(model, obs, device):
+            return model(torch.Tensor(obs).to(device, non_blocking=True))
+        """,
+        Safety.UNSAFE,
+        rule="created-on-host",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    call = site.node
+    if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords) or is_cached(function):
+        return None
+    keywords = {k.arg: k.value for k in call.keywords}
+    draft = Draft(function)
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr="to" | "cuda")):
+            known = function.dotted(made.func) in OWN_MEMORY and len(call.args) <= 1 and not keywords
+            if not known or any(k.arg == "requires_grad" for k in made.keywords):
+                return None
+            draft.replace(call, "{call}", call=draft.call(call, {}, non_blocking="True"))
+            return draft.fix(
+                "send it without waiting", Safety.UNSAFE, f"{CHANGES}; torch's default device must be the host"
+            )
+        case ast.Call(args=[_]) if function.dotted(call.func) == "torch.tensor" and keywords.keys() <= {
+            "dtype",
+            "device",
+        }:
+            where = keywords.get("device")
+            if where is None or not names_device(function, where) or not of_the_host(function, call.args[0]):
+                return None
+            made_here = draft.call(call, {}, device='"cpu"')
+            draft.replace(call, "{made}.to({where}, non_blocking=True)", made=made_here, where=where)
+            return draft.fix("send it without waiting", Safety.UNSAFE, CHANGES)
+    return None
+
+
+def is_cached(function: Function) -> bool:
+    """Whether a function is run once for each of its arguments: what it makes is not worth a word."""
+    decorators = getattr(function.scope, "decorator_list", [])
+    named = (function.dotted(d.func if isinstance(d, ast.Call) else d) for d in decorators)
+    return any(name in ("functools.cache", "functools.lru_cache") for name in named)
+
+
+def of_the_host(function: Function, values: ast.expr) -> bool:
+    """Whether values are no tensor, which may be on the device already."""
+    listed = isinstance(values, (ast.List, ast.Tuple, ast.ListComp))
+    return listed or function.fact(values).kind in (Value.SCALAR, Value.ARRAY, Value.SEQUENCE, Value.OTHER)
+
+
+def names_device(function: Function, where: ast.expr) -> bool:
+    """Whether a device is surely given, and not None, which stands for the default one."""
+    if not function.pure(where):
+        return False
+    match where:
+        case ast.Attribute(attr=word):
+            return word.endswith("device")
+        case ast.Constant(value=value):
+            return isinstance(value, str) and value != "cpu"
+        case ast.Name(id=name):
+            scope = function.scope
+            given = (*scope.args.defaults, *scope.args.kw_defaults) if isinstance(scope, ast.FunctionDef) else ()
+            return "device" in name and not (given and name in function.parameters)
+    return False
