@@ -43,7 +43,8 @@ def trace(
     `active` everything up to the end. Each recording is written to `logdir`, for TensorBoard and `syncscope report`.
     Steps that nobody marks are found at `optimizer.step()`. `record_shapes` notes what each operator of the `ocl` device was
     given, for `syncscope roofline`; it costs some microseconds an operator. `operators` records the CPU's operators, too, on
-    CUDA and ROCm: reads, lines and prices need none, and most of what a recording costs is theirs. `memory` notes what is
+    CUDA and ROCm, and on every device the calls of modules: reads, lines and prices need none, and most of what a recording
+    costs is theirs. `memory` notes what is
     allocated and freed on `ocl`, CUDA and ROCm and on which line, some microseconds each: memory over time, and what made it
     the most. The trace is written also where the block raises.
 

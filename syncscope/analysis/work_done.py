@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.modules import modules
 from syncscope.analysis.roofline import Ceilings, roofline
 from syncscope.analysis.steps import alike
+from syncscope.analysis.waits import launches
 from syncscope.model.report import Step
 from syncscope.model.trace import DEVICE, Kind, Trace
 from syncscope.model.work import KernelLine, OperatorLine, Work
@@ -38,9 +40,10 @@ def work_done(trace: Trace, steps: Sequence[Step], ceilings: Ceilings | None = N
         for row in roofline(replace(part, meta=trace.meta), known).rows
     )
     kernels = tuple(sorted(_kernels(trace, np.flatnonzero(work & kept), number), key=lambda line: -line.time))
+    by_module = modules(trace, launches(trace), kept, number)
     if ceilings is None:
-        return Work(kernels, operators)
-    return Work(kernels, operators, ceilings.bandwidth, ceilings.flops, ceilings.flops_16, source)
+        return Work(kernels, operators, modules=by_module)
+    return Work(kernels, operators, ceilings.bandwidth, ceilings.flops, ceilings.flops_16, source, by_module)
 
 
 def _kernels(trace: Trace, rows: NDArray[np.intp], number: int) -> Iterable[KernelLine]:

@@ -41,7 +41,9 @@ INSIDE = "_SYNCSCOPE_RUN"  # names the folder of the recording to the process th
 @click.option("--repeat", default=1, metavar="N", help="How often; 0 is to the end.")
 @click.option("--shapes", is_flag=True, help="Note what each operator was given, for `syncscope roofline`.")
 @click.option(
-    "--operators", is_flag=True, help="On CUDA, record operators of the CPU, too: dearer, and no price needs them."
+    "--operators",
+    is_flag=True,
+    help="Record modules, and on CUDA operators of the CPU: dearer, and no price needs them.",
 )
 @click.option("--memory", is_flag=True, help="Note what is allocated on the device, by line: memory over time.")
 @click.option("--quiet", is_flag=True, help="No live line and no table.")

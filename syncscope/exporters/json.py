@@ -171,6 +171,10 @@ def work(found: Work | None) -> dict[str, Any] | None:
             }
             for line in found.operators
         ],
+        "modules": [
+            {"path": list(line.path), "count": round(line.count, 6), "own_ms": ms(line.own), "ms": ms(line.time)}
+            for line in found.modules
+        ],
         "ceilings": {
             "bytes_per_s": found.bandwidth,
             "flops_per_s": found.flops,

@@ -36,9 +36,20 @@ class OperatorLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleLine:
+    """The work that was launched in the calls of one `nn.Module`, per step. `path` are the names of the modules around it and
+    its own, `count` and `own` (ns) of what it launched itself, `time` with that of the modules within it."""
+
+    path: tuple[str, ...]
+    count: float
+    own: float
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
-    """The work of the device, the longest first. The ceilings are bytes and operations a second, 0 where not known; `source`
-    says where they are from."""
+    """The work of the device, the longest first; `modules` in the order of their calls, each before those within it. The
+    ceilings are bytes and operations a second, 0 where not known; `source` says where they are from."""
 
     kernels: tuple[KernelLine, ...]
     operators: tuple[OperatorLine, ...]
@@ -46,3 +57,4 @@ class Work:
     flops: float = 0.0
     flops_16: float = 0.0
     source: str = ""
+    modules: tuple[ModuleLine, ...] = ()

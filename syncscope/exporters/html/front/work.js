@@ -27,16 +27,36 @@ export function work(model) {
       {name: "ms", title: `ms of the device a ${per}`, text: line => fixed(line.ms)},
       {name: "bound by", title: "the ceiling that it is nearer to", text: line => line.bound || "?"},
       {name: "reached", title: "the share of that ceiling; above 100 % data stayed in a cache, a kernel needs fewer operations than are counted, or TF32 was used", text: line => line.bound ? percent(line.reached) : "-"}])));
+  if (model.work.modules.length) box.append(byModule(model.work.modules, total, per));
   return box;
 }
 
-function listed(name, all, text, columns) {
+/** The modules as a tree, each with its work and that of those within it. */
+function byModule(modules, total, per) {
+  const named = modules.map(line => ({...line, depth: line.path.length - 1, name: own(line.path), whole: line.path.join(" / ")}));
+  const inside = named.filter(line => !line.depth).reduce((sum, line) => sum + line.ms, 0);
+  return make("div", {}, listed("Modules", named, line => line.whole, [
+    {name: "module", left: true, text: line => make("code", {class: "module", style: {"--depth": String(Math.min(12, line.depth))}}, line.name), tell: line => line.whole},
+    {name: "ms", title: `ms of the device a ${per} that it and the modules within it launched`, text: line => fixed(line.ms)},
+    {name: "share", title: "part of the device time of all queues", text: line => [make("span", {class: "part-bar", "aria-hidden": "true"}, make("i", {style: {width: `${100 * line.ms / Math.max(total, 1e-12)}%`}})), percent(line.ms / total)]},
+    {name: "itself", title: `ms a ${per} that it launched itself`, text: line => fixed(line.own_ms)},
+    {name: "pieces", title: `kernels and copies a ${per} that it launched itself`, text: line => three(line.count)}], 24),
+  make("p", {class: "faint"}, `By the module whose call launched it. ${percent(1 - inside / total)} of the device time was launched in none: the backward pass, the optimizer, the loss where it is a function.`));
+}
+
+/** A module's name without that of the module around it. */
+function own(path) {
+  const name = path.at(-1), above = path.at(-2);
+  return above && name.startsWith(`${above}.`) ? name.slice(above.length) : name;
+}
+
+function listed(name, all, text, columns, first = FIRST) {
   const body = make("div"), wanted = make("input", {type: "search", placeholder: "filter", "aria-label": `Filter ${name.toLowerCase()}`, oninput: () => draw()});
   let whole = false;
   function draw() {
     const words = wanted.value.toLowerCase().split(/\s+/).filter(Boolean), found = all.filter(line => words.every(word => text(line).toLowerCase().includes(word)));
-    const shown = whole ? found : found.slice(0, FIRST), rest = found.slice(shown.length);
-    body.replaceChildren(table(columns, shown, name), rest.length ? make("button", {type: "button", class: "link", onclick: () => { whole = true; draw(); }}, `${count(rest.length)} more, ${time(1e6 * rest.reduce((sum, line) => sum + line.ms, 0))} together`) : "");
+    const shown = whole ? found : found.slice(0, first), rest = found.slice(shown.length);
+    body.replaceChildren(table(columns, shown, name), rest.length ? make("button", {type: "button", class: "link", onclick: () => { whole = true; draw(); }}, `${count(rest.length)} more, ${time(1e6 * rest.reduce((sum, line) => sum + (line.own_ms ?? line.ms), 0))} together`) : "");
   }
   draw();
   return make("div", {}, make("div", {class: "tools"}, make("h3", {}, name), wanted), body);
