@@ -2,28 +2,49 @@
 
 What a step enqueues is recorded twice. Where the two differ in anything but memory, a number was made on the host (a random
 one, a bias correction, a size): a replay would repeat it, so the step is refused.
+
+Whoever observes the device sees a replay operator by operator, each under its name and the line that called it when it was
+captured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic_ns
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from syncscope.errors import UserError
-from syncscope.kernels import memory, programs, queue
+from syncscope.kernels import memory, operators, programs, queue
 
 Command = tuple[Callable[..., None], tuple[Any, ...]]
 _capturing: list[bool] = []
+_INSIDE = tuple(str(Path(file).parent) + "/" for file in (torch.__file__, __file__))  # not the user's lines
+replayed: list[
+    Callable[[Any], None]
+] = []  # are told after a replay of each optimizer that stepped when it was captured
 
 
 class Graph:
     """What a step enqueues; `result` is what it gave when it was recorded, which a replay fills anew."""
 
-    def __init__(self, commands: list[Command], result: Any, pool: memory.Pool) -> None:
+    def __init__(
+        self, commands: list[Command], labels: list[str], result: Any, pool: memory.Pool, optimizers: Iterable[Any] = ()
+    ) -> None:
         self._commands = commands
+        of = zip(labels, commands, strict=True)
+        self._operators = [(label, [c for _, c in own]) for label, own in itertools.groupby(of, lambda pair: pair[0])]
+        self._optimizers = [weakref.ref(optimizer) for optimizer in optimizers]
         self._pool = pool  # the memory that the step takes for itself: nobody else may have it meanwhile
         self.result = result
 
@@ -32,8 +53,22 @@ class Graph:
 
     def replay(self) -> None:
         """Enqueues the step again, on the memory that it was recorded on; returns at once."""
-        for enqueue, arguments in self._commands:
-            enqueue(*arguments)
+        if queue.observers:
+            self._observed()
+        else:
+            for enqueue, arguments in self._commands:
+                enqueue(*arguments)
+        for heard in replayed:
+            for optimizer in self._optimizers:
+                heard(optimizer())
+
+    def _observed(self) -> None:
+        for label, commands in self._operators:
+            start = monotonic_ns()
+            for enqueue, arguments in commands:
+                enqueue(*arguments)
+            for observer in queue.observers:
+                observer(label, start, False, (), {}, None)
 
 
 def capture(step: Callable[[], Any]) -> Graph:
@@ -47,11 +82,17 @@ def capture(step: Callable[[], Any]) -> Graph:
     """
     step()
     pool: memory.Pool = memory.new_pool()
-    with memory.taken_from(pool):
-        first, _ = _recorded(step)
-        second, result = _recorded(step)
+    stepped: list[Any] = []
+    hook = register_optimizer_step_post_hook(lambda optimizer, *_: stepped.append(optimizer))
+    try:
+        with memory.taken_from(pool):
+            first, _, _ = _recorded(step)
+            stepped.clear()
+            second, labels, result = _recorded(step)
+    finally:
+        hook.remove()
     _compare(first, second)
-    return Graph([_settled(command) for command in second], result, pool)
+    return Graph([_settled(command) for command in second], labels, result, pool, stepped)
 
 
 def _settled(command: Command) -> Command:
@@ -63,10 +104,13 @@ def _settled(command: Command) -> Command:
     return queue.launch_again, ((queue.Ready(programs.with_arguments(kernel, values), size, group),),)
 
 
-def _recorded(step: Callable[[], Any]) -> tuple[list[Command], Any]:
+def _recorded(step: Callable[[], Any]) -> tuple[list[Command], list[str], Any]:
+    """What a step enqueues, the operator and line behind each, and what it gives."""
     if _capturing:
         raise UserError("a step is being captured already", "captures do not nest")
     commands: list[Command] = []
+    labels: list[str] = []
+    caller = threading.get_ident()
 
     def enqueued(enqueue: Callable[..., None], *arguments: Any) -> None:
         if enqueue is queue.read:
@@ -75,14 +119,39 @@ def _recorded(step: Callable[[], Any]) -> tuple[list[Command], Any]:
                 "read the loss after replay(), not in the step",
             )
         commands.append((enqueue, arguments))
+        labels.append(_label(sys._getframe(1), caller))
 
     _capturing.append(True)
     queue.recorders.append(enqueued)
     try:
-        return commands, step()
+        result = step()
+        return commands, labels, result
     finally:
         queue.recorders.remove(enqueued)
         _capturing.clear()
+
+
+def _label(frame: FrameType | None, caller: int) -> str:
+    """The outermost operator at work, and the user's line; for a backward pass on a thread of its own, the line that waits."""
+    name, user = "", None
+    while frame is not None:
+        if frame.f_code is operators.RUNNING:
+            name = frame.f_locals["label"]
+        elif not frame.f_code.co_filename.startswith(_INSIDE):
+            user = frame
+            break
+        frame = frame.f_back
+    if user is None and threading.get_ident() != caller:
+        user = sys._current_frames().get(caller)
+        while user is not None and user.f_code.co_filename.startswith(_INSIDE):
+            user = user.f_back
+    where = "" if user is None else f" (captured at {_short(user.f_code.co_filename)}:{user.f_lineno})"
+    return sys.intern(f"{name or 'a command'}{where}")
+
+
+def _short(path: str) -> str:
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def _compare(first: list[Command], second: list[Command]) -> None:

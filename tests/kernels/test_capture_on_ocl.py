@@ -8,6 +8,7 @@ from torch import nn
 
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.errors import UserError
+from syncscope.kernels import capture, queue
 
 
 def trainer(make, dropout=0.0):
@@ -76,3 +77,24 @@ def test_a_deep_copy_may_be_captured_twice():
     first, second = torch.ocl.capture(step), torch.ocl.capture(step)
     assert len(first) == len(second)
     assert copy.copy(first.result).item() != second.result.item()
+
+
+def test_an_observer_sees_the_operators_of_a_replay_and_their_lines():
+    _, _, step = trainer(momentum)
+    graph, seen, steps = torch.ocl.capture(step), [], []
+    queue.observers.append(lambda name, *_: seen.append(name))
+    capture.replayed.append(steps.append)
+    first = queue.launches
+    try:
+        graph.replay()
+    finally:
+        queue.observers.pop()
+        capture.replayed.pop()
+    lines = {
+        name: step.__code__.co_firstlineno + k for name, k in (("convolution", 2), ("backward", 3), ("foreach", 4))
+    }
+    for part, line in lines.items():
+        assert any(part in name and name.endswith(f"test_capture_on_ocl.py:{line})") for name in seen), part
+    assert all(" (captured at " in name for name in seen)
+    assert queue.launches - first > len(lines)
+    assert [type(optimizer) for optimizer in steps] == [torch.optim.SGD]

@@ -37,6 +37,7 @@ def listening(listener: Listener) -> Iterator[None]:
             stack.callback(patches.when_imported("torch", sync_debug.install))
         if listener.step is not None:
             stack.callback(beats.when_imported("torch.optim.optimizer", steps.install))
+            stack.callback(beats.when_imported("syncscope.kernels.capture", steps.replays))
             stack.enter_context(beats.held())
         if listener.step is None or listener.read or listener.guard or listener.region or listener.sync_debug:
             stack.enter_context(patches.held())

@@ -20,6 +20,16 @@ def _stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
             step()
 
 
+def replays(capture: Any) -> None:
+    """Has the device tell of each step that it replays: no optimizer is called then."""
+
+    def heard(optimizer: Any) -> None:
+        _stepped(optimizer, None, None)
+
+    capture.replayed.append(heard)
+    beats.stack.callback(capture.replayed.remove, heard)
+
+
 def install(module: Any) -> None:
     """Has torch.optim tell of each step."""
     beats.stack.callback(module.register_optimizer_step_post_hook(_stepped).remove)
