@@ -43,6 +43,7 @@ class Comprehension:
         self._backward = backward
         self._sizes = dict(sizes or {})
         self._made: dict[Any, _Made] = {}
+        self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
         self._gradients: dict[frozenset[str], tuple[Gradient, Comprehension, Comprehension]] = {}
 
     def __repr__(self) -> str:
@@ -63,13 +64,21 @@ class Comprehension:
 
     def results(self, args: Sequence[Any]) -> tuple[Tensor, ...]:
         """The results in order, without a gradient."""
+        if not any(isinstance(x, Tensor) and x.device.type == "ocl" for x in args):
+            return self._computed(*args)
+        from syncscope.kernels import plans, queue
+
         begin = monotonic_ns()
-        made = self.made(args)
-        known = made.run(args)
-        results = tuple(known[name] for name in self.function.results)
-        if made.plan is not None:
-            _observed(self.function.name, begin, args, results)
+        if self._kept is None:
+            self._kept = plans.kept(self._computed)
+        results: tuple[Tensor, ...] = self._kept(*args)
+        for observer in queue.observers:
+            observer(f"comprehension::{self.__name__}", begin, False, tuple(args), {}, results)
         return results
+
+    def _computed(self, *args: Any) -> tuple[Tensor, ...]:
+        known = self.made(args).run(args)
+        return tuple(known[name] for name in self.function.results)
 
     def made(self, args: Sequence[Any]) -> _Made:
         """What runs these arguments, and any others that are like them."""
@@ -83,6 +92,9 @@ class Comprehension:
 
     def forget(self) -> None:
         """Plans are made anew, as after tuning."""
+        from syncscope.kernels import plans
+
+        plans.forget()
         self._made.clear()
         for _, forward, backward in self._gradients.values():
             forward.forget()
@@ -157,7 +169,7 @@ def _of(function: Function, ranges: Ranges) -> Comprehension:
     made = Comprehension.__new__(Comprehension)
     made.function, made.ranges = function, ranges
     made.__name__, made.__doc__ = function.name, ""
-    made._backward, made._sizes, made._made, made._gradients = None, {}, {}, {}
+    made._backward, made._sizes, made._made, made._gradients, made._kept = None, {}, {}, {}, None
     return made
 
 
@@ -203,16 +215,9 @@ class _Made:
 
     def run(self, args: Sequence[Any]) -> Mapping[str, Tensor]:
         """Everything that these arguments give, by name."""
-        known = {n: x.detach() if isinstance(x, Tensor) else x for n, x in zip(self.names, args, strict=True)}
+        known = dict(zip(self.names, args, strict=True))
         found: Mapping[str, Tensor] = self.plan(known) if self.plan is not None else on_torch.run(self.program, known)
         return found
-
-
-def _observed(name: str, begin: int, args: Sequence[Any], results: tuple[Tensor, ...]) -> None:
-    from syncscope.kernels import queue
-
-    for observer in queue.observers:
-        observer(f"comprehension::{name}", begin, False, tuple(args), {}, results)
 
 
 class _Differentiable(torch.autograd.Function):

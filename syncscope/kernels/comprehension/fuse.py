@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from syncscope.kernels.comprehension.algebra import Poly
 from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.products import Product, reads, separated, with_following
+from syncscope.kernels.comprehension.products import Product, hoisted, reads, separated, with_following
 from syncscope.kernels.comprehension.program import Load, Program, Step, changed, each, loads, zero_based
 from syncscope.kernels.comprehension.residues import taken_apart
 from syncscope.kernels.comprehension.tree import Apply, Node
@@ -96,7 +96,7 @@ def fused(program: Program, wanted: int, strides: Strides) -> list[Unit]:
     parts: list[Step | Product] = []
     for s in map(zero_based, program.steps):
         pieces = [part for r in taken_apart(s) for part in separated(r, program, fresh)]
-        parts += pieces if any(isinstance(part, Product) for part in pieces) else [s]
+        parts += pieces if any(isinstance(part, Product) for part in pieces) else hoisted(s, program, fresh)
     parts = _with_epilogues(parts, program)
     return _Fusion(program, wanted, strides).units(parts, fresh)
 

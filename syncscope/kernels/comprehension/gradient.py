@@ -15,6 +15,7 @@ from syncscope.kernels.comprehension.algebra import Poly, poly
 from syncscope.kernels.comprehension.functions import FUNCTIONS
 from syncscope.kernels.comprehension.notation import FLOATS, NotationError, parse
 from syncscope.kernels.comprehension.ranges import Ranged, Ranges, infer
+from syncscope.kernels.comprehension.shifts import idle
 from syncscope.kernels.comprehension.slopes import ONE, ZERO, times
 from syncscope.kernels.comprehension.slopes import slope as slope_of
 from syncscope.kernels.comprehension.tree import (
@@ -79,6 +80,7 @@ class _Gradient:
         }
         self.used |= {p.name for p in f.parameters} | self.fixed
         self.flows: set[str] = set(self.wanted)  # tensors that depend on a wanted input
+        without = idle(ranges, f.results)
         written: dict[str, int] = {}
         for ranged in ranges.statements:
             s = ranged.statement
@@ -87,7 +89,7 @@ class _Gradient:
                 "float" if _floats(s.value, self.kinds) else "int" if s.op in "+*" or not _truths(s.value) else "bool"
             )
             reads = {x.tensor for x in walk(s.value) if isinstance(x, Read)}
-            if self.kinds[s.target] == "float" and reads & self.flows:
+            if self.kinds[s.target] == "float" and reads & self.flows and s.target not in without:
                 self.flows.add(s.target)
         self.several = {t for t, n in written.items() if n > 1}
         if taken := sorted(self.used & {gradient_of(t) for t in self.sizes}):
@@ -167,7 +169,8 @@ class _Gradient:
         found: list[Statement] = []
         for ranged in reversed(self.ranges.statements):
             s = ranged.statement
-            if s.target in reads and not ranged.reduced and s.target not in self.several:
+            given = s.target in self.f.results  # and at hand
+            if s.target in reads and not ranged.reduced and s.target not in self.several and not given:
                 found.append(replace(s, value=ranged.value, ranges=_clauses(ranged.ranges), exists=()))
                 reads = reads | {x.tensor for x in walk(ranged.value) if isinstance(x, Read)}
         return found[::-1]

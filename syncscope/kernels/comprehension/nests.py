@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncscope.kernels.comprehension.algebra import Poly
 from syncscope.kernels.comprehension.fuse import SHARE, Nest
@@ -74,10 +74,7 @@ class Written(Values):
         self.at = dict(zip(self.points, names, strict=True))
         self.at[SHARE] = "share"
         for wave in self.waves():
-            if wave[0].reduced:
-                self.reduce(wave)
-            else:
-                self.assign(wave[0])
+            (self.reduce if wave[0].reduced else self.assign)(wave)
         live = "point_ < " + total
         lid = "get_local_id(0)"
         team = f"{lid} / {s.deep}, y = {lid} % {s.deep}" if s.along else f"{lid} % {s.wide}, y = {lid} / {s.wide}"
@@ -118,40 +115,42 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
 """
 
     def waves(self) -> Iterator[list[Step]]:
-        """Steps that one loop can make, in order: reductions of equal length that do not need each other."""
-        wave: list[Step] = []
-        for step in self.steps:
-            needs = {x.tensor for x in nodes(step.value) if isinstance(x, Load)}
-            fits = wave and step.reduced and wave[0].reduced and self.lengths(wave[0]) == self.lengths(step)
-            if fits and not needs & {s.target for s in wave}:
-                wave.append(step)
-                continue
-            if wave:
-                yield wave
-            wave = [step]
-        if wave:
+        """Steps that one loop can make: what a point has one of as soon as may be, then what is of equal length."""
+        own = {step.target for step in self.steps}
+        needs = {s.target: {x.tensor for x in nodes(s.value) if isinstance(x, Load)} & own for s in self.steps}
+        left, done = list(self.steps), set[str]()
+        while left:
+            ready = [s for s in left if needs[s.target] <= done]
+            first = min(ready, key=lambda s: (bool(self.lengths(s)), not s.reduced))
+            kind = bool(first.reduced), self.lengths(first)
+            wave = [s for s in ready if kind[1] and (bool(s.reduced), self.lengths(s)) == kind] or [first]
             yield wave
+            done |= {s.target for s in wave}
+            left = [s for s in left if s not in wave]
 
     def lengths(self, step: Step) -> Ints:
         return tuple(step.size(n) for n in step.ranges if n not in self.points)
 
-    def assign(self, step: Step) -> None:
-        """A statement without a sum: once for the point, or for each of its elements."""
-        if all(n in self.points for n in step.ranges):
-            c = C_TYPE[compute_dtype(step.dtype)]
-            value = self.typed(step.value, step.dtype, self.lines, None)
-            self.lines.append(f"const {c} v_{step.target} = {value};")
-            self.keep(step, f"v_{step.target}", self.lines)
+    def assign(self, wave: list[Step]) -> None:
+        """Statements without a sum: one once for the point, or several for each of its elements."""
+        first = wave[0]
+        own = [[n for n in s.ranges if n not in self.points] for s in wave]
+        if not own[0]:
+            c = C_TYPE[compute_dtype(first.dtype)]
+            value = self.typed(first.value, first.dtype, self.lines, None)
+            self.lines.append(f"const {c} v_{first.target} = {value};")
+            self.keep(first, f"v_{first.target}", self.lines)
             return
-        names = [n for n in step.ranges if n not in self.points]
-        inside: list[str] = []
 
         def body(at: str) -> list[str]:
             del at
-            self.keep(step, self.typed(step.value, step.dtype, inside, {}), inside, every=True)
+            inside: list[str] = []
+            seen: Seen = {}
+            for s in (same(s, names, own[0]) for s, names in zip(wave, own, strict=True)):
+                self.keep(s, self.typed(s.value, s.dtype, inside, seen), inside, every=True)
             return inside
 
-        self.loop(names, [step.size(n) for n in names], 1, body, share=False)
+        self.loop(own[0], list(self.lengths(first)), 1, body, share=False)
 
     def keep(self, step: Step, value: str, to: list[str], every: bool = False) -> None:
         """Writes an element, where it is wanted in memory; what a point has one of is one item's to write."""
@@ -180,9 +179,8 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
         def body(at: str) -> list[str]:
             inside: list[str] = []
             seen: Seen = {}
-            for s, own in zip(wave, names, strict=True):
-                same = {mine: Poly.of(first) for mine, first in zip(own, names[0], strict=True)}
-                value, acc = self.typed(replaced(s.value, same), s.dtype, inside, seen), f"a_{s.target}[{at}]"
+            for s in (same(s, own, names[0]) for s, own in zip(wave, names, strict=True)):
+                value, acc = self.typed(s.value, s.dtype, inside, seen), f"a_{s.target}[{at}]"
                 fold = _FOLD[s.op].format(a=acc, b="e")
                 inside.append(f"{{ const {types[s.target]} e = {value}; {acc} = {fold}; }}")
             return inside
@@ -262,3 +260,9 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
                 f"for (; {flat}_ < {end}; {flat}_ += {deep}) {{ const int {flat} = {flat}_, u = 0; {split}\n        {text} }}"
             )
         self.at, self.over = before_at, before_over
+
+
+def same(step: Step, own: list[str], others: list[str]) -> Step:
+    """A statement over other variables than its own."""
+    given = {mine: Poly.of(other) for mine, other in zip(own, others, strict=True)}
+    return replace(step, value=replaced(step.value, given), left=tuple(q.replaced(given) for q in step.left))

@@ -137,6 +137,27 @@ def separated(step: Step, program: Program, fresh: Iterator[str]) -> list[Step |
     return [*made, *product, replace(step, op="=", value=value, ranges=ranges)]
 
 
+def hoisted(step: Step, program: Program, fresh: Iterator[str]) -> list[Step]:
+    """A sum's factors that are the same for all of it come after it: then they need not be there before it begins."""
+    if step.op != "+" or not step.reduced or not step.sets or not step.dtype.is_floating_point:
+        return [step]
+    inner, outer = [], []
+    for factor in factors(step.value):
+        (inner if variables(factor) & set(step.reduced) else outer).append(factor)
+    if not inner or all(isinstance(x, Number) for x in outer):
+        return [step]
+    summed, *more = inner
+    for x in more:
+        summed = Apply("*", (summed, x))
+    if settled(kind(summed, program.dtypes, program.numbers)) != step.dtype:
+        return [step]
+    load, first = _temporary(step, summed, list(step.out), list(step.reduced), program, fresh)
+    value: Node = load
+    for x in outer:
+        value = Apply("*", (value, x))
+    return [first, replace(step, op="=", value=value, ranges={n: step.ranges[n] for n in step.out})]
+
+
 def _left(step: Step, pair: tuple[Load, Load], operands: list[Load]) -> list[str]:
     """The variables that are still needed when two operands have been multiplied."""
     kept = set(step.out).union(*(variables(x) for x in operands if x is not pair[0] and x is not pair[1]))

@@ -55,7 +55,7 @@ def slope(node: Node, read: Read, fail: Fail) -> Node | None:
         case Apply("/", (left, right)):
             a, b = slope(left, read, fail), slope(right, read, fail)
             first = None if a is None else Apply("/", (a, right))
-            second = None if b is None else Apply("neg", (Apply("/", (times(left, b), Apply("*", (right, right)))),))
+            second = None if b is None else Apply("neg", (times(Apply("/", (node, right)), b),))
             return second if first is None else first if second is None else Apply("+", (first, second))
         case Apply("neg", (x,)):
             a = slope(x, read, fail)
