@@ -13,7 +13,7 @@ from torch import Tensor
 
 from syncscope.kernels import queue
 from syncscope.kernels.comprehension.fuse import Nest
-from syncscope.kernels.comprehension.products import Product, reads
+from syncscope.kernels.comprehension.products import Product
 from syncscope.kernels.comprehension.program import Program, each, loads
 from syncscope.kernels.comprehension.tree import Apply, show_statement
 from syncscope.kernels.device import info, is_gpu
@@ -102,7 +102,7 @@ def work(ready: Ready, program: Program) -> tuple[float, float]:
     unit = ready.unit
     sizes = {name: math.prod(shape) for name, shape in program.shapes.items()}
     if isinstance(unit, Product):
-        read = {name: sizes[name] for name in reads(unit)}
+        read = {name: sizes[name] for name in unit.reads}
         written = {unit.name}
         done = 2.0 * unit.step.count([*unit.step.ranges])
     else:

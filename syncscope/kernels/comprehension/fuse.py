@@ -8,12 +8,12 @@ is computed again where it is read, and not written at all unless it is a result
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncscope.kernels.comprehension.algebra import Poly
 from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.products import Product, hoisted, reads, separated, with_following
+from syncscope.kernels.comprehension.products import Product, hoisted, separated, with_following
 from syncscope.kernels.comprehension.program import Load, Program, Step, changed, each, loads, zero_based
 from syncscope.kernels.comprehension.residues import taken_apart
 from syncscope.kernels.comprehension.tree import Apply, Node
@@ -44,6 +44,16 @@ class Nest:
         for size in self.points.values():
             n *= size
         return n
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tensors that it writes."""
+        return tuple(dict.fromkeys(s.target for s in self.steps if s.target in self.stored))
+
+    @property
+    def reads(self) -> set[str]:
+        """The tensors that it does not have by itself."""
+        return {x.tensor for s in self.steps for x in loads(s.value)} - self.values
 
     def inner(self, step: Step) -> int:
         """How many elements a statement runs through at a point."""
@@ -104,10 +114,14 @@ def fused(program: Program, wanted: int, strides: Strides) -> list[Unit]:
 def _readers(parts: Sequence[Step | Product]) -> dict[str, list[Step | Product]]:
     found: dict[str, list[Step | Product]] = {}
     for part in parts:
-        names = reads(part) if isinstance(part, Product) else (x.tensor for x in loads(part.value))
-        for name in dict.fromkeys(names):
+        for name in _read(part):
             found.setdefault(name, []).append(part)
     return found
+
+
+def _read(part: Step | Product) -> list[str]:
+    tensors = sorted(part.reads) if isinstance(part, Product) else [x.tensor for x in loads(part.value)]
+    return list(dict.fromkeys(tensors))
 
 
 def _target(part: Step | Product) -> str:
@@ -173,8 +187,7 @@ class _Fusion:
 
     def settle(self, part: Step | Product) -> None:
         """Writes what was put off and is now read from memory; what is written late joins the kernel that is last then."""
-        names = list(reads(part)) if isinstance(part, Product) else [x.tensor for x in loads(part.value)]
-        for name in dict.fromkeys(names):
+        for name in _read(part):
             if name in self.pending and not self.cheap(self.pending[name], part):
                 self.write(name)
             elif name in self.virtual or name in self.pending:
@@ -281,7 +294,7 @@ class _Fusion:
         """Decides what is written, and shares long reductions with few results among many groups."""
         wanted = set(self.program.results) | self.several
         for unit in self.made:
-            wanted |= set(reads(unit)) if isinstance(unit, Product) else _from_memory(unit)
+            wanted |= unit.reads
         done: list[Unit] = []
         for unit in self.made:
             if isinstance(unit, Product):
@@ -325,9 +338,3 @@ class _Fusion:
             ranges = {n: s.ranges[n] for n in s.out} | {name: (0, shares)}
             ending.steps.append(replace(s, value=load, ranges=ranges))
         return [parts, ending]
-
-
-def _from_memory(nest: Nest) -> set[str]:
-    """The tensors that a nest does not have by itself."""
-    own: Mapping[str, None] = dict.fromkeys(nest.values)
-    return {x.tensor for s in nest.steps for x in loads(s.value)} - set(own)

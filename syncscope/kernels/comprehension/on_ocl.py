@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,8 +16,8 @@ from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.comprehension import schedules, tuned
 from syncscope.kernels.comprehension.fuse import Nest, Unit, fused, lies_along
 from syncscope.kernels.comprehension.nests import Schedule, Written
-from syncscope.kernels.comprehension.products import Product, contraction, reads
-from syncscope.kernels.comprehension.program import Program, loads
+from syncscope.kernels.comprehension.products import Product, contraction
+from syncscope.kernels.comprehension.program import Program
 from syncscope.kernels.device import device, is_gpu
 from syncscope.kernels.generate import run as generated
 from syncscope.kernels.generate.ir import Contraction
@@ -23,6 +26,7 @@ from syncscope.kernels.storage import contiguous_stride
 
 Ints = tuple[int, ...]
 Known = dict[str, Any]  # tensors and numbers by name
+Makes = tuple[tuple[str, storage.Layout], ...]
 _UNITS = int(device.max_compute_units)
 _WANTED = _UNITS * (2 if is_gpu else 4)  # points that fill the device
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
@@ -35,7 +39,7 @@ class Ready:
 
     unit: Unit
     kernel: str
-    makes: tuple[tuple[str, storage.Layout], ...]
+    makes: Makes
     enqueue: Callable[[Known], None]
     done: tuple[str, ...]
     schedule: Schedule | None = None
@@ -75,38 +79,32 @@ def plan(program: Program, tensors: Mapping[str, Tensor], keep: frozenset[str] =
     strides = {name: tuple(contiguous_stride(shape)) for name, shape in program.shapes.items()} | given
     if any(storage.extent(shape, strides[name]) >= 1 << 31 for name, shape in program.shapes.items()):
         raise NotNative
-    inputs = [_reads(unit) for unit in units]
     made: set[str] = set()
-    ready = []
+    ready: list[Callable[[], Ready]] = []
     for i, unit in enumerate(units):
-        names = (
-            (unit.name,)
-            if isinstance(unit, Product)
-            else tuple(s.target for s in unit.steps if s.target in unit.stored)
-        )
-        makes = tuple((name, _layout(program, name)) for name in dict.fromkeys(names) if name not in made)
-        made.update(names)
-        last = made - set(program.results) - set().union(*inputs[i + 1 :]) - _written(units[i + 1 :])
-        made -= last
+        makes = tuple((name, _layout(program, name)) for name in unit.writes if name not in made)
+        made.update(unit.writes)
+        later = {name for u in units[i + 1 :] for name in (*u.reads, *u.writes)}
+        done = tuple(sorted(made - set(program.results) - later))
+        made.difference_update(done)
         if isinstance(unit, Product):
-            name, enqueue, c = _product(unit, program, strides, tensors)
-            ready.append(Ready(unit, name, makes, enqueue, tuple(sorted(last)), contraction=c))
+            ready.append(partial(_product, unit, program, strides, tensors, makes, done))
         else:
             choice = (chosen or {}).get(i) or tuned.schedule(nest_class(unit, program, strides))
             schedule = choice or schedules.default(unit, strides.__getitem__, _UNITS, is_gpu)
-            name, enqueue, source = nest(unit, program, strides, schedule)
-            ready.append(Ready(unit, name, makes, enqueue, tuple(sorted(last)), schedule, source))
-    return Plan(program, tuple(ready))
+            ready.append(partial(nest, unit, program, strides, schedule, makes, done))
+    return Plan(program, tuple(_together(ready)))
 
 
-def _reads(unit: Unit) -> set[str]:
-    if isinstance(unit, Product):
-        return set(reads(unit))
-    return {x.tensor for s in unit.steps for x in loads(s.value)} - unit.values
-
-
-def _written(units: list[Unit]) -> set[str]:
-    return {name for u in units for name in ([u.name] if isinstance(u, Product) else [s.target for s in u.steps])}
+def _together(units: list[Callable[[], Ready]]) -> Iterator[Ready]:
+    """What a GPU's driver compiles takes it a fifth of a second each, and it compiles several side by side."""
+    if not is_gpu or len(units) < 2:
+        return (make() for make in units)
+    with (
+        warnings.catch_warnings(),
+        ThreadPoolExecutor(len(units)) as pool,
+    ):  # a build leaves other threads' warnings off
+        return iter([made.result() for made in [pool.submit(make) for make in units]])
 
 
 def _layout(program: Program, name: str) -> storage.Layout:
@@ -115,7 +113,10 @@ def _layout(program: Program, name: str) -> storage.Layout:
 
 
 def _named(program: Program, names: list[str]) -> str:
-    text = "_".join((program.name, *(n.removeprefix(f"{program.name}_") for n in names)))
+    own = [n for n in names if not n.startswith(f"{program.name}_part")] or [
+        n.removeprefix(f"{program.name}_") for n in names
+    ]
+    text = "_".join((program.name, *own))
     return text if len(text) <= _NAME else f"{text[: _NAME - 4]}_etc"
 
 
@@ -129,9 +130,9 @@ def nest_class(unit: Nest, program: Program, strides: Mapping[str, Ints]) -> str
 
 
 def nest(
-    unit: Nest, program: Program, strides: Mapping[str, Ints], schedule: Schedule
-) -> tuple[str, Callable[[Known], None], str]:
-    """A nest's name, what enqueues it, and its text."""
+    unit: Nest, program: Program, strides: Mapping[str, Ints], schedule: Schedule, makes: Makes = (), done: tuple[str, ...] = ()
+) -> Ready:  # fmt: skip
+    """A nest's kernel, and what enqueues it."""
     name = _named(program, [s.target for s in unit.steps])
     written = Written(unit, schedule, name, program, strides)
     kernel = programs.build(written.source, name)
@@ -145,13 +146,14 @@ def nest(
             arguments += (storage.buffer(x), x.storage_offset())
         queue.launch(kernel, size, group, *arguments, *(float(known[n]) for n in given), numbers)
 
-    return name, enqueue, written.source
+    return Ready(unit, name, makes, enqueue, done, schedule, written.source)
 
 
 def _product(
-    unit: Product, program: Program, strides: Mapping[str, Ints], tensors: Mapping[str, Tensor]
-) -> tuple[str, Callable[[Known], None], Contraction]:
-    """A product's name, what enqueues it, and what the generator was asked for."""
+    unit: Product, program: Program, strides: Mapping[str, Ints], tensors: Mapping[str, Tensor], makes: Makes,
+    done: tuple[str, ...],
+) -> Ready:  # fmt: skip
+    """A product by the device's generator."""
     dtype = _WIDER.get(unit.step.dtype, unit.step.dtype)
     widened = dtype != unit.step.dtype
     if widened:  # operands are made anew
@@ -178,4 +180,4 @@ def _product(
         else:
             made(known[a], known[b], None if bias is None else known[bias], known[out], factor)
 
-    return name, enqueue, c
+    return Ready(unit, name, makes, enqueue, done, contraction=c)

@@ -36,6 +36,16 @@ class Product:
         """What it writes."""
         return self.target or self.step.target
 
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tensors that it writes."""
+        return (self.name,)
+
+    @property
+    def reads(self) -> set[str]:
+        """The tensors that it reads."""
+        return {x.tensor for x in (self.a, self.b, self.bias) if x is not None}
+
 
 def lines(p: Poly) -> Lines | None:
     """A polynomial as a start and a factor for each variable; None if it is of another kind."""
@@ -141,7 +151,8 @@ def hoisted(step: Step, program: Program, fresh: Iterator[str]) -> list[Step]:
     """A sum's factors that are the same for all of it come after it: then they need not be there before it begins."""
     if step.op != "+" or not step.reduced or not step.sets or not step.dtype.is_floating_point:
         return [step]
-    inner, outer = [], []
+    inner: list[Node] = []
+    outer: list[Node] = []
     for factor in factors(step.value):
         (inner if variables(factor) & set(step.reduced) else outer).append(factor)
     if not inner or all(isinstance(x, Number) for x in outer):
@@ -315,10 +326,3 @@ def _then(node: Node, x: Load) -> str | None:
             every = [_then(arg, x) for arg in args]
             return None if None in every else f"({call(function, [str(one) for one in every], 'T')})"
     return None
-
-
-def reads(unit: Product) -> Iterator[str]:
-    """The tensors that a product reads."""
-    yield from (unit.a.tensor, unit.b.tensor)
-    if unit.bias is not None:
-        yield unit.bias.tensor

@@ -63,7 +63,9 @@ def _follows(node: Node, known: _Known) -> _Follows | None:
             if found.element is None:
                 return found
             given = dict(zip(own, map(poly, at), strict=True))
-            return None if other is not None else found._replace(element=tuple(p.replaced(given) for p in found.element))
+            return (
+                None if other is not None else found._replace(element=tuple(p.replaced(given) for p in found.element))
+            )
         case Apply(function, args):
             parts = [_follows(x, known) for x in args]
             if all(x == _NOT for x in parts):
