@@ -275,8 +275,9 @@ class _Fusion:
         if any(step.size(places[p]) != size for p, size in nest.points.items()):
             return None
         inner = len(step.out) > len(places)
-        few = nest.count < self.wanted and nest.reductions
-        if (step.reduced and inner) or (few and nest.length >= _LONG and (inner or (step.reduced and bound))):
+        length = max(nest.length, step.count([n for n in step.ranges if n not in places.values()]))
+        few = nest.count < self.wanted and length >= _LONG
+        if (step.reduced and inner) or (few and (inner or (step.reduced and bound))):
             return None
         number = len(nest.steps)
         renamed = {own: point for point, own in places.items()}
