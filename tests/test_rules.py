@@ -15,6 +15,8 @@ from syncscope import rewrites, rules
 from syncscope.analysis.join import Join
 from syncscope.discover import names
 from syncscope.errors import UserError
+from syncscope.linter.config import Config
+from syncscope.linter.examples import failures_of
 from syncscope.model.finding import Safety
 from syncscope.model.ops import Op
 from syncscope.rules import Example, Rule
@@ -56,6 +58,14 @@ def test_the_fix_is_as_shown(name: str, rule: Rule, example: Example) -> None:
         assert after == plain(example.fixed)
         ast.parse(after)
         assert fixed(after, name) == after
+
+
+@pytest.mark.parametrize(("name", "rule", "example"), [p for p in ADVISED if p.values[2].safety])
+def test_what_is_offered_beside_a_fix_is_as_shown(name: str, rule: Rule, example: Example) -> None:
+    offered = [f.fix.also for f in findings(plain(example.code), name) if f.fix is not None]
+    assert offered
+    assert all(fix is not None and fix.safety is Safety.SUGGEST for fix in offered)
+    assert not list(failures_of(example, Config(select=(name,), all=True, min_confidence="low", backend="ocl")))
 
 
 @pytest.mark.parametrize(("name", "rule", "example"), FIXABLE)

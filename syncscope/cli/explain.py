@@ -158,8 +158,10 @@ def further(name: str, rule: Paged, shown: list[Example]) -> str:
 
     pieces: dict[str, str] = {}
     for example in examples(name, rule):
-        if example.fixed is not None:
-            fix = next(iter(fixes_of(name, example)), None)
+        fix = next(iter(fixes_of(name, example)), None) if example.safety is not None else None
+        if example.fixed is None and fix is not None:
+            fix = fix.also
+        if example.safety is not None:
             if fix is None:  # a rule of the user's own, whose examples do not hold
                 continue
             title, changes = fix.title[:1].upper() + fix.title[1:], f": {fix.terms}" if fix.terms else ""

@@ -284,10 +284,13 @@ def diffs(linted: Linted, patch: bool, color: bool) -> str:
         assert finding.fix is not None
         (line, column), also = source.position(finding.span.start), f" (and {others} more)" if others else ""
         where = f"{visible(source.label(finding.span.start))}:{line}:{column}"
-        pieces.append(f"{where}: {finding.rule}{also}\n  {visible(offer(finding))}\n")
-        pieces += [
-            unified(name, before, after, color=color) for name, before, after in source.versions(finding.fix.edits)
-        ]
+        pieces.append(f"{where}: {finding.rule}{also}\n")
+        for fix, what in ((finding.fix, "fix"), (finding.fix.also, "or")):
+            if fix is not None:
+                pieces.append(f"  {visible(offer(fix, what))}\n")
+                pieces += [
+                    unified(name, before, after, color=color) for name, before, after in source.versions(fix.edits)
+                ]
         pieces.append("\n")
     return "".join(pieces)
 

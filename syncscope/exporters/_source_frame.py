@@ -58,16 +58,19 @@ def notes(finding: Finding, provenance: bool, first: int | None = None) -> list[
     if provenance:
         said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]
     if finding.fix:
-        said.append(offer(finding) if first is None else f"the fix of line {first} mends this, too")
+        said += offers(finding.fix) if first is None else [f"the fix of line {first} mends this, too"]
     return said
 
 
-def offer(finding: Finding) -> str:
-    """The fix in words: its title, its safety, what it changes."""
-    assert finding.fix is not None
-    flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[finding.fix.safety]
-    changes = f": {finding.fix.terms}" if finding.fix.terms else ""
-    return f"fix ({finding.fix.safety.value}, {flag}): {finding.fix.title}{changes}"
+def offers(fix: Fix) -> list[str]:
+    """The fix, and the other way if there is one, in words: title, safety, what it changes."""
+    return [offer(fix), *([] if fix.also is None else [offer(fix.also, "or")])]
+
+
+def offer(fix: Fix, what: str = "fix") -> str:
+    """A fix in words: its title, its safety, what it changes."""
+    flag = {Safety.SAFE: "--fix", Safety.UNSAFE: "--unsafe-fixes", Safety.SUGGEST: "--diff"}[fix.safety]
+    return f"{what} ({fix.safety.value}, {flag}): {fix.title}{f': {fix.terms}' if fix.terms else ''}"
 
 
 def excerpt(line: str, finding: Finding) -> tuple[str, str]:

@@ -29,7 +29,7 @@ def command(finding: Finding) -> str:
     said = ",".join(f"{key}={escaped(str(value), ',:')}" for key, value in place.items())
     message = f"{finding.source_name}:{finding.place.line}:{finding.column}: {finding.message}"
     if finding.fix:
-        message += f"\n{offer(finding)}"
+        message += f"\n{offer(finding.fix)}"
     return f"::{LEVEL[finding.severity]} {said}::{escaped(message)}"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._diff import of_fix
 from syncscope.model.durations import ms
-from syncscope.model.finding import CONFIDENCE, Finding
+from syncscope.model.finding import CONFIDENCE, Finding, Fix
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
 
@@ -286,14 +286,18 @@ def finding(found: Finding) -> dict[str, Any]:
 
 def offered(found: Finding) -> dict[str, Any] | None:
     """The rewrite that a finding offers; its edits are UTF-8 byte offsets."""
-    if found.fix is None:
-        return None
+    return None if found.fix is None else of_fix_alone(found.fix)
+
+
+def of_fix_alone(fix: Fix) -> dict[str, Any]:
+    """A rewrite, and beside it the other way to the same, if there is one."""
     return {
-        "title": found.fix.title,
-        "safety": found.fix.safety.value,
-        "changes": found.fix.changes,
-        **({"adds": found.fix.adds.name.lower()} if found.fix.adds.value else {}),
-        "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in found.fix.edits],
+        "title": fix.title,
+        "safety": fix.safety.value,
+        "changes": fix.changes,
+        **({"adds": fix.adds.name.lower()} if fix.adds.value else {}),
+        "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in fix.edits],
+        **({} if fix.also is None else {"also": of_fix_alone(fix.also)}),
     }
 
 

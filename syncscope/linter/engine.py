@@ -253,7 +253,8 @@ def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, confi
         return finding
     if fix is None or not fix.edits or not disjoint(fix.edits):
         return finding
-    return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline)))
+    also = fix.also and replace(fix.also, edits=with_newlines(fix.also.edits, source.newline))
+    return replace(finding, fix=replace(fix, edits=with_newlines(fix.edits, source.newline), also=also))
 
 
 def judged(comment: suppressions.Comment, config: Config) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from syncscope.linter.config import Config
 from syncscope.linter.engine import check
 from syncscope.linter.fixing import mend
+from syncscope.linter.notebooks import source_of
 from syncscope.linter.source import SourceFile
 from syncscope.model.finding import Finding, Fix, Safety
 from syncscope.rules import Example, Paged, examples
@@ -59,6 +60,11 @@ def failures_of(example: Example, config: Config) -> Iterator[str]:
             yield "the fix is not as shown:\n" + "".join(difflib.unified_diff(told, got, "shown", "made"))
         if len(findings(after, config, example.suffix)) >= len(found):
             yield "the fixed code is flagged as before"
+    beside = next((f.fix.also for f in found if f.fix and f.fix.also), None)
+    if beside is not None and example.instead is not None:
+        after = source_of(NAME, code.encode()).edited(beside.edits).decode()
+        if after != plain(example.instead):
+            yield f"what is offered beside the fix is not as shown:\n{after}"
 
 
 def fixes_of(name: str, example: Example) -> list[Fix]:

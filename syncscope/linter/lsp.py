@@ -261,9 +261,10 @@ def server() -> Server:
 def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAction]:
     """The fix of each finding there, and a comment that lets it stand."""
     for document, finding in ls.at(uri, wanted):
-        if fix := finding.fix:
-            changes = f": {fix.terms}" if fix.terms else ""
-            yield ls.action(document, finding, f"{fix.title} ({fix.safety.value}{changes})", fix.edits)
+        for fix in (finding.fix, finding.fix.also) if finding.fix else ():
+            if fix is not None:
+                changes = f": {fix.terms}" if fix.terms else ""
+                yield ls.action(document, finding, f"{fix.title} ({fix.safety.value}{changes})", fix.edits)
         if finding.rule not in config.BUILT_IN:
             edits = suppressions.additions(document.source, {finding.place.line: [finding.rule]}, "")
             if edited(document.source, edits):

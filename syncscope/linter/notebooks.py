@@ -16,7 +16,7 @@ from functools import cached_property
 
 from syncscope.errors import UserError
 from syncscope.linter.source import C_SUFFIXES, CFile, SourceFile, splice
-from syncscope.model.finding import Edit, Finding
+from syncscope.model.finding import Edit, Finding, Fix
 from syncscope.model.source import Place, Span
 
 SPACE = re.compile(r"[ \t\n\r]*")
@@ -245,16 +245,18 @@ def presented(source: SourceFile, finding: Finding) -> Finding:
     def local(span: Span) -> Span:
         return Span(span.start - cell.start, span.end - cell.start)
 
-    fix = finding.fix
-    if fix is not None:
-        inside = all(cell.start <= e.span.start and e.span.end <= cell.start + len(cell.text) for e in fix.edits)
-        edits = tuple(Edit(local(e.span), e.text) for e in fix.edits)
-        fix = replace(fix, edits=edits) if inside else None
+    def within(fix: Fix | None) -> Fix | None:
+        if fix is None or not all(
+            cell.start <= e.span.start and e.span.end <= cell.start + len(cell.text) for e in fix.edits
+        ):
+            return None
+        return replace(fix, edits=tuple(Edit(local(e.span), e.text) for e in fix.edits), also=within(fix.also))
+
     return replace(
         finding,
         place=Place(finding.place.path, finding.place.line - shift),
         end_line=finding.end_line - shift,
         span=local(finding.span),
         cell=cell.number,
-        fix=fix,
+        fix=within(finding.fix),
     )

@@ -17,8 +17,9 @@ class Example:
     `fixed` is the code after the fix, without marks, and `safety` the fix's tier; both None where there is no fix. `inputs`
     describes the arguments with which the last function is run as written and as fixed, for instance
     `"x: float[n, c]; keep: bool[n]"` (the words are those of tests/rules/equivalence.py); "" where it cannot be run alone.
-    `instead` is what to write where no fix can be made: shown on the rule's page, and run as a fix is. `rule` names the rule
-    that flags it, where several list the rewrite whose example it is. `suffix` is that of a file which holds it.
+    `instead` is what to write where no fix can be made, or what is offered beside a fix: shown on the rule's page, and run as a
+    fix is. `rule` names the rule that flags it, where several list the rewrite whose example it is. `suffix` is that of a file
+    which holds it.
     """
 
     code: str

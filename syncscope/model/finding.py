@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from syncscope.model.source import Place, Span
@@ -44,7 +44,7 @@ class Fix:
     """Edits that belong together: all of them or none.
 
     `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
-    device does more then: `ROWS` is priced by how many rows were kept.
+    device does more then: `ROWS` is priced by how many rows were kept. `also` is another way to the same, to be made by hand.
     """
 
     title: str
@@ -52,6 +52,7 @@ class Fix:
     safety: Safety
     changes: str = ""
     adds: Adds = Adds.NOTHING
+    also: Fix | None = field(default=None, compare=False)
 
     @property
     def terms(self) -> str:

@@ -26,6 +26,7 @@ class Rewrite(Protocol):
 
     EXAMPLES: tuple[Example, ...]
     COMPILES: bool  # True: a compiler that takes a function whole takes it after the fix, too; it may be left out
+    BESIDE: bool  # True: it is offered beside another's fix, too, and made by hand alone; it may be left out
 
     def rewrite(self, site: Site, function: Function) -> Fix | None:
         """The fix for this site; sites that one fix mends together return equal fixes.
@@ -50,8 +51,13 @@ def named(name: str) -> Rewrite:
 
 def first(names: Iterable[str], site: Site, function: Function, compiles: bool = False) -> Fix | None:
     """The fix of the first of these rewrites that has one; with `compiles`, of those alone that TorchScript takes too."""
+    found: Fix | None = None
     for module in (named(name) for name in names):
-        fix = module.rewrite(site, function) if not compiles or getattr(module, "COMPILES", False) else None
+        beside = getattr(module, "BESIDE", False)
+        if (found is not None and not beside) or (compiles and not getattr(module, "COMPILES", False)):
+            continue
+        fix = module.rewrite(site, function)
         if fix is not None:
-            return replace(fix, adds=getattr(module, "ADDS", fix.adds))
-    return None
+            fix = replace(fix, adds=getattr(module, "ADDS", fix.adds))
+            found = fix if found is None else replace(found, also=fix)
+    return found

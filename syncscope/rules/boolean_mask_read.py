@@ -11,6 +11,8 @@ What to do
   `ignore_index` or a weight of zero. Not with `x * mask`: NaN times zero is NaN.
 - What goes on as rows (a head that runs on the foreground only) is a true dependency. Look for the rows once,
   `rows = mask.nonzero().squeeze(1)`, and use them wherever the mask was used: one wait, not one for each use.
+- Several lines of one mask that end in a number can be one comprehension: the notation keeps the shape, `ocl` runs it as one or
+  two kernels, other devices through torch. It is offered beside other fixes, or alone.
 - Where a bound is known, keep a fixed number of rows: `topk(k)` of the mask, or `nonzero_static(mask, size=k)`, and carry
   which of them count.
 
@@ -51,6 +53,7 @@ REWRITES = (
     "select_known_number",
     "index_once",
     "reduce_if_mask_fits",
+    "write_comprehension",
 )
 EXAMPLES = (
     Example(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -80,7 +77,7 @@ def plan(program: Program, tensors: Mapping[str, Tensor], keep: frozenset[str] =
     if any(storage.extent(shape, strides[name]) >= 1 << 31 for name, shape in program.shapes.items()):
         raise NotNative
     made: set[str] = set()
-    ready: list[Callable[[], Ready]] = []
+    ready: list[Ready] = []
     for i, unit in enumerate(units):
         makes = tuple((name, _layout(program, name)) for name in unit.writes if name not in made)
         made.update(unit.writes)
@@ -88,23 +85,12 @@ def plan(program: Program, tensors: Mapping[str, Tensor], keep: frozenset[str] =
         done = tuple(sorted(made - set(program.results) - later))
         made.difference_update(done)
         if isinstance(unit, Product):
-            ready.append(partial(_product, unit, program, strides, tensors, makes, done))
+            ready.append(_product(unit, program, strides, tensors, makes, done))
         else:
             choice = (chosen or {}).get(i) or tuned.schedule(nest_class(unit, program, strides))
             schedule = choice or schedules.default(unit, strides.__getitem__, _UNITS, is_gpu)
-            ready.append(partial(nest, unit, program, strides, schedule, makes, done))
-    return Plan(program, tuple(_together(ready)))
-
-
-def _together(units: list[Callable[[], Ready]]) -> Iterator[Ready]:
-    """What a GPU's driver compiles takes it a fifth of a second each, and it compiles several side by side."""
-    if not is_gpu or len(units) < 2:
-        return (make() for make in units)
-    with (
-        warnings.catch_warnings(),
-        ThreadPoolExecutor(len(units)) as pool,
-    ):  # a build leaves other threads' warnings off
-        return iter([made.result() for made in [pool.submit(make) for make in units]])
+            ready.append(nest(unit, program, strides, schedule, makes, done))
+    return Plan(program, tuple(ready))
 
 
 def _layout(program: Program, name: str) -> storage.Layout:
