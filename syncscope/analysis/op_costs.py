@@ -121,6 +121,13 @@ def _linear(c: OpCall) -> tuple[float, Shape]:
     return (2.0 * math.prod(a) * b[0], [*a[:-1], b[0]]) if a and len(b) == 2 else (0.0, [])
 
 
+def _linear_backward(c: OpCall) -> tuple[float, Shape]:
+    """Of the device `ocl`: the gradients of input and weight, given as one shape of as many elements."""
+    a, b = c.shape(0), c.shape(2)
+    made = [math.prod(a) + math.prod(b)]
+    return (2.0 * math.prod(a) * b[0] * _gradients(c), made) if a and len(b) == 2 else (0.0, [])
+
+
 def _attention(first: int, length: int, products: float = 2.0) -> Callable[[OpCall], tuple[float, Shape]]:
     """Query and key in arguments `first` and `first + 1`, the value after them; the sequence is dimension `length`."""
 
@@ -138,6 +145,7 @@ PRODUCTS: dict[str, Callable[[OpCall], tuple[float, Shape]]] = {
     **dict.fromkeys(("mm", "bmm", "_scaled_mm", "_int_mm"), _product(0, 1)),
     **dict.fromkeys(("addmm", "baddbmm", "_addmm_activation"), _product(1, 2)),
     "linear": _linear,
+    "linear_backward": _linear_backward,
     **dict.fromkeys(("mv", "dot", "vdot"), _vector(0)),
     "addmv": _vector(1),
     **{f"_scaled_dot_product_{how}_attention": _attention(0, _HEADS_FIRST) for how in ("flash", "efficient", "cudnn")},
@@ -221,7 +229,7 @@ def _convolved(c: OpCall) -> float:
 
 
 def _gradients(c: OpCall) -> int:
-    """How many of the two large gradients a backward convolution makes: both where nothing tells."""
+    """How many of the two large gradients the backward pass of a convolution or product makes: both where nothing tells."""
     found = BACKWARD_2021.fullmatch(c.base)
     if found and found["one"]:
         return 1

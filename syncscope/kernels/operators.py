@@ -14,6 +14,7 @@ from syncscope.kernels.fallback import NotNative as NotNative
 
 Kernel = Callable[..., Any]
 native: dict[str, Kernel] = {}  # an overload such as "add.out" or "relu" -> what runs it on the device
+views: dict[str, Kernel] = {}  # likewise, but what only touches sizes and strides: called from C, and nobody is told
 plain: set[str] = set()  # overloads that enqueue nothing, or depend on more than their arguments show
 
 
@@ -255,3 +256,5 @@ def install(library: torch.library.Library) -> None:
             native[written] = writing(made, name, kernel)
     for name, kernel in native.items():
         library.impl(name, watched(name, kernel), "PrivateUse1")
+    for name, kernel in views.items():
+        library.impl(name, kernel, "PrivateUse1")

@@ -24,6 +24,7 @@ def told(op, shapes, types="float", concrete=(), outputs=None):
         ("aten::bmm", [[7, 2, 3], [7, 3, 5]], "float", 420, 4 * (42 + 105 + 70)),
         ("aten::baddbmm", [[7, 2, 5], [7, 2, 3], [7, 3, 5]], "float", 420, 4 * (70 + 42 + 105 + 70)),
         ("aten::linear", [[4, 2, 3], [5, 3]], "float", 240, 4 * (24 + 15 + 40)),
+        ("aten::linear_backward", [[4, 2, 3], [4, 2, 5], [5, 3]], "float", 480, 4 * (24 + 40 + 15 + 24 + 15)),
         ("aten::mv", [[4, 3], [3]], "float", 24, 4 * (12 + 3 + 4)),
         ("aten::add", [[8, 4], [4], []], ["float", "float", "Scalar"], 0, 4 * (32 + 4 + 32)),
         ("aten::mul", [[8, 1], [1, 4]], "float", 0, 4 * (8 + 4 + 32)),

@@ -74,7 +74,7 @@ COUNT = Count()  # of this process
 ELSEWHERE = {
     "_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_thnn_fused_gru_cell", "_thnn_fused_gru_cell_backward",
     "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl", "_copy_from_and_resize", "random_", "randperm",
-    "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "gelu_", "index_copy_", "nansum", "range", "view_as_real",
+    "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "gelu_", "index_copy_", "nansum", "range",
     "silu_backward", "set_", "resize_", "upsample_nearest2d", "upsample_nearest2d_backward", "_upsample_nearest_exact2d",
     "_upsample_nearest_exact2d_backward", "_native_batch_norm_legit",
 }  # fmt: skip
@@ -90,8 +90,9 @@ def unreached(parts: list[dict[str, Any]]) -> list[str]:
 def summary(parts: list[dict[str, Any]]) -> str:
     """The counts in one line."""
     sets, samples, gradients = (sum(p[key] for p in parts) for key in ("sets", "samples", "gradients"))
+    overloads = len(operators.native) + len(operators.views)
     return (
-        f"{len({n.strip('_') for n in native_names()})} native operators ({len(operators.native)} overloads); of PyTorch's "
+        f"{len({n.strip('_') for n in native_names()})} native operators ({overloads} overloads); of PyTorch's "
         f"samples {samples} in {sets} sets agree with the CPU, and {gradients} gradients; {len(GAPS)} declared gaps"
     )
 
@@ -102,12 +103,13 @@ def name(info: OpInfo) -> str:
 
 def native_names() -> set[str]:
     """Operators by their base names: `add` for `add.out` and `add_`."""
-    return {overload.partition(".")[0] for overload in operators.native}
+    return {overload.partition(".")[0] for overload in (*operators.native, *operators.views)}
 
 
 def _swept() -> set[str]:
-    """Native operators that PyTorch's samples reach."""
-    return {name for name in native_names() - ELSEWHERE if not name.startswith("_foreach_")}
+    """Native operators that PyTorch's samples reach; observers hear nothing of views."""
+    heard = {overload.partition(".")[0] for overload in operators.native}
+    return {name for name in heard - ELSEWHERE if not name.startswith("_foreach_")}
 
 
 def chosen() -> list[tuple[OpInfo, torch.dtype]]:

@@ -2,6 +2,16 @@
 // multiplying, so an item makes one element straight from the images (N, C, H, W). Shapes are macros: C channels made, of OH x OW
 // pixels, through KH x KW taps, SY SX stride, PY PX padding, DY DX dilation.
 
+// For every tap that the pixel made at (y0, x0) of the image sees there: which it is (ky, kx), and what it sees (y, x).
+#define EACH_TAP(...)                                                       \
+    _Pragma("unroll") for (int ky = 0; ky < KH; ky++) {                     \
+        const int y = y0 + ky * DY;                                         \
+        _Pragma("unroll") for (int kx = 0; kx < KW; kx++) {                 \
+            const int x = x0 + kx * DX;                                     \
+            if ((uint)y < H && (uint)x < W) { __VA_ARGS__ }                 \
+        }                                                                   \
+    }
+
 __kernel void conv_depthwise(__global const T *image, long image_at, __global const T *weight, long weight_at,
                              __global const T *bias, long bias_at, int has_bias, __global T *out) {
     const int i = get_global_id(0), plane = get_global_id(1);
@@ -10,15 +20,7 @@ __kernel void conv_depthwise(__global const T *image, long image_at, __global co
     image += image_at + (long)(plane / TIMES) * (H * W);
     weight += weight_at + channel * (KH * KW);
     T sum = has_bias ? bias[bias_at + channel] : (T)0;
-#pragma unroll
-    for (int ky = 0; ky < KH; ky++) {
-        const int y = y0 + ky * DY;
-#pragma unroll
-        for (int kx = 0; kx < KW; kx++) {
-            const int x = x0 + kx * DX;
-            if ((uint)y < H && (uint)x < W) sum += image[y * W + x] * weight[ky * KW + kx];
-        }
-    }
+    EACH_TAP(sum += image[y * W + x] * weight[ky * KW + kx];)
     out[(long)plane * (OH * OW) + i] = sum;
 }
 
@@ -58,15 +60,7 @@ __kernel void conv_depthwise_backward_weight(__global const T *image, long image
         const int y0 = pixel / OW * SY - PY, x0 = pixel % OW * SX - PX;
         __global const T *seen = image + image_at + (long)(n * (C / TIMES) + channel / TIMES) * (H * W);
         const T g = grad[grad_at + (long)(n * C + channel) * (OH * OW) + pixel];
-#pragma unroll
-        for (int ky = 0; ky < KH; ky++) {
-            const int y = y0 + ky * DY;
-#pragma unroll
-            for (int kx = 0; kx < KW; kx++) {
-                const int x = x0 + kx * DX;
-                if ((uint)y < H && (uint)x < W) sums[ky * KW + kx] += g * seen[y * W + x];
-            }
-        }
+        EACH_TAP(sums[ky * KW + kx] += g * seen[y * W + x];)
     }
 #pragma unroll
     for (int k = 0; k < KH * KW; k++) parts[((long)share * C + channel) * (KH * KW) + k] = sums[k];

@@ -40,7 +40,7 @@ __kernel void max_pool2d_forward(__global const T *in, long at, __global T *out,
 
 // An item gathers, for one input pixel, from all windows that hold it and chose it: no two items meet.
 __kernel void max_pool2d_backward(__global const T *grad, long grad_at, __global const long *places, long places_at,
-                                  __global T *out, uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw,
+                                  __global T *out, long out_at, uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw,
                                   int ph, int pw, int dh, int dw) {
     const uint i = get_global_id(0);
     if (i >= total) return;
@@ -53,7 +53,7 @@ __kernel void max_pool2d_backward(__global const T *grad, long grad_at, __global
             const long k = (plane * OH + y) * OW + x;
             if (places[places_at + k] == here) sum += grad[grad_at + k];
         }
-    out[i] = sum;
+    out[out_at + i] = sum;
 }
 
 static inline int divisor(int y0, int x0, int H, int W, int kh, int kw, int ph, int pw, int count_pad, int fixed) {
@@ -75,8 +75,8 @@ __kernel void avg_pool2d_forward(__global const T *in, long at, __global T *out,
     out[out_at + i] = sum / divisor(y0, x0, H, W, kh, kw, ph, pw, count_pad, fixed);
 }
 
-__kernel void avg_pool2d_backward(__global const T *grad, long grad_at, __global T *out, uint total, int H, int W, int OH, int OW,
-                                  int kh, int kw, int sh, int sw, int ph, int pw, int count_pad, int fixed) {
+__kernel void avg_pool2d_backward(__global const T *grad, long grad_at, __global T *out, long out_at, uint total, int H, int W,
+                                  int OH, int OW, int kh, int kw, int sh, int sw, int ph, int pw, int count_pad, int fixed) {
     const uint i = get_global_id(0);
     if (i >= total) return;
     const int ix = i % W, iy = i / W % H;
@@ -87,7 +87,7 @@ __kernel void avg_pool2d_backward(__global const T *grad, long grad_at, __global
         for (int x = x0; x <= x1; x++)
             sum += grad[grad_at + (plane * OH + y) * OW + x] /
                    divisor(y * sh - ph, x * sw - pw, H, W, kh, kw, ph, pw, count_pad, fixed);
-    out[i] = sum;
+    out[out_at + i] = sum;
 }
 
 // Windows of adaptive pooling: from floor(y H / OH) to ceil((y + 1) H / OH).

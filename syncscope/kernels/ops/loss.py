@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pyopencl as cl
 import torch
 from torch import Tensor
 
-from syncscope.kernels import queue, storage
+from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import C_TYPE, kernel, supported
 
 _NONE, _MEAN, _SUM = 0, 1, 2
 _GROUP = (64,)
+_LEAST, _MOST = 1024, 1024  # targets of a work-group at least; work-groups at most
 
 
 def _check(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
@@ -28,24 +30,45 @@ def _shape(self: Tensor) -> tuple[int, int]:
     )
 
 
-def _forward(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore: int) -> tuple[Tensor, Tensor]:
+def _forward(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore: int, out: Tensor, total: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Losses into `out`, or their sum or mean; the sum of the weights into `total`."""
     _check(self, target, weight)
     if not target.numel():
         raise NotNative
     self, target = dense(self), dense(target)
     weight = None if weight is None else dense(weight)
     classes, pixels = _shape(self)
-    losses, weights = storage.empty(target.shape, self.dtype), storage.empty(target.shape, self.dtype)
-    queue.launch(
-        kernel("loss", "nll_loss_forward", T=C_TYPE[self.dtype]), (-(-target.numel() // 64) * 64,), _GROUP,
+    where = (
         storage.buffer(self), self.storage_offset(), storage.buffer(target), target.storage_offset(),
         storage.buffer(self if weight is None else weight), 0 if weight is None else weight.storage_offset(),
-        int(weight is not None), storage.buffer(losses), storage.buffer(weights), target.numel(), classes, pixels, ignore,
+        int(weight is not None),
     )  # fmt: skip
     if reduction == _NONE:
-        return losses, storage.empty([], self.dtype).zero_()
-    total = weights.sum()
-    return losses.sum() / total if reduction == _MEAN else losses.sum(), total
+        losses = storage.empty(target.shape, self.dtype)
+        queue.launch(
+            _kernel("nll_loss_each", self.dtype), (-(-target.numel() // 64) * 64,), _GROUP, *where, storage.buffer(losses),
+            target.numel(), classes, pixels, ignore,
+        )  # fmt: skip
+        return out.copy_(losses), total.zero_()
+    length = max(-(-target.numel() // _MOST), _LEAST)
+    groups = -(-target.numel() // length)
+    parts = storage.empty([2 * groups if groups > 1 else 0], self.dtype)
+    results = (storage.buffer(out), out.storage_offset(), storage.buffer(total), total.storage_offset())
+    mean = int(reduction == _MEAN)
+    team = (programs.GROUP,)
+    queue.launch(
+        _kernel("nll_loss_forward", self.dtype), (groups * programs.GROUP,), team,
+        *where, storage.buffer(parts), *results, mean, target.numel(), length, classes, pixels, ignore,
+    )  # fmt: skip
+    if groups > 1:
+        queue.launch(_kernel("nll_loss_total", self.dtype), team, team, storage.buffer(parts), groups, *results, mean)
+    return out, total
+
+
+def _kernel(name: str, dtype: torch.dtype) -> cl.Kernel:
+    return kernel("loss", name, T=C_TYPE[dtype], GROUP=programs.GROUP, LANES=programs.GROUP, V=1)
 
 
 def _backward(
@@ -65,7 +88,7 @@ def _backward(
     made = out if out.is_contiguous() and not out.storage_offset() else storage.empty(self.shape, self.dtype)
     if made.numel():
         queue.launch(
-            kernel("loss", "nll_loss_backward", T=C_TYPE[self.dtype]), (-(-made.numel() // 64) * 64,), _GROUP,
+            _kernel("nll_loss_backward", self.dtype), (-(-made.numel() // 64) * 64,), _GROUP,
             storage.buffer(grad_output), grad_output.storage_offset(), int(reduction == _NONE),
             storage.buffer(target), target.storage_offset(),
             storage.buffer(made if weight is None else weight), 0 if weight is None else weight.storage_offset(),
@@ -87,8 +110,7 @@ def nll_loss_forward(
     total_weight: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Loss of a list of predictions."""
-    loss, total = _forward(self, target, weight, reduction, ignore_index)
-    return output.copy_(loss), total_weight.copy_(total)
+    return _forward(self, target, weight, reduction, ignore_index, output, total_weight)
 
 
 @op("nll_loss_backward.grad_input")
@@ -112,7 +134,8 @@ def nll_loss2d_forward(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
     """Loss of images of predictions."""
-    return _forward(self, target, weight, reduction, ignore_index)
+    out, total = storage.empty(target.shape if reduction == _NONE else [], self.dtype), storage.empty([], self.dtype)
+    return _forward(self, target, weight, reduction, ignore_index, out, total)
 
 
 @op("nll_loss2d_backward")

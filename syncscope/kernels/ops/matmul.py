@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +14,7 @@ from syncscope.kernels import storage
 from syncscope.kernels.generate import run
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.operators import NotNative, op
+from syncscope.kernels.ops.copying import dense
 from syncscope.kernels.programs import supported
 
 Steps = tuple[int, int, int]  # from a matrix of the batch, a row and a column to the next
@@ -109,6 +112,49 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any =
     bias = self.unsqueeze(-1) if self.dim() else self
     multiply(mat, vec.unsqueeze(1), bias, alpha, beta, out.unsqueeze(1))
     return out
+
+
+@op("linear")
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input @ weight.t() + bias`: PyTorch's own way makes a view for each transpose, and every view comes here."""
+    given = (weight,) if bias is None else (weight, bias)
+    if not input.dim() or input.shape[-1] != weight.shape[-1] or any(x.dtype != input.dtype for x in given):
+        raise NotNative  # PyTorch has the words
+    if bias is not None and bias.shape != weight.shape[:-1]:
+        raise NotNative
+    out = storage.empty([*input.shape[:-1], *weight.shape[:-1]], input.dtype)
+    columns = weight if weight.dim() == 2 else weight.unsqueeze(0)
+    multiply(_rows(input), columns.t(), bias, 1, 1, _rows(out, weight.dim() == 1))
+    return out
+
+
+@op("linear_backward")
+def linear_backward(
+    self: Tensor, grad_output: Tensor, weight: Tensor, output_mask: Sequence[bool]
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Gradients of input, weight and bias."""
+    columns = weight if weight.dim() == 2 else weight.unsqueeze(0)
+    grad, rows = _rows(grad_output, weight.dim() == 1), _rows(self)
+    to_input = _product(grad, columns.conj(), self) if output_mask[0] else None
+    to_weight = _product(grad.t(), rows.conj(), weight) if output_mask[1] else None
+    return to_input, to_weight, grad.sum(0).view(weight.shape[:-1]) if output_mask[2] else None
+
+
+def _product(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    """A product in the shape of another tensor."""
+    if like.dtype.is_complex:
+        return (a @ b).view(like.shape)
+    out = storage.empty(like.shape, like.dtype)
+    multiply(a, b, None, 1, 0, out.view(a.shape[0], b.shape[1]))
+    return out
+
+
+def _rows(x: Tensor, singles: bool = False) -> Tensor:
+    """A matrix of the last dimension's rows, or of single numbers."""
+    if x.dim() == 2 and not singles:
+        return x
+    columns = 1 if singles else x.shape[-1]
+    return dense(x).view(math.prod(x.shape if singles else x.shape[:-1]), columns)
 
 
 @op("dot", "vdot")

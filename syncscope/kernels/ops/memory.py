@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from syncscope.errors import UserError
 from syncscope.kernels import queue, storage
-from syncscope.kernels.operators import native, op, plain
+from syncscope.kernels.operators import op, views
 from syncscope.kernels.ops.copying import copy_from
 
 Size = Sequence[int]
@@ -54,13 +55,6 @@ def empty_strided(
     return storage.empty(size, dtype or torch.get_default_dtype(), stride)
 
 
-def _metadata_only(name: str) -> None:
-    """PyTorch's CPU kernel only touches sizes and strides, so it serves us too."""
-    kernel = torch.library.get_kernel(f"aten::{name}", "CPU")
-    plain.add(name)
-    native[name] = lambda *args, **kwargs: kernel.call_boxed(storage.CPU_KEYS, *args, **kwargs)
-
-
 for _name in (
     "as_strided",
     "view",
@@ -71,7 +65,8 @@ for _name in (
     "set_.source_Storage_storage_offset",
     "set_.source_Tensor",
 ):
-    _metadata_only(_name)
+    # PyTorch's CPU kernel only touches sizes and strides, so it serves us too.
+    views[_name] = functools.partial(torch.library.get_kernel(f"aten::{_name}", "CPU").call_boxed, storage.CPU_KEYS)
 
 
 @op("set_.source_Storage", keep=False)

@@ -84,13 +84,13 @@ def max_pool2d_backward(
     if not grad_input.numel():
         return grad_input
     grad, places, size = dense(grad_output), dense(indices), _pair(kernel_size)
-    made = storage.empty(self.shape, self.dtype)
+    made = _plain(grad_input)
     _run(
         "max_pool2d_backward", made.numel(), self.dtype, storage.buffer(grad), grad.storage_offset(),
-        storage.buffer(places), places.storage_offset(), storage.buffer(made), made.numel(),
+        storage.buffer(places), places.storage_offset(), storage.buffer(made), made.storage_offset(), made.numel(),
         *self.shape[-2:], *grad.shape[-2:], *size, *_pair(stride, size), *_pair(padding), *_pair(dilation),
     )  # fmt: skip
-    return grad_input.copy_(made)
+    return grad_input if made is grad_input else grad_input.copy_(made)
 
 
 @op("avg_pool2d.out")
@@ -136,14 +136,13 @@ def avg_pool2d_backward(
     _check(self)
     if not grad_input.numel():
         return grad_input
-    grad, size = dense(grad_output), _pair(kernel_size)
-    made = storage.empty(self.shape, self.dtype)
+    grad, size, made = dense(grad_output), _pair(kernel_size), _plain(grad_input)
     _run(
         "avg_pool2d_backward", made.numel(), self.dtype, storage.buffer(grad), grad.storage_offset(),
-        storage.buffer(made), made.numel(), *self.shape[-2:], *grad.shape[-2:],
+        storage.buffer(made), made.storage_offset(), made.numel(), *self.shape[-2:], *grad.shape[-2:],
         *size, *_pair(stride, size), *_pair(padding), int(count_include_pad), divisor_override or 0,
     )  # fmt: skip
-    return grad_input.copy_(made)
+    return grad_input if made is grad_input else grad_input.copy_(made)
 
 
 @op("_adaptive_avg_pool2d")
