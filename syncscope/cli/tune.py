@@ -31,7 +31,8 @@ def command(seconds: float, each: float, only: str) -> int:
     from syncscope.cli._console import console
     from syncscope.errors import UserError
     from syncscope.kernels.device import info
-    from syncscope.kernels.generate import run, store, tune
+    from syncscope.kernels.generate import run
+    from syncscope.kernels.tuning import search, store
 
     if run.SHAPE != "gpu":
         raise UserError(
@@ -44,8 +45,8 @@ def command(seconds: float, each: float, only: str) -> int:
     with Progress(*columns, console=out) as progress:
         task = progress.add_task("tuning", total=seconds, said="")
         if not only or only.lower() == "winograd":
-            store.keep_numbers(dict(tune.ways()))
-        for event in tune.tune(
+            store.keep_numbers(dict(search.ways()))
+        for event in search.tune(
             seconds, each, only, lambda spent, said: progress.update(task, completed=spent, said=said)
         ):
             store.keep([event.row])

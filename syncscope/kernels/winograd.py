@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import memory, queue, storage
-from syncscope.kernels.generate import run, store
+from syncscope.kernels.generate import run
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.programs import C_TYPE, kernel
+from syncscope.kernels.tuning import store
 
 PASSES = ("conv_forward", "conv_backward_input", "conv_backward_weight")
 _GROUP = 128

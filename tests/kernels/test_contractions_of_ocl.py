@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from syncscope.cli.tune import command
 from syncscope.kernels import plans, winograd
-from syncscope.kernels.generate import convolutions, cpu, gpu, run, space, store, tune
+from syncscope.kernels.generate import convolutions, cpu, gpu, run, space
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
-from syncscope.kernels.generate.problems import problems, product
+from syncscope.kernels.tuning import search, store
+from syncscope.kernels.tuning.problems import problems, product
 
 FEW = settings(max_examples=3 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
 sizes = st.integers(1, 40)
@@ -62,8 +63,8 @@ def passes(g):
 @given(sizes, sizes, sizes, st.booleans(), st.booleans(), st.data())
 def test_any_legal_schedule_multiplies(m, n, k, left, right, data):
     c = product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1))
-    schedules = [s for s in space.every(simplified(c), tune.ALIGNED, 4) if s.bm + s.bn <= 128]
-    assert tune.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
+    schedules = [s for s in space.every(simplified(c), search.ALIGNED, 4) if s.bm + s.bn <= 128]
+    assert search.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
 
 
 @FEW
@@ -71,8 +72,8 @@ def test_any_legal_schedule_multiplies(m, n, k, left, right, data):
 def test_any_legal_schedule_convolves(g, data):
     c = data.draw(st.sampled_from(passes(g)))
     seen = gpu.packed(simplified(c)) or simplified(c)
-    schedules = [s for s in space.every(seen, tune.ALIGNED, 4) if s.bm + s.bn <= 96]
-    assert tune.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
+    schedules = [s for s in space.every(seen, search.ALIGNED, 4) if s.bm + s.bn <= 96]
+    assert search.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
 
 
 @FEW
@@ -84,7 +85,7 @@ def test_any_rows_and_columns_convolve_on_a_cpu(g, rows, columns, pack_a, data):
     assume(pack_a or not c.a.inside)
     run.SHAPE = "cpu"
     try:
-        assert tune.Bench(c).error(cpu.Schedule(rows, columns, pack_a, True)) < 1e-5
+        assert search.Bench(c).error(cpu.Schedule(rows, columns, pack_a, True)) < 1e-5
     finally:
         run.SHAPE = "gpu"
 
@@ -95,7 +96,7 @@ def test_one_pixel_amid_padding_convolves_on_a_cpu(which, turn, monkeypatch):
     monkeypatch.setattr(run, "SHAPE", "cpu")  # an axis without loops, and bounds all the same
     g = Geometry((1, 1, 1), (1, 1, 1), (1, 1, 3), (1,), (1,), (1,), 1)
     c = turn(simplified(passes(g)[which]))
-    assert tune.Bench(c).error(cpu.Schedule(4, 8, True, True)) < 1e-5
+    assert search.Bench(c).error(cpu.Schedule(4, 8, True, True)) < 1e-5
 
 
 @pytest.mark.parametrize("made", [8, 20])
@@ -107,7 +108,7 @@ def test_windows_are_walked_channel_by_channel_where_that_is_cheaper(made, strid
     copied = gpu.packed(c)
     assert copied is not None
     assert copied.k[-1] == 16
-    assert tune.Bench(c).error(space.default(copied, 132, tune.ALIGNED, 4)) < 1e-5
+    assert search.Bench(c).error(space.default(copied, 132, search.ALIGNED, 4)) < 1e-5
 
 
 def test_loops_are_joined_where_memory_allows_it():
@@ -136,13 +137,13 @@ def test_a_depthless_sum_is_zero():
         Index(m=(5,), n=(1,)),
     )
     out = torch.full((15,), 7.0, device="ocl")
-    run.plan(c, torch.float32, tune.ALIGNED)(out, out, None, out)
+    run.plan(c, torch.float32, search.ALIGNED)(out, out, None, out)
     assert out.eq(0).all()
 
 
 def test_a_wrong_kernel_is_not_believed(monkeypatch):
-    bench = tune.Bench(product(8, 8, 8, (8, 1), (8, 1)))
-    schedule = space.default(bench.c, 2, tune.ALIGNED, 4)
+    bench = search.Bench(product(8, 8, 8, (8, 1), (8, 1)))
+    schedule = space.default(bench.c, 2, search.ALIGNED, 4)
     assert bench.error(schedule) < 1e-5
     bench.host[0] = np.roll(bench.host[0], 1)  # as if the device had read the wrong elements
     assert bench.error(schedule) > 1e-3
@@ -150,7 +151,7 @@ def test_a_wrong_kernel_is_not_believed(monkeypatch):
 
 def test_tuning_is_kept_and_used(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(tune, "problems", lambda: [("product 24", product(24, 24, 24, (24, 1), (24, 1)))])
+    monkeypatch.setattr(search, "problems", lambda: [("product 24", product(24, 24, 24, (24, 1), (24, 1)))])
     store.known.cache_clear()
     try:
         done = CliRunner().invoke(
@@ -180,10 +181,10 @@ def test_what_ships_is_legal_somewhere():
     for _, c in problems():
         c = simplified(c)
         c = gpu.packed(c) or c
-        keys.setdefault(space.problem(c, tune.ALIGNED, 4), []).append(c)
+        keys.setdefault(space.problem(c, search.ALIGNED, 4), []).append(c)
     for path in store.SHIPPED.glob("*.jsonl"):
         for problem, schedule in store.read(path):
-            assert any(space.legal(c, schedule, tune.ALIGNED, 4) for c in keys[problem]), problem
+            assert any(space.legal(c, schedule, search.ALIGNED, 4) for c in keys[problem]), problem
 
 
 WINDOWS = [((2, 3, 7, 9), 5, (1, 1)), ((2, 4, 5, 5), 4, (2, 2)), ((3, 16, 14, 13), 8, (1, 0))]

@@ -20,8 +20,8 @@ from syncscope.kernels.comprehension.nests import Schedule
 from syncscope.kernels.comprehension.products import Product
 from syncscope.kernels.device import is_gpu
 from syncscope.kernels.generate import run as generated
-from syncscope.kernels.generate import store
-from syncscope.kernels.generate import tune as products
+from syncscope.kernels.tuning import search as products
+from syncscope.kernels.tuning import store
 
 _CLOSE = 1e-4  # of the largest element: how far a schedule's results may be from the default's
 _BETTER = 0.97  # of the default's time, below which a schedule is worth keeping

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from syncscope.files import cache_folder, write
 from syncscope.kernels.comprehension.nests import Schedule
-from syncscope.kernels.generate.store import device_name
+from syncscope.kernels.tuning.store import device_name
 
 
 @functools.cache

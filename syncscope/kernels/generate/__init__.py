@@ -1,1 +1,1 @@
-"""Kernels written for the work at hand: tiled contractions, their schedules, and the search for better ones."""
+"""Kernels written for the work at hand: tiled contractions, in the shape of a GPU and of a CPU."""

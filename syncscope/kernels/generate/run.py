@@ -12,10 +12,11 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
-from syncscope.kernels.generate import cpu, gpu, space, store
+from syncscope.kernels.generate import cpu, gpu, space
 from syncscope.kernels.generate.ir import Contraction, simplified
 from syncscope.kernels.generate.text import fits
 from syncscope.kernels.operators import NotNative
+from syncscope.kernels.tuning import store
 
 _SUM_GROUP = 128
 _CPU_GROUP = (4, 2, 1)  # items that a thread makes one after the other

@@ -26,7 +26,7 @@ from syncscope.kernels.generate import gpu, run, space
 from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
 from syncscope.kernels.generate.gpu import Schedule
 from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reach, simplified
-from syncscope.kernels.generate.problems import problems
+from syncscope.kernels.tuning.problems import problems
 
 ALIGNED = (True, True, True)
 _COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # drivers compile without Python's lock
