@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from syncscope.bench import networks, work
 from syncscope.errors import UserError
@@ -17,6 +19,7 @@ from syncscope.errors import UserError
 LOSSES = 3  # of the first steps, compared between devices
 FEWEST, MOST = 3, 200  # iterations that are timed
 WARM = 3
+HALVES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 Call = Callable[[], Any]
 Ready = Callable[[], Call]  # does what an iteration needs and is not timed, and gives the iteration
@@ -85,7 +88,8 @@ def _parts(task: networks.Task, synchronize: Call) -> dict[str, float]:
         synchronize()
         marks = [time.perf_counter()]
         loss = task.forward()
-        for act in (lambda: None, loss.backward, task.optimizer.step):
+        acts: tuple[Call, ...] = (lambda: None, functools.partial(task.backward, loss), task.update)
+        for act in acts:
             act()
             synchronize()
             marks.append(time.perf_counter())
@@ -98,10 +102,12 @@ def row(device: str, synchronize: Call, request: dict[str, Any], name: str, batc
     """One network at one batch size."""
     which = request["pass"]
     made: dict[str, Any] = {}
-    task = None if ":" in name else networks.task(name, device, batch, request["pixels"])
+    half = HALVES.get(request["dtype"])
+    task = None if ":" in name else networks.task(name, device, batch, request["pixels"], half=half)
     ready = _ready(task, which) if task else _always(networks.of_file(name, device, batch))
     if task and which == "train":
         made["losses"] = [float(task.step().item()) for _ in range(LOSSES)]
+        made["loss"] = made["losses"][-1]
     made["flops"], made["bytes"] = work.work(ready())
     iteration, counts = ready(), _counts(device)
     iteration()
@@ -133,12 +139,17 @@ def _ready(task: networks.Task, which: str) -> Ready:
         return _always(task.step)
     if which == "forward":
         task.model.eval()
-        return _always(torch.no_grad()(lambda: task.model(*task.inputs)))
+
+        def infer() -> Tensor:
+            with torch.no_grad(), task.region:
+                made: Tensor = task.model(*task.inputs)
+                return made
+
+        return _always(infer)
 
     def forward() -> Call:
         task.optimizer.zero_grad()
-        backward: Call = task.forward().backward
-        return backward
+        return functools.partial(task.backward, task.forward())
 
     return forward
 
@@ -161,14 +172,17 @@ def main(text: str) -> int:
 
     try:
         synchronize, about = prepare(device)
-        flops, bandwidth = work.ceilings(device, synchronize)
-        say(device=about | {"flops": flops, "bandwidth": bandwidth})
+        dtype = request["dtype"]
+        flops, bandwidth = work.ceilings(device, synchronize, HALVES.get(dtype, torch.float32))
+        say(device=about | {"flops": flops, "bandwidth": bandwidth, "dtype": dtype})
         for name in request["networks"]:
             for batch in request["batches"]:
-                where = {"network": name, "device": device, "batch": batch, "pass": request["pass"]}
+                where = {"network": name, "device": device, "batch": batch, "pass": request["pass"], "dtype": dtype}
                 try:
                     made = row(device, synchronize, request, name, batch)
-                except torch.OutOfMemoryError as error:
+                except RuntimeError as error:
+                    if not isinstance(error, torch.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
+                        raise
                     made = {"ms": None, "error": str(error).partition("\n")[0]}
                     if device == "cuda":
                         torch.cuda.empty_cache()

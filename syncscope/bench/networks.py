@@ -37,24 +37,47 @@ class Task:
     inputs: tuple[Tensor, ...]
     loss: Callable[[Tensor], Tensor]
     optimizer: torch.optim.Optimizer
+    half: torch.dtype | None = None  # what a region of autocast casts to, if there is one
+
+    def __post_init__(self) -> None:
+        kind = self.inputs[0].device.type
+        self.scaler = torch.amp.GradScaler(kind, enabled=self.half is torch.float16)
+        self.region = torch.autocast(kind, self.half or torch.bfloat16, enabled=self.half is not None)
 
     def forward(self) -> Tensor:
         """The loss."""
-        return self.loss(self.model(*self.inputs))
+        with self.region:
+            return self.loss(self.model(*self.inputs))
+
+    def backward(self, loss: Tensor) -> None:
+        """The gradients of a loss."""
+        self.scaler.scale(loss).backward()
+
+    def update(self) -> None:
+        """The optimizer's part."""
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
 
     def step(self) -> Tensor:
         """One step of training; gives the loss."""
         self.optimizer.zero_grad()
         loss = self.forward()
-        loss.backward()
-        self.optimizer.step()
+        self.backward(loss)
+        self.update()
         return loss
 
 
 def task(
-    name: str, device: str, batch: int, pixels: int = PIXELS, dtype: torch.dtype = torch.float32, rate: float = 1e-3
+    name: str,
+    device: str,
+    batch: int,
+    pixels: int = PIXELS,
+    dtype: torch.dtype = torch.float32,
+    rate: float = 1e-3,
+    half: torch.dtype | None = None,
 ) -> Task:
-    """A network with random weights, equal on every device, without dropout; images of random numbers.
+    """A network with random weights, equal on every device, without dropout; images of random numbers. With `half` it runs
+    under autocast.
 
     Raises:
         UserError: no such network, or torchvision is missing.
@@ -84,7 +107,7 @@ def task(
             module.eval()
     model.to(device=device, dtype=dtype)
     inputs = tuple(x.to(device, dtype if x.is_floating_point() else x.dtype) for x in inputs)
-    return Task(model, inputs, loss, torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9))
+    return Task(model, inputs, loss, torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9), half)
 
 
 def _cross_entropy(target: Tensor) -> Callable[[Tensor], Tensor]:
@@ -154,10 +177,24 @@ def of_file(text: str, device: str, batch: int) -> Callable[[], Any]:
     function = getattr(module, name, None)
     if not callable(function):
         raise UserError(f"{path} has no function {name!r}", "it is called as function(device=..., batch=...)")
+    if inspect.isclass(function):
+        raise UserError(
+            f"{name} is a class that {Path(path).name} imports or defines, and no function",
+            "name a function that takes device and batch, or a comprehension that the file makes",
+        )
     if hasattr(function, "example"):  # a comprehension: it knows what it takes
         inputs = function.example(device, batch)
         return lambda: function(*inputs)
     known = {"device": device, "batch": batch}
-    taken = {k: v for k, v in known.items() if k in inspect.signature(function).parameters}
+    parameters = inspect.signature(function).parameters
+    taken = {k: v for k, v in known.items() if k in parameters}
+    needed = [
+        p.name for p in parameters.values() if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if unknown := [name for name in needed if name not in known]:
+        raise UserError(
+            f"{name} needs {', '.join(unknown)}, and is given nothing but device and batch",
+            "write a function around it that makes the inputs, and returns the iteration",
+        )
     made = function(**taken)
     return made if callable(made) else lambda: function(**taken)

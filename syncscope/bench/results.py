@@ -7,11 +7,20 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncscope.errors import UserError
 
 SAME = 1e-3  # relative difference of losses that float32 explains
+
+
+class Case(NamedTuple):
+    """What rows of several devices have in common."""
+
+    network: str
+    which: str  # pass
+    batch: int
+    dtype: str
 
 
 @dataclass(slots=True)
@@ -45,13 +54,13 @@ class Results:
         same = [d for d in self.devices.values() if d.get("name") == mine["name"]]
         return {key: max(d[key] for d in same if key in d) for key in ("flops", "bandwidth")}
 
-    def cases(self) -> Iterator[tuple[str, str, int, dict[str, dict[str, Any]]]]:
-        """Network, pass, batch, and the row of each device, in the order they came."""
-        found: dict[tuple[str, str, int], dict[str, dict[str, Any]]] = {}
+    def cases(self) -> Iterator[tuple[Case, dict[str, dict[str, Any]]]]:
+        """Each case, and the row of each device, in the order they came."""
+        found: dict[Case, dict[str, dict[str, Any]]] = {}
         for row in self.rows:
-            found.setdefault((row["network"], row["pass"], row["batch"]), {})[row["device"]] = row
-        for (network, which, batch), rows in found.items():
-            yield network, which, batch, rows
+            case = Case(row["network"], row["pass"], row["batch"], row.get("dtype", "float32"))
+            found.setdefault(case, {})[row["device"]] = row
+        yield from found.items()
 
     def text(self) -> str:
         """As JSON."""

@@ -97,15 +97,15 @@ def enqueueing(call: Callable[[], Any], synchronize: Callable[[], None]) -> floa
     return 1e3 * (time.perf_counter() - start - drained.waited)
 
 
-def ceilings(device: str, synchronize: Callable[[], None]) -> tuple[float, float]:
-    """Operations and bytes per second that a product of float32 matrices and a copy reach on this device."""
+def ceilings(device: str, synchronize: Callable[[], None], dtype: torch.dtype = torch.float32) -> tuple[float, float]:
+    """Operations and bytes per second that a product of matrices in this dtype and a copy reach on this device."""
     side, size = (1024, 1 << 25) if device == "cpu" else (4096, 1 << 30)
     if device == "ocl":
         from syncscope.kernels.device import info
 
         if info().kind == "CPU":
             side, size = 1024, 1 << 25
-    a, b = (torch.randn(side, side, device=device) for _ in range(2))
+    a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
     source = torch.zeros(size // 4, device=device)
     target = torch.empty_like(source)
     flops = 2 * side**3 / _best(lambda: torch.mm(a, b), synchronize)

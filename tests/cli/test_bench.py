@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import time
+from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
@@ -124,3 +125,43 @@ def test_a_function_of_ones_own_is_measured_in_a_process_of_its_own(tmp_path):
         assert r["bound_by"] in ("flops", "memory")
     failed = bench(f"{tmp_path}/train.py:none", "--device", "cpu", "--batch", "1").exception
     assert "no function" in str(failed)
+
+
+def test_the_page_draws_batches_and_ratios(saved):
+    curves = [
+        row(device, ms * batch, batch, low=ms * batch * 0.9, high=ms * batch * 1.2)
+        for device, ms in (("ocl", 10), ("cuda", 8))
+        for batch in (1, 8, 64)
+    ]
+    odd = [{**row("ocl", 5), "network": "<img>"}]
+    odd.append({**row("cuda", None), "network": "<img>", "error": "cannot allocate 9 MiB"})
+    page = bench("--read", saved(*curves, *odd), "--format", "html").output
+    tree = ET.fromstring(page[page.index("<body>") : page.index("</html>")])
+    lines, bars = tree.findall(".//polyline"), tree.findall(".//rect")
+    assert [len(line.get("points").split()) for line in lines] == [3, 3]
+    heights = [[float(point.partition(",")[2]) for point in line.get("points").split()] for line in lines]
+    assert all(ours < theirs for ours, theirs in zip(*heights, strict=True))  # slower is higher up
+    assert heights[0] == sorted(heights[0], reverse=True)
+    assert len(bars) == 3
+    assert len({bar.get("width") for bar in bars}) == 1
+    assert "&lt;img&gt; 4: on cuda cannot allocate 9 MiB" in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_halves_are_rows_of_their_own(saved):
+    path = saved(row("ocl", 50, dtype="float16"), row("ocl", 40), row("cuda", 10, dtype="float16"))
+    lines = bench("--read", path, "--format", "markdown").output.splitlines()
+    assert any(line.startswith("| resnet50, float16 | 4 | 50 | 10 | 20%") for line in lines)
+    assert any(line.startswith("| resnet50, float32 | 4 | 40 |  |") for line in lines)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
+@pytest.mark.parametrize(
+    ("name", "said"), [("Kind", "Kind is a class"), ("needy", "needy needs x, and is given nothing")]
+)
+def test_what_is_no_iteration_is_said(tmp_path, name, said):
+    (tmp_path / "train.py").write_text("class Kind: ...\ndef needy(x, batch, y=1): ...\n")
+    made = bench(f"{tmp_path}/train.py:{name}", "--device", "cpu", "--batch", "2", "--seconds", "0.1")
+    assert isinstance(made.exception, UserError)
+    assert said in made.exception.message
