@@ -4,9 +4,10 @@
 
 Every column is measured in every turn, between steps with nothing; a figure is the median over the turns of the time of a step
 (wall time, synchronised before both readings of the clock) by that of the untraced steps right before and after, for a host's
-pace drifts. The column of nothing shows what one run differs from the next. Then: how long ending a recording takes, and the
-untraced step as the recorder measured it beside the truth of the same turns. At last, what stays after a recording, for torch
-leaves the driver's profiling interface (CUPTI) attached unless TEARDOWN_CUPTI=1 is set.
+pace drifts. What torch.profiler leaves behind, the driver's profiling interface (CUPTI) among it, is taken away after its
+columns, for untraced steps take longer with it. The column of nothing shows what one run differs from the next. Then: how long
+ending a recording takes, and the untraced step as the recorder measured it beside the truth of the same turns. At last, what
+stays after a recording.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import contextlib
 import gc
 import itertools
 import json
-import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -29,6 +29,7 @@ from torch import nn
 
 import syncscope
 from syncscope import api
+from syncscope.tracers.cupti import library
 
 STEPS = 20  # of a recording
 Step = Callable[[], object]
@@ -147,11 +148,12 @@ LOOPS = {
     "policy, 16 copies": policy,
 }
 Mode = Callable[[], contextlib.AbstractContextManager[Any]]
+TORCHS = {"CUDA only", "with sync", "CPU + CUDA", "operators"}  # columns that are torch.profiler's
 
 
 @contextlib.contextmanager
 def profiler(operators: bool, sync: bool, device: torch.device) -> Iterator[None]:
-    """torch.profiler, and its trace written, as ours is."""
+    """torch.profiler."""
     from torch._C._profiler import _ExperimentalConfig
 
     which = torch.profiler.ProfilerActivity
@@ -160,6 +162,14 @@ def profiler(operators: bool, sync: bool, device: torch.device) -> Iterator[None
     config = _ExperimentalConfig(enable_cuda_sync_events=sync)
     with torch.profiler.profile(activities=found, experimental_config=config):
         yield
+
+
+def free(device: torch.device) -> None:
+    """Takes away what torch.profiler leaves: what the collector would free in some later step, and CUPTI."""
+    gc.collect()
+    if device.type == "cuda" and library.library() is not None:
+        torch.cuda.synchronize()
+        library.library().cuptiFinalize()
 
 
 def modes(device: torch.device) -> dict[str, Mode]:
@@ -183,7 +193,6 @@ def synchronize(device: torch.device) -> None:
 
 def timed(step: Step, mode: Mode, count: int, device: torch.device) -> tuple[float, float]:
     """ns of a step under this mode, and of its ending."""
-    gc.collect()  # a torch.profiler that has ended is freed by the collector: not in the steps of the next mode
     with contextlib.ExitStack() as stack:
         recording = stack.enter_context(mode())
         mark = getattr(recording, "step", lambda: None)
@@ -217,7 +226,7 @@ def scheduled(step: Step, wait: int, count: int, file: Path | None) -> dict[str,
         "reported": found.step,
         "fidelity": found.fidelity,
         "unexplained": found.unexplained,
-        "clock": meta.get("clocks", {}).get("torch.profiler"),
+        "clock": meta.get("clocks", {}).get("CUPTI"),
         "reads": len(found.reads),
         "without a line": sum(read.place is None for read in found.reads),
     }
@@ -237,6 +246,8 @@ def read_cost(device: torch.device) -> dict[str, float]:
                     x.item()
                 times.append((time.perf_counter_ns() - began) / 400e3)
         found[name] = round(median(times), 2)
+        if name in TORCHS:
+            free(device)
     return found
 
 
@@ -269,6 +280,8 @@ def measured(
     for turn in range(turns):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             taken, ending = timed(step, known[name], count, device)
+            if name in TORCHS:
+                free(device)
             truth.append(bare(step, count, device))
             ratios[name].append(2 * taken / (truth[-1] + truth[-2]))
             ends[name].append(ending)
@@ -295,22 +308,23 @@ def bare(step: Step, count: int, device: torch.device) -> float:
 
 
 def staying(step: Step, turns: int, count: int, device: torch.device) -> dict[str, list[float]]:
-    """ms of an untraced step after a recording by torch.profiler, with the driver's interface left attached and taken away."""
-    found: dict[str, list[float]] = {"attached": [], "detached": []}
-    before = os.environ.get("TEARDOWN_CUPTI")
+    """ms of an untraced step before anything is recorded and after it."""
+    known: dict[str, Mode] = {
+        "before": contextlib.nullcontext,
+        "after trace()": syncscope.trace,
+        "after torch.profiler": lambda: torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]),
+    }
+    found: dict[str, list[float]] = {name: [] for name in known}
+    free(device)
     for _ in range(turns):
-        for which, flag in (("attached", "0"), ("detached", "1")):
-            os.environ["TEARDOWN_CUPTI"] = flag
-            with profiler(False, False, device):
+        for name, mode in known.items():
+            with mode():
                 for _ in range(3):
                     step()
             for _ in range(10):
                 step()
-            found[which].append(round(bare(step, count, device) / 1e6, 3))
-    if before is None:
-        del os.environ["TEARDOWN_CUPTI"]
-    else:
-        os.environ["TEARDOWN_CUPTI"] = before
+            found[name].append(round(bare(step, count, device) / 1e6, 3))
+        free(device)
     return found
 
 
@@ -365,7 +379,7 @@ def main() -> None:
             given.json.write_text(json.dumps(found, indent=1, default=str))
     if device.type == "cuda":
         print(
-            "\nuntraced steps in ms, after recordings, 24 gradient norms:",
+            "\nuntraced steps in ms, 24 gradient norms:",
             staying(gradients(device), given.turns, given.steps, device),
         )
     if failed:

@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,9 @@ DECLARED = {  # what differs in a dry run or under --device, and has to
     "program: graph breaks": "nothing is compiled, for compiled code has no lines",
     "methods: traceback_of(lambda: torch.unique": "torch's own frames of a mode around its functions in Python",
     "operator: jiterator": "torch.cuda says yes under --device, and torch then asks for the compiler of a GPU",
-    "program: compile where": "the same: torch's compiler imports what it has for GPUs, and that import warns",
-    'methods: traceback_of(lambda: f"{x:.2f}")': "the same",
-    "methods: traceback_of(lambda: x.sum().backward())": "the same",
+    "program: compile where": "torch.cuda says yes under --device, and what torch's compiler then imports for GPUs warns",
+    'methods: traceback_of(lambda: f"{x:.2f}")': "torch's own frames of a mode around its functions in Python",
+    "methods: traceback_of(lambda: x.sum().backward())": "torch's own frames of a mode around its functions in Python",
 }
 SHOWN = 200  # characters of an outcome
 
@@ -370,9 +371,12 @@ def outside(kind: str, samples: int, every: int) -> tuple[dict[str, Any], set[st
     unsaid = tuple(f"operator: {name}" for name in UNSAID)
     stable = {call for call in first if first[call] == again["inside"].get(call) and not call.startswith(unsaid)}
     stable -= {call for call in later if later[call] != again["after"].get(call)}
+    unwritten = sum(call.startswith(unsaid) for call in first)
+    unstable = len(first) - len(stable) - unwritten
     print(
-        f"{kind}: {len(first):,} calls, {len(first) - len(stable)} left out; besides, {reference['undescribed']} results that "
-        f"have no words, and {reference['unmade']} sets of samples that cannot be made here",
+        f"{kind}: {len(first):,} calls. Left out: {unwritten} of {', '.join(UNSAID)}, and {unstable} others that two processes "
+        f"without a recording do not answer alike; besides, {reference['undescribed']} results have no words, and "
+        f"{reference['unmade']} sets of samples cannot be made here",
         flush=True,
     )
     return reference, stable
@@ -402,17 +406,24 @@ def main() -> int:
         after = {call: said for call, said in found["after"].items() if call in stable}
         inside |= dict.fromkeys(sorted(stable - inside.keys()), "nothing that can be described")
         different = [call for call in inside if inside[call] != first[call]]
-        declared = [call for call in different if name in ("dry", "cpu", "ocl") and call.startswith(tuple(DECLARED))]
-        different = [call for call in different if call not in declared]
+        reasons = {
+            call: why
+            for call in different
+            for beginning, why in DECLARED.items()
+            if name in ("dry", "cpu", "ocl") and call.startswith(beginning)
+        }
+        different = [call for call in different if call not in reasons]
         after |= dict.fromkeys(sorted((stable & later.keys()) - after.keys()), "nothing that can be described")
         remaining = [call for call in after if after[call] != later.get(call)]
         found["left"] = sorted(set(found["left"]) - set(reference["left"]))
         print(
             f"{name}: {len(inside):,} compared inside, {len(different)} differ"
-            f"{f' and {len(declared)} as declared' if declared else ''}; {len(after):,} afterwards, "
+            f"{f' and {len(reasons)} have to' if reasons else ''}; {len(after):,} afterwards, "
             f"{len(remaining)} differ; {len(found['left'])} pointers and attributes left",
             flush=True,
         )
+        for why, count in Counter(reasons.values()).most_common():
+            print(f"    {count} have to: {why}")
         for call in different:
             print(f"    {call}\n        outside {first[call]}\n        inside  {inside[call]}")
         for call in set(remaining) - set(different):

@@ -81,6 +81,11 @@ class ProcessRecording:
         for source in self._sources:
             source.boundary()
 
+    @property
+    def lingers(self) -> bool:
+        """Whether it still slows the program, though it has ended."""
+        return any(source.lingers for source in self._sources)
+
     def so_far(self) -> Trace:
         """What there is of it, once the device has done what it was asked to."""
         self._dry |= listeners.pretend is not None

@@ -92,7 +92,7 @@ class PythonEvents:
         with self._lock:
             self._flushed = time.monotonic_ns()
             rows = [self._step_row(*row) for row in _drain(self._steps)]
-            rows += [self._read_row(row) for row in _drain(self._reads)]
+            read = self._read_rows(_drain(self._reads))
             ops = self._op_rows(_drain(self._ops))
             new = list(self._names)[self._written :]
             text = [
@@ -101,12 +101,12 @@ class PythonEvents:
                 for r in record_file.name_records(number, name.encode())
             ]
             self._written = len(self._names)
-            data = b"".join(text) + np.array(rows, record_file.RECORD).tobytes() + ops.tobytes()
+            data = b"".join(text) + np.array(rows, record_file.RECORD).tobytes() + read.tobytes() + ops.tobytes()
             try:
                 while data:
                     data = data[os.write(self._handle, data) :]
             except OSError:
-                self.lost += len(rows) + len(ops)
+                self.lost += len(rows) + len(read) + len(ops)
 
     def close(self) -> None:
         """Writes the rest."""
@@ -137,14 +137,20 @@ class PythonEvents:
             rows["flags"] = np.where(fallbacks, Flag.FALLBACK, Flag.NONE)
         return rows
 
-    def _read_row(self, r: Record) -> tuple[int, ...]:
-        key = (r.seen, r.operator, r.module, r.selection)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._described(r)
-        place, column, detail = known
-        flags = Flag.FALLBACK if r.operator else Flag.NONE
-        return (READ, 0, flags, 0, r.thread, column, self._number(r.op), place, r.bytes, r.start, r.end, detail, 0)
+    def _read_rows(self, found: list[Record]) -> NDArray[Any]:
+        rows = np.zeros(len(found), record_file.RECORD)
+        if found:
+            ops, seen, threads, starts, ends, sizes, operators, modules, selections = zip(*found, strict=True)
+            keys = list(zip(seen, operators, modules, selections, strict=True))
+            for key, record in dict(zip(keys, found, strict=True)).items():
+                if key not in self._known:
+                    self._known[key] = self._described(record)
+            numbers = {op: self._number(op) for op in set(ops)}
+            rows["type"], rows["name"] = READ, [numbers[op] for op in ops]
+            rows["corr"], rows["queue"], rows["a"] = np.array([self._known[key] for key in keys]).T
+            rows["t0"], rows["t1"], rows["tid"], rows["size"] = starts, ends, threads, sizes
+            rows["flags"] = np.where(np.array(operators) != "", Flag.FALLBACK, Flag.NONE)
+        return rows
 
     def _described(self, r: Record) -> tuple[int, int, int]:
         """Numbers of place and detail, and the column: the user's line, and beside it the library's that reads."""

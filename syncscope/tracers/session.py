@@ -267,9 +267,10 @@ class Session:
             with self._told():
                 self._ended = take, take.end()
             before = len(self._untraced.lengths())
-            self._enough = 0 if before >= ENOUGH else len(self._untraced) + AFTER
+            enough = before >= ENOUGH or take.recording.lingers  # steps after it would not be those of a run without it
+            self._enough = 0 if enough else len(self._untraced) + AFTER
             self._untraced.boundary()
-            if before >= ENOUGH:
+            if enough:
                 self._deliver()
 
     def _deliver(self) -> None:

@@ -41,6 +41,8 @@ class Item:
 class Source:
     """One source of events. Every method may be left out."""
 
+    lingers = False  # whether what it has used slows the program after `stop`: later steps are no baseline then
+
     def start(self, events: PythonEvents) -> None:
         """Begins.
 

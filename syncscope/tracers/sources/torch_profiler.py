@@ -1,4 +1,5 @@
-"""CUDA and ROCm: device and driver times from torch.profiler, without stacks; the lines come from our own recorder.
+"""ROCm, and CUDA with operators of the CPU: device and driver times from torch.profiler, without stacks; the lines come from
+our own recorder. CUDA alone is recorded by `cupti`.
 
 Operators of the CPU are left out unless they are asked for: they are most of what torch.profiler costs, and reads, lines and
 the replay need the driver's calls and the device's work only. Threads of the driver's calls then have the numbers of POSIX
@@ -30,6 +31,7 @@ from syncscope import kineto
 from syncscope.model.trace import Kind, Lane, Trace
 from syncscope.tracers import clocks, redirect
 from syncscope.tracers.columns import COLUMNS, TABLES, Builder
+from syncscope.tracers.cupti import library
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.pinned import pinned_bandwidth
@@ -106,7 +108,7 @@ class TorchProfiler(Source):
         """Begins once there is a device; then notes a moment on both clocks: a few us, worth it at every step."""
         if self._begun:
             self.anchor()
-        elif wanted():
+        elif not serving and wanted():
             self.begin()
 
     def settle(self) -> None:
@@ -138,7 +140,7 @@ class TorchProfiler(Source):
             acc_events=True,  # without it, torch warns of cycles
             experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),  # what each wait was for
         )
-        _running.append(self)
+        serving.append(self)
         self._profiler.start()
         self._profiler.profiler.acc_events = False  # which would have it parse everything again when it ends: seconds
         for _ in range(WARM):
@@ -159,8 +161,9 @@ class TorchProfiler(Source):
             profiler, self._profiler = self._profiler, None
             if profiler is None:
                 return
-            _running.remove(self)
+            serving.remove(self)
             profiler.stop()
+            self.lingers = not self._host_only  # torch leaves CUPTI attached
             handle, name = tempfile.mkstemp(suffix=".json")
             os.close(handle)
             try:
@@ -172,9 +175,9 @@ class TorchProfiler(Source):
                 # tenths of a second, in the middle of some later step.
                 profiler.action_map.clear()
 
-    def give_way(self) -> None:
-        """The program starts a profiler of its own."""
-        if self._profiler is not None:
+    def give_way(self, profiler: Any) -> None:
+        """A profiler starts: the program's own, unless it is ours."""
+        if self._profiler is not None and self._profiler.profiler is not profiler:
             self.notes.append("the program started a profiler of its own: device times from torch.profiler end there")
             self.stop()
 
@@ -203,7 +206,8 @@ class TorchProfiler(Source):
             return
         kind = "ROCm" if torch.version.hip else "CUDA"
         names = ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
-        yield Item(kind, GOOD, f"{names}: traced through torch.profiler, lines by our own recorder", traceable=True)
+        through = "CUPTI" if library.library() is not None and library.activities() is not None else "torch.profiler"
+        yield Item(kind, GOOD, f"{names}: traced through {through}, lines by our own recorder", traceable=True)
 
 
 def thread_aliases() -> dict[int, int]:
@@ -281,7 +285,7 @@ def _clock(
     return clocks.from_regions(trace.start[found], trace.end[found], before, after), met
 
 
-_running: list[TorchProfiler] = []
+serving: list[Any] = []  # the source that times CUDA: `give_way(profiler)` is called where a profiler of torch's starts
 
 
 def _make_way(torch: Any) -> None:
@@ -291,9 +295,8 @@ def _make_way(torch: Any) -> None:
 
     @functools.wraps(original)
     def prepare(self: Any) -> Any:
-        for ours in _running.copy():
-            if ours._profiler is not None and ours._profiler.profiler is not self:
-                ours.give_way()
+        for ours in serving.copy():
+            ours.give_way(self)
         return original(self)
 
     patches.replace(profile, "_prepare_trace", prepare)

@@ -1,0 +1,189 @@
+/* What CUPTI, the driver's profiling interface, tells of CUDA's work, as records of 64 bytes in a file (record_file.py).
+ *
+ * No Python, no headers of CUDA: cc -O2 -shared -fPIC -pthread. library.py finds CUPTI in the process and gives us the two of its
+ * functions that are called here. CUPTI fills buffers while the program runs, on whatever thread asks the device for something,
+ * and gives them back on a thread of its own: nothing of ours runs in a launch, and memory stays flat.
+ *
+ * The layouts of its records only grow at their end; what is read here stands since CUDA 11 (cupti_activity.h).
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COPY = 1, FILL, DRIVER = 4, RUNTIME, KERNEL = 10, PEER_COPY = 22, EVENT = 36, SYNC = 38 }; /* CUPTI_ACTIVITY_KIND_... */
+enum { NAME = 4, FIRST = 32 }; /* types of records: record_file.py's, and ours: FIRST + the kind */
+
+typedef struct {
+  uint8_t type, fn, flags, pad;
+  uint32_t tid, queue, name;
+  uint64_t corr, size, t0, t1, a, b;
+} Rec;
+_Static_assert(sizeof(Rec) == 64, "record_file.py reads 64 bytes");
+
+typedef struct { uint32_t kind, call; uint64_t start, end; uint32_t process, thread, correlation, result; } Call;
+typedef struct {
+  uint32_t kind; uint8_t cache, banks; uint16_t registers; uint32_t partitions[2]; uint64_t start, end, completed;
+  uint32_t device, context, stream; int32_t grid[3], block[3], fixed_memory, dynamic_memory; uint32_t local[2], correlation;
+  int64_t id; const char *name;
+} Kernel;
+typedef struct {
+  uint32_t kind; uint8_t how, from, to, flags; uint64_t bytes, start, end; uint32_t device, context, stream, correlation;
+} Copy;
+typedef struct { /* between devices, and in one that is no one's copy */
+  uint32_t kind; uint8_t how, from, to, flags; uint64_t bytes, start, end;
+  uint32_t device, context, stream, from_device, from_context, to_device, to_context, correlation;
+} PeerCopy;
+typedef struct {
+  uint32_t kind, value; uint64_t bytes, start, end; uint32_t device, context, stream, correlation; uint16_t flags, memory;
+} Fill;
+typedef struct { uint32_t kind, how; uint64_t start, end; uint32_t correlation, context, stream, event; } Sync;
+typedef struct { uint32_t kind, correlation, context, stream, event; } Event;
+
+#define BUFFER (1u << 20) /* bytes */
+#define SPARE 64          /* buffers that wait to be filled again: fresh memory costs a page fault for each 4 KiB */
+#define NAMES (1u << 14)  /* kernels */
+#define BATCH 512
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int (*next)(uint8_t *, size_t, void **);
+static int fd = -1;
+static uint8_t *spare[SPARE];
+static unsigned spares, names, filled;
+static struct { const char *text; uint32_t number; } known[NAMES];
+static Rec batch[BATCH];
+static uint64_t lost, unknown;
+
+static void flush(void) {
+  const char *data = (const char *)batch;
+  size_t size = filled * sizeof(Rec), done = 0;
+  while (fd >= 0 && done < size) {
+    ssize_t wrote = write(fd, data + done, size - done);
+    if (wrote < 0) { lost += (size - done) / sizeof(Rec); break; }
+    done += wrote;
+  }
+  filled = 0;
+}
+
+static void put(Rec record) {
+  if (filled == BATCH) flush();
+  batch[filled++] = record;
+}
+
+/* The number of a text that CUPTI keeps, which goes to the file before it is used. */
+static uint32_t number_of(const char *text) {
+  if (!text) return 0;
+  unsigned at = ((uintptr_t)text >> 3) * 2654435761u % NAMES, tries = 0;
+  for (; known[at].text && tries < NAMES; at = (at + 1) % NAMES, tries++)
+    if (known[at].text == text) return known[at].number;
+  if (tries == NAMES) return 0;
+  known[at].text = text;
+  known[at].number = ++names;
+  size_t length = strlen(text);
+  for (size_t from = 0; from < length; from += 48) {
+    Rec record = {.type = NAME, .flags = length - from < 48 ? length - from : 48, .name = names};
+    memcpy((char *)&record + 16, text + from, record.flags);
+    put(record);
+  }
+  return names;
+}
+
+static void take(const void *at) {
+  uint32_t kind = *(const uint32_t *)at;
+  Rec record = {.type = FIRST + kind};
+  if (kind == RUNTIME || kind == DRIVER) {
+    const Call *call = at;
+    record.tid = call->thread; record.name = kind << 16 | call->call; record.corr = call->correlation;
+    record.t0 = call->start; record.t1 = call->end;
+  } else if (kind == KERNEL) {
+    const Kernel *kernel = at;
+    record.flags = kernel->context; record.tid = kernel->device; record.queue = kernel->stream;
+    record.name = number_of(kernel->name); record.corr = kernel->correlation;
+    record.size = (uint64_t)kernel->fixed_memory + kernel->dynamic_memory;
+    record.t0 = kernel->start; record.t1 = kernel->end;
+    record.a = (uint64_t)(uint32_t)kernel->grid[0] << 32 | (uint64_t)(uint16_t)kernel->grid[1] << 16 | (uint16_t)kernel->grid[2];
+    record.b = (uint64_t)(uint16_t)kernel->block[0] << 48 | (uint64_t)(uint16_t)kernel->block[1] << 32 |
+      (uint32_t)(uint16_t)kernel->block[2] << 16 | kernel->registers;
+  } else if (kind == COPY) {
+    const Copy *copy = at;
+    record.fn = copy->how; record.flags = copy->context; record.tid = copy->device; record.queue = copy->stream;
+    record.name = copy->from << 8 | copy->to; record.corr = copy->correlation; record.size = copy->bytes;
+    record.t0 = copy->start; record.t1 = copy->end;
+  } else if (kind == PEER_COPY) {
+    const PeerCopy *copy = at;
+    record.fn = copy->how; record.flags = copy->context; record.tid = copy->device; record.queue = copy->stream;
+    record.name = copy->from << 8 | copy->to; record.corr = copy->correlation; record.size = copy->bytes;
+    record.t0 = copy->start; record.t1 = copy->end;
+  } else if (kind == FILL) {
+    const Fill *fill = at;
+    record.flags = fill->context; record.tid = fill->device; record.queue = fill->stream; record.name = fill->memory;
+    record.corr = fill->correlation; record.size = fill->bytes; record.t0 = fill->start; record.t1 = fill->end;
+  } else if (kind == SYNC) {
+    const Sync *sync = at;
+    record.fn = sync->how; record.flags = sync->context; record.queue = sync->stream; record.name = sync->event;
+    record.corr = sync->correlation; record.t0 = sync->start; record.t1 = sync->end;
+  } else if (kind == EVENT) {
+    const Event *event = at;
+    record.flags = event->context; record.queue = event->stream; record.name = event->event; record.corr = event->correlation;
+  } else {
+    unknown++;
+    return;
+  }
+  put(record);
+}
+
+/* Called by CUPTI where it has no room left, in the middle of a call of the program's. */
+static void requested(uint8_t **buffer, size_t *size, size_t *most) {
+  pthread_mutex_lock(&lock);
+  *buffer = spares ? spare[--spares] : NULL;
+  pthread_mutex_unlock(&lock);
+  if (!*buffer) *buffer = aligned_alloc(64, BUFFER);
+  *size = *buffer ? BUFFER : 0;
+  *most = 0;
+}
+
+/* Called by CUPTI with what it has filled. */
+static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+  (void)context, (void)stream, (void)size;
+  pthread_mutex_lock(&lock);
+  void *record = NULL;
+  while (fd >= 0 && valid && !next(buffer, valid, &record)) take(record);
+  flush();
+  if (spares < SPARE) spare[spares++] = buffer;
+  else free(buffer);
+  pthread_mutex_unlock(&lock);
+}
+
+/* CUPTI leaves the process where a call of the driver ends, and nowhere else is it sure that nobody is within it. */
+static int (*_Atomic finalize)(void);
+static void called(void *data, int domain, uint32_t call, const int *ends) {
+  (void)data, (void)domain, (void)call;
+  int (*leave)(void) = *ends ? atomic_exchange(&finalize, NULL) : NULL;
+  if (leave) leave();
+}
+void *called_at(void) { return (void *)called; }
+void leave_by(void *cupti_finalize) { finalize = (int (*)(void))cupti_finalize; }
+
+void *requested_at(void) { return (void *)requested; }
+void *completed_at(void) { return (void *)completed; }
+
+/* From now on what comes is written to this file; `following` is CUPTI's cuptiActivityGetNextRecord. */
+void start(int file, void *following) {
+  pthread_mutex_lock(&lock);
+  next = following;
+  fd = file;
+  names = filled = 0;
+  lost = unknown = 0;
+  memset(known, 0, sizeof known);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Nothing more is written. How many records found no room on the disk. */
+uint64_t stop(void) {
+  pthread_mutex_lock(&lock);
+  flush();
+  fd = -1;
+  pthread_mutex_unlock(&lock);
+  return lost;
+}

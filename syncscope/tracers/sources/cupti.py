@@ -1,0 +1,181 @@
+"""CUDA: what the driver was asked for and what its devices did, from CUPTI itself, which torch brings along.
+
+torch.profiler is made of the same records, which it converts several times and keeps in memory: it costs more while it runs,
+and seconds when it ends. Here they go into a file as the driver's buffers fill, on a thread of CUPTI's own. Where CUPTI is not
+to be had (ROCm, no compiler, a profiler of the program's), and where operators of the CPU are wanted, `torch_profiler` records
+instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from syncscope.tracers import record_file
+from syncscope.tracers.columns import Builder
+from syncscope.tracers.cupti import library
+from syncscope.tracers.cupti.records import add_records
+from syncscope.tracers.python_events import PythonEvents
+from syncscope.tracers.record_file import Contents
+from syncscope.tracers.sources import Source
+from syncscope.tracers.sources.torch_profiler import WITHOUT, serving, wanted
+
+NAME = "cupti"
+WARM = 8  # readings of both clocks at the start: the first take long
+
+
+class Cupti(Source):
+    """A recording by CUPTI, from the moment that there is a device for it."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self._events: PythonEvents | None = None
+        self._handle = -1
+        self._path: Path | None = None
+        self._contents: Contents | None = None
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """Where it goes, once it has begun."""
+        return (self._path,) if self._path else ()
+
+    @classmethod
+    def recovered(cls, contents: Contents) -> Cupti:
+        """What had been written."""
+        source = cls()
+        source._contents = contents
+        return source
+
+    def start(self, events: PythonEvents) -> None:
+        """Begins where there is a device already."""
+        self._events = events
+        self.boundary()
+
+    def boundary(self) -> None:
+        """Begins once there is a device; then notes a moment on both clocks."""
+        if self._handle >= 0:
+            self._moments(1)
+        elif self._path is None and self._events is not None and not self._events.operators_wanted and wanted():
+            self._begin(self._events.folder)
+
+    def _begin(self, folder: Path | None) -> None:
+        torch = sys.modules["torch"]
+        if serving or torch.autograd._profiler_enabled() or library.library() is None or library.activities() is None:
+            return
+        handle, path = record_file.create(NAME, folder)
+        try:
+            os.write(handle, b"".join(_facts(torch)))
+            library.start(handle)
+        except (library.RefusedError, AttributeError):  # torch.profiler may have more luck
+            os.close(handle)
+            path.unlink()
+            return
+        self._handle, self._path = handle, path
+        serving.append(self)
+        self.notes.append(WITHOUT)
+        self._moments(WARM)
+
+    def _moments(self, count: int) -> None:
+        for _ in range(count):
+            before = time.monotonic_ns()
+            theirs = library.now()
+            os.write(self._handle, _record(record_file.CLOCK, t0=before, t1=time.monotonic_ns(), a=theirs))
+
+    def settle(self) -> None:
+        """Has everything written that the devices were asked for."""
+        if self._handle >= 0:
+            sys.modules["torch"]._C._cuda_synchronize()
+            library.flush()
+            self._contents = record_file.read(self.files[0])
+
+    def stop(self) -> None:
+        """Ends."""
+        if self in serving:
+            serving.remove(self)
+        if self._end():
+            self.lingers = not library.detach(sys.modules["torch"]._C._cuda_synchronize)
+
+    def _end(self) -> bool:
+        if self._handle < 0:
+            return False
+        sys.modules["torch"]._C._cuda_synchronize()
+        self._moments(1)
+        if lost := library.stop():
+            self.notes.append(f"{lost} events of CUDA were lost: no room on the disk")
+        os.close(self._handle)
+        self._handle = -1
+        self._contents = record_file.read(self.files[0])
+        return True
+
+    def give_way(self, _: Any) -> None:
+        """The program starts a profiler of its own, and CUPTI tells one at a time."""
+        if self._end():
+            self.notes.append("the program started a profiler of its own: what the devices did after that is missing")
+
+    def add(self, builder: Builder, origin: int) -> dict[str, Any]:
+        """Adds the events, on our clock; what belongs into the trace's meta."""
+        if self._contents is None:
+            return {"notes": self.notes}
+        header, records = self._contents
+        return add_records(builder, records, origin, header["pid"]) | _job() | {"notes": self.notes}
+
+
+def _record(kind: int, **fields: int) -> bytes:
+    row = np.zeros(1, record_file.RECORD)
+    row["type"] = kind
+    for word, value in fields.items():
+        row[word] = value
+    return row.tobytes()
+
+
+def _facts(torch: Any) -> list[bytes]:
+    """What the records' numbers mean, for a reader without CUPTI: the driver's calls, and the devices."""
+    found: list[bytes] = []
+    for kind in library.CALLS:
+        for number, name in library.calls(kind).items():
+            found += record_file.name_records(kind << 16 | number, name.encode())
+    for number in range(torch.cuda.device_count()):
+        of = torch.cuda.get_device_properties(number)
+        facts = {"id": number} | {
+            word: value for word, own in FACTS.items() if (value := getattr(of, own, None)) is not None
+        }
+        found += record_file.name_records(DEVICES + number, json.dumps(facts).encode())
+        found.append(_record(record_file.DEVICE, queue=number + 1, name=DEVICES + number))
+    return found
+
+
+DEVICES = 1 << 20  # numbers of what is known of them
+FACTS = {  # Kineto's words for what torch knows of a device
+    "name": "name",
+    "totalGlobalMem": "total_memory",
+    "computeMajor": "major",
+    "computeMinor": "minor",
+    "maxThreadsPerMultiprocessor": "max_threads_per_multi_processor",
+    "regsPerMultiprocessor": "regs_per_multiprocessor",
+    "warpSize": "warp_size",
+    "sharedMemPerBlock": "shared_memory_per_block",
+    "sharedMemPerMultiprocessor": "shared_memory_per_multiprocessor",
+    "numSms": "multi_processor_count",
+}
+
+
+def _job() -> dict[str, Any]:
+    """Which process of a distributed job this is."""
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return {}
+    return {
+        "rank": distributed.get_rank(),
+        "world_size": distributed.get_world_size(),
+        "backend": distributed.get_backend(),
+    }
+
+
+SOURCE = Cupti
