@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 if TYPE_CHECKING:
+    from syncscope.analysis.roofline import Ceilings
     from syncscope.model.finding import Finding
     from syncscope.model.report import Report
     from syncscope.model.source import Place
@@ -186,11 +187,14 @@ def _shown_in_notebooks() -> None:
     shell.display_formatter.formatters["text/html"].for_type(Report, lambda report: html.notebook(with_work(report)))
 
 
-def with_work(report: Report) -> Report:
-    """The report with what the device did in the counted steps, by kernel and by operator, which takes a moment to find out."""
+def with_work(report: Report, measure: bool = False) -> Report:
+    """The report with what the device did in the counted steps, by kernel and by operator, which takes a moment to find out.
+
+    With `measure`, what an OpenCL device of this machine can do at best is measured if the recording has shapes to hold against
+    it: some seconds, once.
+    """
     from dataclasses import replace
 
-    from syncscope.analysis.data_sheets import ceilings_of, source_of
     from syncscope.analysis.work_done import work_done
 
     trace = report.trace
@@ -198,8 +202,25 @@ def with_work(report: Report) -> Report:
         return report
     devices = trace.meta.get("devices") or [None]
     name = str(devices[0].get("name", "")) if isinstance(devices[0], dict) else ""
-    ceilings = ceilings_of(name)
-    return replace(report, work=work_done(trace, report.steps, ceilings, source_of(name) if ceilings else ""))
+    ceilings, source = ceilings_of(name, measure and any('"Input Dims"' in detail for detail in trace.details))
+    return replace(report, work=work_done(trace, report.steps, ceilings, source))
+
+
+def ceilings_of(name: str, measure: bool) -> tuple[Ceilings | None, str]:
+    """What a device can do at best, and where that is from: its data sheet, else what was measured of an OpenCL device of this
+    machine that is called so; None where neither is known."""
+    from syncscope.analysis import data_sheets
+    from syncscope.analysis.roofline import Ceilings
+
+    if (sheet := data_sheets.ceilings_of(name)) is not None:
+        return sheet, data_sheets.source_of(name)
+    try:
+        from syncscope.tracers import peaks
+    except ImportError:  # without the extra `opencl` nothing can be measured
+        return None, ""
+    here = next((device for device in peaks.devices() if device.name.strip() == name.strip()), None)
+    found = None if here is None else peaks.peaks(here) if measure else peaks.known(here)
+    return (Ceilings(*found), f"measured on {name}: a copy, and a plain GEMM in 32 bits") if found else (None, "")
 
 
 def lint(

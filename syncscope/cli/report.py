@@ -147,7 +147,7 @@ def command(
         try:
             report = read(path, source, steps, not no_price, most, pinned)
             if getattr(exporter, "WORK", False):
-                report = api.with_work(report)
+                report = api.with_work(report, measure=True)
             if verified is not None:
                 report = replace(report, verified=measured(verified))
             if as_list:

@@ -53,36 +53,21 @@ def limits(devices: list[Any], bandwidth: float | None, flops: float | None) -> 
     Raises:
         UserError: nothing is known of the device, and it cannot be measured here.
     """
-    from syncscope.analysis.data_sheets import ceilings_of, source_of
     from syncscope.analysis.roofline import Ceilings
+    from syncscope.api import ceilings_of
 
     if bandwidth is not None and flops is not None:
         return Ceilings(bandwidth * 1e9, flops * 1e12), "given"
     name = str(devices[0].get("name", "")) if devices and isinstance(devices[0], dict) else ""
-    known = ceilings_of(name)
-    if known is not None:
-        memory = bandwidth * 1e9 if bandwidth else known.bandwidth
-        if flops:
-            return Ceilings(memory, flops * 1e12), f"data sheet of {name}, memory"
-        return Ceilings(memory, known.flops, known.flops_16), source_of(name)
-    measured, here = _measured(name)
-    rest = (bandwidth or measured[0] / 1e9) * 1e9, (flops or measured[1] / 1e12) * 1e12
-    return Ceilings(*rest), f"measured on {here}: a copy, and a plain GEMM in 32 bits"
-
-
-def _measured(name: str) -> tuple[tuple[float, float], str]:
-    here: Any = None
-    try:
-        from syncscope.tracers import peaks as measure
-
-        here = next((d for d in measure.devices() if d.name.strip() == name.strip()), None)
-    except ImportError:  # without the extra `opencl` nothing can be measured
-        pass
-    if here is None:
+    known, source = ceilings_of(name, measure=True)
+    if known is None:
         raise UserError(
             f"the ceilings of {name or 'the device'} are not known here", "give --bandwidth GB/s and --flops TFLOPS"
         )
-    return measure.peaks(here), here.name
+    memory = bandwidth * 1e9 if bandwidth else known.bandwidth
+    if flops:
+        return Ceilings(memory, flops * 1e12), f"{source}, memory"
+    return Ceilings(memory, known.flops, known.flops_16), source
 
 
 def show(found: Roofline, ceilings: Ceilings, source: str) -> None:

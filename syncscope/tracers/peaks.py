@@ -45,19 +45,26 @@ def devices() -> list[cl.Device]:
         return []
 
 
+def known(device: cl.Device) -> tuple[float, float] | None:
+    """What was measured of it before."""
+    path = _kept(device)
+    if not path.is_file():
+        return None
+    kept = json.loads(path.read_text())
+    return float(kept["bandwidth"]), float(kept["flops"])
+
+
 def peaks(device: cl.Device, again: bool = False) -> tuple[float, float]:
     """Bytes and floating-point operations per second of a device; from the cache unless `again`."""
-    path = _kept(device)
-    if not again and path.is_file():
-        kept = json.loads(path.read_text())
-        return float(kept["bandwidth"]), float(kept["flops"])
+    if not again and (kept := known(device)) is not None:
+        return kept
     if "PoCL" in device.platform.version:
         from syncscope.kernels import pocl_cpu
 
         pocl_cpu.name_unknown(device)  # its compiler may not know a new CPU
     found = _bandwidth(device), _flops(device)
     facts = {"device": device.name, "bandwidth": found[0], "flops": found[1]}
-    files.write(path, json.dumps(facts).encode())
+    files.write(_kept(device), json.dumps(facts).encode())
     return found
 
 
