@@ -2,10 +2,7 @@
 
 import dataclasses
 import json
-import os
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from analysis.drawn import timeline
@@ -381,22 +378,3 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own(report, browser, tmp_pa
         frame.locator("canvas").focus()
         page.keyboard.press("n")
         assert "train.py:5 nonzero" in frame.locator("#timeline .card").inner_text()
-
-
-def test_axe_finds_nothing_serious(report, browser, tmp_path):
-    script = Path(os.environ.get("AXE", Path(sys.prefix) / "axe" / "node_modules" / "axe-core" / "axe.min.js"))
-    if not script.is_file():
-        pytest.skip("npm install --prefix .venv/axe axe-core, or AXE=path/of/axe.min.js")
-    (tmp_path / "report.html").write_text(html.export(report), encoding="utf-8")
-    for scheme in ("light", "dark"):
-        with watched(browser, bypass_csp=True, color_scheme=scheme) as page:
-            shown(page, tmp_path / "report.html")
-            page.click(".place >> nth=0")
-            page.locator("canvas").focus()
-            page.keyboard.press("n")
-            page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true; }")
-            page.evaluate(script.read_text(encoding="utf-8"))
-            found = page.evaluate("() => axe.run()")["violations"]
-            assert [
-                (one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")
-            ] == []

@@ -1,5 +1,5 @@
 import {verified} from "./verified.js";
-import {fixed, make, msTime, percent, section, table, three, ticks} from "./dom.js";
+import {fixed, make, msTime, percent, plotted, section, table, three, ticks} from "./dom.js";
 
 const WIDTH = 900, LEFT = 92, RIGHT = 20, TOP = 12, BAND = 54, BOTTOM = 34;
 
@@ -38,5 +38,5 @@ function plot(found) {
     steps.slice(0, 2000).forEach((ms, n) => svg.append(make("svg:circle", {cx: x(ms), cy: middle + (n * 7919 % 31 - 15), r: 3.2, class: `at ${name}`}, make("svg:title", {}, msTime(ms)))));
     if (step) svg.append(make("svg:line", {x1: x(step), x2: x(step), y1: middle - 22, y2: middle + 22, class: "mean"}));
   });
-  return make("figure", {}, svg, make("figcaption", {}, "Each dot is a step that was counted, the lines are their means; the band is what the replay of the first recording had promised."));
+  return plotted(svg, "Each dot is a step that was counted, the lines are their means; the band is what the replay of the first recording had promised.");
 }

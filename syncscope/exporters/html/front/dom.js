@@ -86,6 +86,9 @@ export const kept = {
   set(key, value) { try { localStorage.setItem(`syncscope.${key}`, value); } catch { /* nothing is kept */ } },
 };
 
+/** A plot with what is said under it; where there is too little room for it, it is scrolled. */
+export const plotted = (svg, ...caption) => make("figure", {}, make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": svg.getAttribute("aria-label")}, svg), caption.length ? make("figcaption", {}, caption) : "");
+
 /** A table whose columns are `{name, title, text, left, sort}`; `row` gives further attributes of a row. */
 export function table(columns, rows, caption, row = () => ({})) {
   const cell = (column, item) => {

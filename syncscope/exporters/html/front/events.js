@@ -16,7 +16,7 @@ export class Events {
     return events;
   }
 
-  constructor({events: n, rows, lanes, names, kinds, whys, end, origin}) {
+  constructor({events: n, rows, lanes, names, kinds, whys = [], end, origin}) {  // whys: none in the page of an older version, which TensorBoard may have kept
     Object.assign(this, {length: n, lanes, names, kinds, whys, end, origin});
     this.start = new Float64Array(n);
     this.duration = new Float64Array(n);

@@ -1,4 +1,4 @@
-import {make, msTime, percent, three} from "./dom.js";
+import {make, msTime, percent, plotted, three} from "./dom.js";
 
 const WIDTH = 900, HEIGHT = 320, LEFT = 92, BOTTOM = 40, TOP = 14, RIGHT = 20;
 
@@ -31,7 +31,7 @@ export function roofline(operators, ceilings) {
     named.push(place);
     svg.append(make("svg:text", place, line.op.replace(/^aten::/, "")));
   }
-  return make("figure", {}, svg, make("figcaption", {}, make("i", {class: "key memory"}), "nearer to memory ", make("i", {class: "key arithmetic"}), "nearer to arithmetic · the larger, the more time"));
+  return plotted(svg, make("i", {class: "key memory"}), "nearer to memory ", make("i", {class: "key arithmetic"}), "nearer to arithmetic · the larger, the more time");
 }
 
 const range = values => [Math.floor(Math.log10(Math.min(...values)) - .1), Math.ceil(Math.log10(Math.max(...values)) + .1)];

@@ -1,4 +1,4 @@
-import {make, msTime, percent, prose, table, three, ticks} from "./dom.js";
+import {make, msTime, percent, plotted, prose, table, three, ticks} from "./dom.js";
 
 const WIDTH = 900, LEFT = 130, RIGHT = 20, TOP = 10, ROW = 30, BOTTOM = 22;
 
@@ -30,5 +30,5 @@ function plot(found) {
     const y = TOP + ROW * (n + .5);
     svg.append(make("svg:text", {x: LEFT - 12, y: y + 4, class: "axis end"}, name), make("svg:line", {x1: x(low ?? ratio), x2: x(high ?? ratio), y1: y, y2: y, class: `span ${n ? "" : "promise-span"}`}), make("svg:circle", {cx: x(ratio), cy: y, r: 5, class: "point"}, make("svg:title", {}, `${name} ${percent(ratio)}`)));
   });
-  return make("figure", {}, svg, make("figcaption", {}, "A step after over a step before; the lines are what each lies between."));
+  return plotted(svg, "A step after over a step before; the lines are what each lies between.");
 }

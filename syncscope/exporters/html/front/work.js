@@ -27,7 +27,7 @@ export function work(model) {
       {name: "ms", title: `ms of the device a ${per}`, text: line => fixed(line.ms)},
       {name: "bound by", title: "the ceiling that it is nearer to", text: line => line.bound || "?"},
       {name: "reached", title: "the share of that ceiling; above 100 % data stayed in a cache, a kernel needs fewer operations than are counted, or TF32 was used", text: line => line.bound ? percent(line.reached) : "-"}])));
-  if (model.work.modules.length) box.append(byModule(model.work.modules, total, per));
+  if (model.work.modules?.length) box.append(byModule(model.work.modules, total, per));
   return box;
 }
 
