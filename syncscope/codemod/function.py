@@ -133,10 +133,15 @@ class Function(Enclosure):
     def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
         """A name that nothing in the file has yet but attributes, and that is none of `taken`."""
         name, number = wish, 1
-        while name in taken or re.search(rb"(?<![\w.])%s\b" % name.encode(), self.file.code):
+        while name in taken or self._stands(name.encode()):
             number += 1
             name = f"{wish}_{number}"
         return name
+
+    def _stands(self, word: bytes) -> bool:
+        """Whether a word stands in the file by itself, and not as an attribute."""
+        code = self.file.code
+        return word in code and re.search(rb"(?<![\w.])%s\b" % word, code) is not None
 
     def reaching_definition(self, use: ast.expr) -> ast.Assign | None:
         """The assignment `name = value` whose value this use of the name surely sees: straight-line code only."""

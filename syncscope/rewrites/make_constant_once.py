@@ -75,7 +75,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if "device" not in keywords or any(name not in NAMED for name in keywords) or not written(call.args[0]):
         return None
     given = {n: v for n, v in keywords.items() if n is not None and (function.dotted(v) or "torch").count(".") == 0}
-    outer = next((s for s in function.file.tree.body if call in ast.walk(s)), None)
+    line = call.lineno
+    outer = next((s for s in function.file.tree.body if s.lineno <= line <= (s.end_lineno or 0)), None)
     if not isinstance(outer, (ast.FunctionDef, ast.ClassDef)) or _written_to(function, call):
         return None
     draft = Draft(function)

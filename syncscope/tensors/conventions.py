@@ -158,6 +158,14 @@ def initialises(name: str) -> bool:
     return bool(_INITIALISES.match(name))
 
 
+_MATCHED = re.compile(r"permutation_(idx|indices)$")
+
+
+def of_a_matcher(name: str) -> bool:
+    """Whether a function hands on what a Hungarian matcher found, as DETR and its kin call it: SciPy's, on the host."""
+    return bool(_MATCHED.search(name))
+
+
 def is_private(name: str) -> bool:
     """Whether the callers of a function are all in its own file, most likely."""
     return name.startswith("_") and not name.endswith("__")

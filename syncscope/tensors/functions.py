@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.tensors import conventions
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.facts import (
@@ -12,6 +13,7 @@ from syncscope.tensors.facts import (
     BOOL,
     DEFAULT,
     HOST,
+    INT,
     MODULE,
     NONE,
     SCALAR,
@@ -21,6 +23,7 @@ from syncscope.tensors.facts import (
     TENSOR,
     join,
     like,
+    sequence,
     tensor,
 )
 from syncscope.tensors.frame import Frame, execute
@@ -144,6 +147,9 @@ def call_function(
         better = particular(function, frame, given, missing)
         if better.kind is TENSOR and better.device is HOST:
             result = result.but(device=HOST)
+    if result.kind is SEQUENCE and conventions.of_a_matcher(function.name):
+        why = f"`{function.name}` hands on what a matcher found, on the host"
+        return sequence(*(tensor(INT, HOST, 2, why, ndim=1) for _ in result.elements))
     if result.kind is TENSOR and result.device is SOMEWHERE and any(f.device is DEFAULT for f in given.values()):
         return result.but(device=DEFAULT)
     return on_host(result) if result.kind in (TENSOR, SEQUENCE) and all_on_host(given) else result

@@ -150,6 +150,8 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
             elif fact.ndim == 0:
                 if (istensor or base.kind is ARRAY) and fact.dtype is not FLOAT:
                     frame.emit(Op.SCALAR_INDEX, node, part, fact, base.confidence)
+                elif base.kind is NOTHING_KNOWN and fact.dtype is INT:
+                    frame.emit(Op.SCALAR_INDEX, node, part, fact, 1)  # of a list, too
                 change = -1
             else:
                 if fact.ndim is None and istensor and fact.dtype is INT and _one_position(frame, fact):
@@ -164,6 +166,10 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 _host_positions(frame, node, part, element(fact), base)
             if istensor and (fact.kind is ARRAY or kind is ast.List) and not _same_numbers(part):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
+            elif istensor and kind is ast.Name and isinstance(fact.ref, Items) and element(fact).kind is SCALAR:
+                frame.emit(
+                    Op.INDEX_LIST, node, part, base, 1
+                )  # a list that was filled, or a tuple: one of each dimension
         elif fact is NONE:
             change = 1
         elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):

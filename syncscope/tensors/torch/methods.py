@@ -77,7 +77,7 @@ def tensor_method(call: Call) -> Fact:
     signature = method(word)
     if signature is not None:
         return by_schema(call, signature)
-    return call.result(dtype=ANY_DTYPE) if word == "type" else UNKNOWN
+    return _type(call) if word == "type" else UNKNOWN
 
 
 def by_schema(call: Call, signature: Signature) -> Fact:
@@ -308,6 +308,15 @@ def _copied(call: Call, target: Device | None, beside: bool) -> None:
         call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
+
+
+def _type(call: Call) -> Fact:
+    """`x.type(torch.float)` converts; a class of the host, `x.type(torch.FloatTensor)`, copies it there."""
+    ref = call.first.ref
+    if isinstance(ref, str) and ref.startswith("torch.") and ref.endswith("Tensor") and ".cuda." not in ref:
+        _copied(call, HOST, beside=False)
+        return call.result(dtype=dtype_meant(call.first), device=HOST)
+    return call.result(dtype=ANY_DTYPE)
 
 
 def _type_as(call: Call) -> Fact:

@@ -224,6 +224,8 @@ def module_method(call: Call) -> Fact | None:
     if word in _ITSELF:
         ref = call.receiver.ref
         own = isinstance(ref, Instance) and find_method(ref.cls, word) is not None
+        if not own and word in ("to", "cuda") and _made_here(call):
+            call.emit(Op.TO_DEVICE, call.at, tensor(confidence=1, why=node), 1)
         return None if own else call.receiver
     if word in ("parameters", "buffers"):
         return items(tensor(FLOAT, confidence=3, why=node, shape=FIXED))
@@ -236,6 +238,13 @@ def module_method(call: Call) -> Fact | None:
     if word in ("named_modules", "named_children"):
         return items(sequence(STRING, Fact(MODULE, confidence=2)))
     return None
+
+
+def _made_here(call: Call) -> bool:
+    """Whether a module of the project has a local name, most likely since it was made here: on the host."""
+    at, function = call.at, call.frame.function
+    local = isinstance(at, ast.Name) and function is not None and at.id not in function.names
+    return local and isinstance(call.receiver.ref, Instance)
 
 
 def module_result(module: Fact, node: ast.AST) -> Fact:

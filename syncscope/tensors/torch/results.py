@@ -181,7 +181,11 @@ def distinct(call: Call, held: Fact, confidence: int) -> Fact:
 def repeated(call: Call, held: Fact, repeats: Fact) -> Fact:
     """repeat_interleave: a tensor of repeats makes the length depend on data, unless output_size is given."""
     confidence = max(held.confidence, 2)
-    if repeats.kind is TENSOR and call.keywords.get("output_size", NONE) is NONE:
-        call.emit(Op.REPEAT_INTERLEAVE, operand_of(call), repeats)
+    size = call.keywords.get("output_size", NONE)
+    unknown = (
+        size.kind is NOTHING_KNOWN and "output_size" in call.keywords
+    )  # handed on from a parameter, most often None
+    if repeats.kind is TENSOR and (size is NONE or unknown):
+        call.emit(Op.REPEAT_INTERLEAVE, operand_of(call), repeats, 1 if unknown else 3)
         return call.result(held, shape=DYNAMIC, confidence=confidence)
     return call.result(held, ndim=-1 if "dim" in call.keywords else None, confidence=confidence)
