@@ -140,7 +140,10 @@ def _with_epilogues(parts: list[Step | Product], program: Program) -> list[Step 
         if len(following) == 1 and isinstance(following[0], Step) and targets.count(following[0].target) == 1:
             step = following[0]
             taken = with_following(part, step, program)
-            if taken is not None:
+            passes = step.target not in program.results and all(
+                isinstance(r, Step) and not r.reduced for r in readers.get(step.target, [])
+            )  # what goes over all elements afterwards may as well begin with this one
+            if taken is not None and not (taken.bias is not None and passes):
                 written = next(
                     (j for j, p in enumerate(parts) if taken.bias is not None and _target(p) == taken.bias.tensor), -1
                 )

@@ -167,10 +167,10 @@ class _Gradient:
     def again(self, reads: set[str]) -> list[Statement]:
         """Statements of the forward pass that are cheap to make again."""
         found: list[Statement] = []
+        given = {*self.f.results, *(x for r in self.ranges.statements for x in _factors(r))}  # these are in memory anyway
         for ranged in reversed(self.ranges.statements):
             s = ranged.statement
-            given = s.target in self.f.results  # and at hand
-            if s.target in reads and not ranged.reduced and s.target not in self.several and not given:
+            if s.target in reads and not ranged.reduced and s.target not in self.several | given:
                 found.append(replace(s, value=ranged.value, ranges=_clauses(ranged.ranges), exists=()))
                 reads = reads | {x.tensor for x in walk(ranged.value) if isinstance(x, Read)}
         return found[::-1]
@@ -382,6 +382,15 @@ class _Part:
 
     def statement(self, target: str) -> Statement:
         return Statement(target, self.left, "+" if self.reduced else "=", True, self.value, _clauses(self.ranges))
+
+
+def _factors(ranged: Ranged) -> set[str]:
+    """The tensors that a sum of products multiplies: a product reads them from memory."""
+    whole = ranged.value
+    if ranged.statement.op != "+" or not ranged.reduced or not isinstance(whole, Apply) or whole.function != "*":
+        return set()
+    own = set(ranged.reduced)
+    return {x.tensor for x in whole.args if isinstance(x, Read) and own & {n for i in x.indexes for n in names(i)}}
 
 
 def _renamed(node: Node, given: Mapping[str, str]) -> Node:
