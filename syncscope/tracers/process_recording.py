@@ -22,7 +22,7 @@ import numpy as np
 from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.model.trace import DEVICE, Kind, Trace
-from syncscope.tracers import python_events, record_file, sources, sync_attribution
+from syncscope.tracers import called_lines, python_events, record_file, sources, sync_attribution
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.hooks import listening
 from syncscope.tracers.hooks.listeners import Listener, listeners
@@ -179,9 +179,8 @@ def assemble(
         notes += facts.pop("notes", ())
         for key, value in facts.items():
             meta[key] = meta[key] | value if isinstance(meta.get(key), dict) else (meta.get(key) or value)
-    return _steps_apart(
-        sync_attribution.placed(builder.trace(host=platform.node(), recorder="syncscope", notes=notes, **meta))
-    )
+    trace = builder.trace(host=platform.node(), recorder="syncscope", notes=notes, **meta)
+    return _steps_apart(called_lines.with_lines(sync_attribution.placed(trace)))
 
 
 def _steps_apart(trace: Trace) -> Trace:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
@@ -43,6 +45,7 @@ class Comprehension:
         self._backward = backward
         self._sizes = dict(sizes or {})
         self._made: dict[Any, _Made] = {}
+        self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
         self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
         self._gradients: dict[frozenset[str], tuple[Gradient, Comprehension, Comprehension]] = {}
 
@@ -62,8 +65,8 @@ class Comprehension:
         """The gradient to all inputs of floating point, as a comprehension."""
         return tree.show_function(gradient(self.function, self.ranges).function)
 
-    def results(self, args: Sequence[Any]) -> tuple[Tensor, ...]:
-        """The results in order, without a gradient."""
+    def results(self, args: Sequence[Any], line: str = "") -> tuple[Tensor, ...]:
+        """The results in order, without a gradient; `line` is whose they are, for whoever observes, else the caller's own."""
         if not any(isinstance(x, Tensor) and x.device.type == "ocl" for x in args):
             return self._computed(*args)
         from syncscope.kernels import plans, queue
@@ -72,8 +75,13 @@ class Comprehension:
         if self._kept is None:
             self._kept = plans.kept(self._computed)
         results: tuple[Tensor, ...] = self._kept(*args)
-        for observer in queue.observers:
-            observer(f"comprehension::{self.__name__}", begin, False, tuple(args), {}, results)
+        if queue.observers:
+            line = line or _caller()
+            name = self._told.setdefault(
+                line, f"comprehension::{self.__name__} at {line}"
+            )  # observers know it by identity
+            for observer in queue.observers:
+                observer(name, begin, False, tuple(args), {}, results)
         return results
 
     def _computed(self, *args: Any) -> tuple[Tensor, ...]:
@@ -169,7 +177,7 @@ def _of(function: Function, ranges: Ranges) -> Comprehension:
     made = Comprehension.__new__(Comprehension)
     made.function, made.ranges = function, ranges
     made.__name__, made.__doc__ = function.name, ""
-    made._backward, made._sizes, made._made, made._gradients, made._kept = None, {}, {}, {}, None
+    made._backward, made._sizes, made._made, made._gradients, made._kept, made._told = None, {}, {}, {}, None, {}
     return made
 
 
@@ -220,10 +228,21 @@ class _Made:
         return found
 
 
+_OURS = (str(Path(__file__).parents[2]) + "/", str(Path(torch.__file__).parent) + "/")
+
+
+def _caller() -> str:
+    """The user's line among the callers, as file:line."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
 class _Differentiable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, made: Comprehension, *args: Any) -> tuple[Tensor, ...]:
-        ctx.made, ctx.arguments = made, [None if isinstance(x, Tensor) else x for x in args]
+        ctx.made, ctx.arguments, ctx.line = made, [None if isinstance(x, Tensor) else x for x in args], _caller()
         inputs = [x for x in args if isinstance(x, Tensor)]
         if made._backward is not None:
             ctx.save_for_backward(*inputs)
@@ -250,7 +269,7 @@ class _Differentiable(torch.autograd.Function):
         found: Gradient = ctx.gradient
         incoming = dict(zip(made.function.results, given, strict=True))
         arguments = [*(known[n] for n in found.takes), *(incoming[n] for n in found.given)]
-        gradients = dict(zip(found.makes, ctx.backward_of.results(arguments), strict=True))
+        gradients = dict(zip(found.makes, ctx.backward_of.results(arguments, ctx.line), strict=True))
         return None, *(_fitting(gradients.get(n), x) for n, x in zip(names, args, strict=True))
 
 

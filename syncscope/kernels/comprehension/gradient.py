@@ -167,7 +167,10 @@ class _Gradient:
     def again(self, reads: set[str]) -> list[Statement]:
         """Statements of the forward pass that are cheap to make again."""
         found: list[Statement] = []
-        given = {*self.f.results, *(x for r in self.ranges.statements for x in _factors(r))}  # these are in memory anyway
+        given = {
+            *self.f.results,
+            *(x for r in self.ranges.statements for x in _factors(r)),
+        }  # these are in memory anyway
         for ranged in reversed(self.ranges.statements):
             s = ranged.statement
             if s.target in reads and not ranged.reduced and s.target not in self.several | given:
