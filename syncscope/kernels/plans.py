@@ -59,8 +59,10 @@ class Plan:
 
     def follow(self, given: list[Any], buffers: list[Any]) -> Any:
         """Enqueues it for the tensors given, whose buffers are given, too."""
-        leases = [memory.lease(size) for size in self.taken]
-        buffers += [lease.buffer for lease in leases]
+        leases = []
+        for size in self.taken:
+            leases.append(one := memory.lease(size))
+            buffers.append(one.buffer)
         for command in self.others:
             queue.launch_again(command.before, buffers)
             arguments = list(command.arguments)
@@ -68,21 +70,21 @@ class Plan:
                 arguments[at] = buffers[slot]
             command.enqueue(*arguments)
         queue.launch_again(self.launches, buffers)
-        return _results(self.results, given, leases)
+        what = self.results
+        if type(what) is Made:
+            return what.layout.make(leases[what.slot]) if what.alone else _new(what, leases, {})
+        return _results(what, given, leases)
 
 
 def _results(what: Any, given: list[Any], leases: list[memory.Lease]) -> Any:
-    """The results of a plan; those that share memory share a storage."""
-    if type(what) is Made:
-        return _new(what, leases, {})
+    """The results of a plan that are not one new tensor; those that share memory share a storage."""
     if type(what) is int:
         return given[what]
     if what is None:
         return None
     storages: dict[int, torch.UntypedStorage] = {}
-    return type(what)(
-        _new(one, leases, storages) if type(one) is Made else None if one is None else given[one] for one in what
-    )
+    made = [_new(one, leases, storages) if type(one) is Made else None if one is None else given[one] for one in what]
+    return made if type(what) is list else tuple(made)
 
 
 def _new(made: Made, leases: list[memory.Lease], storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
@@ -119,7 +121,7 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
                 if kind in _TENSORS:
                     buffers.append(x.untyped_storage().lease.buffer)
                     given.append(x)
-                    key += (x.dtype, x.shape, x.stride(), x.storage_offset())
+                    key += (x.dtype, x.shape, x.is_contiguous() or x.stride(), x.storage_offset())
                 elif kind in _SEQUENCES:
                     _listed(x, key, given, buffers)
                 else:
@@ -129,7 +131,7 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
                 if kind in _TENSORS:
                     buffers.append(x.untyped_storage().lease.buffer)
                     given.append(x)
-                    key += (word, x.dtype, x.shape, x.stride(), x.storage_offset())
+                    key += (word, x.dtype, x.shape, x.is_contiguous() or x.stride(), x.storage_offset())
                 elif kind in _SEQUENCES:
                     key.append(word)
                     _listed(x, key, given, buffers)
@@ -167,7 +169,7 @@ def _listed(values: Any, key: list[Any], given: list[Any], buffers: list[Any]) -
     for x in values:
         if type(x) in _TENSORS:
             buffers.append(x.untyped_storage().lease.buffer)
-            key += (x.dtype, x.shape, x.stride(), x.storage_offset())
+            key += (x.dtype, x.shape, x.is_contiguous() or x.stride(), x.storage_offset())
             given.append(x)
         else:
             key += (type(x), x)
