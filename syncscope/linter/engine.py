@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +31,7 @@ from syncscope.linter.source import (
     with_newlines,
 )
 from syncscope.model.fact import Site
-from syncscope.model.finding import Finding
+from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
 from syncscope.rules import CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
@@ -80,8 +80,19 @@ def is_silent(path: str, raw: bytes) -> bool:
 def speaks_of_opencl(path: str, raw: bytes) -> bool:
     """Whether a file with this content may hold OpenCL C, or enqueue some."""
     if path.endswith(C_SUFFIXES):
-        return path.endswith(OPENCL_SUFFIXES) or any(word in raw for word in (b"clEnqueue", b"cl::", b"__kernel"))
+        return path.endswith(OPENCL_SUFFIXES) or any(
+            word in raw for word in (b"clEnqueue", b"cl::", b"__kernel", b"__global")
+        )
     return b"pyopencl" in raw or b"__kernel" in raw
+
+
+def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
+    """An `allow` for each of these lines' rules, as a comment of the language that the line is in."""
+    if speaks_of_opencl(source.path, source.code):
+        from syncscope.linter import opencl
+
+        return opencl.additions(source, by_line, reason)
+    return suppressions.additions(source, by_line, reason)
 
 
 def check_file(path: str, config: Config) -> Checked:
@@ -131,7 +142,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         findings.append(finding)
     if view is not None:
         view.release()
-    if not any(f.rule == "syntax-error" for f in said) and config.wants("unused-allow"):
+    if not any(f.rule == "syntax-error" and f.severity == "error" for f in said) and config.wants("unused-allow"):
         findings += [
             unused_allow(source, comment, pages(config.rules)) for comment in unused if judged(comment, config)
         ]

@@ -16,7 +16,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from syncscope.errors import UserError
-from syncscope.linter import config, engine, rulesets, suppressions, trust
+from syncscope.linter import config, engine, rulesets, trust
 from syncscope.linter.files import excluded
 from syncscope.linter.fixing import edited
 from syncscope.linter.lsp_documents import Document, fixed, of_notebook, of_text
@@ -266,7 +266,7 @@ def quick_fixes(ls: Server, uri: str, wanted: lsp.Range) -> Iterator[lsp.CodeAct
                 changes = f": {fix.terms}" if fix.terms else ""
                 yield ls.action(document, finding, f"{fix.title} ({fix.safety.value}{changes})", fix.edits)
         if finding.rule not in config.BUILT_IN:
-            edits = suppressions.additions(document.source, {finding.place.line: [finding.rule]}, "")
+            edits = engine.additions(document.source, {finding.place.line: [finding.rule]}, "")
             if edited(document.source, edits):
                 yield ls.action(document, finding, f"allow {finding.rule} here", edits)
 

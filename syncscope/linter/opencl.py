@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from syncscope import opencl_c
+from syncscope.linter import suppressions
 from syncscope.linter.config import Config
 from syncscope.linter.diagnostics import fingerprint, unparsable
-from syncscope.linter.source import OPENCL_SUFFIXES, SourceFile
+from syncscope.linter.source import OPENCL_SUFFIXES, CFile, SourceFile
 from syncscope.linter.suppressions import Comment
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.ops import Family
 from syncscope.model.source import Place, Span
+from syncscope.opencl_c import embedded, host
 from syncscope.opencl_c.facts import KernelProgram
+from syncscope.opencl_c.host import HostProgram, parser
 from syncscope.opencl_c.rules import builtin
 from syncscope.opencl_c.text import Node, Unit, errors, unit
 
 ALLOW = re.compile(rb"(?://|/\*)[ \t]*syncscope:[ \t]*allow(?:[ \t]*\[(?P<rules>[^\]\n]*)\])?(?:(?!\*/)[^\n])*(?:\*/)?")
+TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*$|_test\.\w+$")  # there, the host waits to compare
 HIDDEN = re.compile(rb"\b(?:__)?kernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\s+(\w+)\s*\(")
 SIMPLE = {"expression_statement", "declaration", "return_statement", "preproc_def", "preproc_function_def"}
 COMPOUND = {
@@ -33,16 +38,25 @@ COMPOUND = {
 
 @dataclass(frozen=True)
 class Programs:
-    """What a file holds: its programs in OpenCL C."""
+    """What a file holds: its programs in OpenCL C, and what it asks of a driver."""
 
     units: tuple[Unit, ...]
+    host: HostProgram | None = None
 
 
 def programs(source: SourceFile) -> Programs:
     """The programs of a file."""
     if source.path.endswith(OPENCL_SUFFIXES):
         return Programs((unit(source.code),))
-    return Programs(())
+    code = source.code
+    if isinstance(source, CFile):
+        root = parser().parse(code).root_node
+        return Programs(tuple(embedded.in_cpp(code, root)), host.of_cpp(code, root))
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # said elsewhere
+        return Programs(())
+    return Programs(tuple(embedded.in_python(code, tree)), host.of_python(code, tree) if b"pyopencl" in code else None)
 
 
 def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Finding]:
@@ -51,8 +65,18 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
     on = {name: rule for name, rule in builtin().items() if name not in off}
     missed = [finding for each in held.units for finding in unread(source, each)]
     yield from missed[:1]
-    for each in held.units:
-        program = KernelProgram(each)
+    programs = [KernelProgram(each) for each in held.units]
+    if held.host is not None:
+        held.host.kernels = programs
+        for command in held.host.commands:
+            for program in programs if command.kernel and command.sizes else ():
+                program.launched.setdefault(command.kernel, []).append(held.host.full(command.sizes[0]))
+        for name, rule in on.items():
+            if rule.FAMILY is Family.HOST_PROGRAM:
+                for sighting in rule.find(held.host):
+                    hotness = "" if TESTS.search(source.path.replace("\\", "/")) else sighting.hotness
+                    yield found(source, name, rule, replace(sighting, hotness=hotness), "")
+    for each, program in zip(held.units, programs, strict=True):
         for name, rule in on.items():
             if rule.FAMILY is Family.KERNEL:
                 for sighting in rule.find(program):
@@ -107,7 +131,8 @@ def unread(source: SourceFile, one: Unit) -> Iterator[Finding]:
             line, column = source.position(one.start + (bad.start_byte if bad is not None else head.start()))
             error = SyntaxError(f"the kernel `{name}` cannot be read: a macro that stands where C has none?")
             error.lineno, error.offset = line, column
-            yield unparsable(source.path, error, source)
+            unreadable = unparsable(source.path, error, source)
+            yield replace(unreadable, confidence=1, severity="note") if one.has_holes else unreadable
 
 
 def comments(source: SourceFile, held: Programs) -> list[Comment]:
@@ -146,10 +171,16 @@ def lines(node: Node) -> tuple[int, int]:
     return row + 1, row + 1
 
 
-def allowed_at(source: SourceFile, line: int) -> tuple[int, bytes] | None:
-    """Where in a line of C an `allow` may be put, and what it looks like there; None where it would end up in a text."""
-    start = source.starts[line - 1]
-    row = source.code[start:].split(b"\n", 1)[0].rstrip(b"\r")
-    if row.endswith(b"\\"):
-        return None
-    return start + len(row.rstrip()), b"//"
+def additions(source: SourceFile, by_line: Mapping[int, Sequence[str]], reason: str) -> list[Edit]:
+    """An `allow` for each of these lines' rules: behind `//` in the text of a kernel, behind `#` in Python. A line that ends
+    with a quote or a backslash gets none: it would not be a comment there."""
+    texts = [(source.position(u.start)[0], source.position(u.start + len(u.text))[0]) for u in programs(source).units]
+    in_c = {n for n in by_line if isinstance(source, CFile) or any(first <= n <= last for first, last in texts)}
+    edits = suppressions.additions(source, {n: rules for n, rules in by_line.items() if n not in in_c}, reason)
+    for line in sorted(in_c):
+        start = source.starts[line - 1]
+        row = source.code[start:].split(b"\n", 1)[0].rstrip()
+        if not row.endswith((b"\\", b'"', b"'", b'";', b'"\\')):
+            text = f"  // syncscope: allow[{', '.join(sorted(set(by_line[line])))}]" + (f" {reason}" if reason else "")
+            edits.append(Edit(Span(start + len(row), start + len(row)), text))
+    return edits

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from syncscope import discover
 from syncscope.errors import UserError
 from syncscope.files import regular
-from syncscope.linter import baseline, rulesets, suppressions
+from syncscope.linter import baseline, engine, rulesets
 from syncscope.linter.checked import Checked, Hidden
 from syncscope.linter.config import BUILT_IN, Config, said_at
 from syncscope.linter.fixing import edited, write
@@ -118,7 +118,7 @@ class Linted:
             if finding.rule not in BUILT_IN:
                 by_source.setdefault(source, {}).setdefault(finding.place.line, []).append(finding)
         for source, by_line in by_source.items():
-            additions = suppressions.additions(source, {n: [f.rule for f in fs] for n, fs in by_line.items()}, reason)
+            additions = engine.additions(source, {n: [f.rule for f in fs] for n, fs in by_line.items()}, reason)
             new = edited(source, additions)
             if new is None:
                 self.problems.append(f"{source.path}: its comments cannot be written")

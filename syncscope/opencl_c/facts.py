@@ -24,7 +24,9 @@ UNSIGNED = {"unsigned": "uint", "unsigned int": "uint", "unsigned char": "uchar"
 UNSIGNED |= {"unsigned long": "ulong", "signed": "int", "signed char": "char", "long int": "long", "short int": "short"}
 ITEM = re.compile(r"get_(global|local)_(linear_)?id$|get_sub_group_local_id$")
 OF_SIZE = re.compile(r"get_(global|local|group|num|enqueued|work)_\w+$")
-BARRIERS = {"barrier", "work_group_barrier"}
+BARRIER = re.compile(
+    r"(work_group_)?barrier$|wait_group_events$|async_work_group_\w*copy$|work_group_(all|any|broadcast|reduce|scan)\w*$"
+)
 TYPE = re.compile(f"({'|'.join(SCALARS)})(2|3|4|8|16)?")
 COMPARE_AND_SWAP = re.compile(r"atom(ic)?_(cmpxchg|compare_exchange\w*)$|InterlockedCompareExchange$")
 FENCED = {"while_statement", "do_statement", "for_statement"}
@@ -72,6 +74,7 @@ class KernelProgram:
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
+        self.launched: dict[str, list[str]] = {}  # the global sizes with which a kernel is launched in the same file
         self.aliases = {name: text.decode("utf-8", "replace") for name, text in unit.macros.items()}
         for node in unit.of("type_definition"):
             names = [c for c in node.children_by_field_name("declarator") if c.type == "type_identifier"]
@@ -93,7 +96,7 @@ class KernelProgram:
     def with_barrier(self) -> frozenset[str]:
         """The functions of this program in which all items of a group wait for one another."""
         calls = {r.name: {callee(c) for c in walk(r.body) if c.type == "call_expression"} for r in self.routines}
-        found = {name for name, made in calls.items() if made & BARRIERS}
+        found = {name for name, made in calls.items() if any(map(BARRIER.match, made))}
         while more := {name for name, made in calls.items() if made & found} - found:
             found |= more
         return frozenset(found)
@@ -117,7 +120,8 @@ class KernelProgram:
     def before(self, node: Node) -> str:
         """What stands between the node before this one and its end in the file's own text: its qualifiers are there."""
         previous = node.prev_sibling
-        start = previous.end_byte if previous is not None else node.parent.start_byte if node.parent is not None else 0
+        inside = node.parent is not None and node.parent.parent is not None  # the root begins at its first word
+        start = previous.end_byte if previous is not None else node.parent.start_byte if inside else 0
         return self.unit.original[start : node.end_byte].decode("utf-8", "replace")
 
     def _routine(self, node: Node) -> Routine | None:
@@ -257,7 +261,10 @@ class KernelProgram:
 
     def number(self, node: Node | None) -> int | None:
         """The value of an expression of constants, macros among them; None where it is not known."""
-        text = said(node)
+        return self.value(said(node))
+
+    def value(self, text: str) -> int | None:
+        """The value of such an expression as it is written."""
         for _ in range(8):
             new = re.sub(r"[A-Za-z_]\w*", lambda m: f"({self.aliases[m[0]]})" if self.aliases.get(m[0]) else m[0], text)
             if new == text:

@@ -24,7 +24,9 @@ QUALIFIERS = re.compile(
     re.DOTALL | re.MULTILINE | re.VERBOSE,
 )
 ATTRIBUTE = re.compile(rb"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
-WRAPPED = re.compile(rb'\s*(?:(?:/\*.*?\*/|//[^\n]*)\s*)*(?:R"(?P<mark>\w*)\(|[A-Z_]+\()', re.DOTALL)
+WRAPPED = re.compile(rb'(?>\s+|//[^\n]*+|/\*.*?\*/)*+(?:R"(?P<mark>\w*)\(|[A-Z_]+\()', re.DOTALL)
+HALF = re.compile(rb"(\b\d+\.\d*|\.\d+)[hH]\b")
+TRAILING = re.compile(rb"(?<=[\w*])\s+[A-Z_][A-Z0-9_]{3,}(?=\s*\)\s*\{)")  # (ulong total PARAMS) {
 SHOUTED = re.compile(rb"\b[A-Z_][A-Z0-9_]+\b(?=\s+(?:const\s+|unsigned\s+)?[A-Za-z_]\w*(?:\s*\*\s*|\s+)[A-Za-z_])")
 MACRO_LINE = re.compile(rb"^[ \t]*[A-Z_][A-Za-z0-9_]*[ \t]*(?:\((?:[^()\n]|\([^()\n]*\))*\))?[ \t]*$", re.MULTILINE)
 CONDITION = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
@@ -41,6 +43,7 @@ class Unit:
     text: bytes
     root: Node
     start: int = 0
+    has_holes: bool = False  # parts of it are known only when it runs
 
     @cached_property
     def nodes(self) -> dict[str, list[Node]]:
@@ -64,14 +67,14 @@ class Unit:
         return word in self.original
 
 
-def unit(code: bytes, start: int = 0) -> Unit:
+def unit(code: bytes, start: int = 0, has_holes: bool = False) -> Unit:
     """The program of this text, which begins at `start` in its file."""
     original = unwrapped(code)
     text = qualified(original)
     root = parse(text)
     errors = count(root)
     tries: tuple[Callable[[bytes], bytes], ...] = (
-        lambda t: SHOUTED.sub(blank, t),
+        lambda t: TRAILING.sub(blank, SHOUTED.sub(blank, t)),
         first_branches,
         lambda t: MACRO_LINE.sub(blank, t),
     )
@@ -82,7 +85,7 @@ def unit(code: bytes, start: int = 0) -> Unit:
             left = count(its)
             if left < errors:
                 text, root, errors = other, its, left
-    return Unit(original, text, root, start)
+    return Unit(original, text, root, start, has_holes)
 
 
 @cache
@@ -126,7 +129,7 @@ def blank(found: re.Match[bytes]) -> bytes:
 
 def qualified(code: bytes) -> bytes:
     """The text without what C does not know: address spaces and the like, attributes, pragmas."""
-    code = QUALIFIERS.sub(lambda m: m[0] if m["keep"] else blank(m), code)
+    code = HALF.sub(rb"\1f", QUALIFIERS.sub(lambda m: m[0] if m["keep"] else blank(m), code))
     names = [n for n, value in macros_of(code) if not value and n.encode() in code]  # `#define LOCAL_PTR __local`
     code = ATTRIBUTE.sub(blank, code)
     if names:

@@ -1,0 +1,168 @@
+"""OpenCL C in the strings of Python and C++.
+
+No text is put together: the file itself is blanked but for the contents of the strings that make up a program, so that a
+byte of the program is the same byte of the file. What is not known until it runs (`{dtype}`, `%(name)s`, `${size}`)
+becomes a name of the same length.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from syncscope.model.source import line_starts
+from syncscope.opencl_c.text import BLOCK, KERNEL, Node, Unit, unit, walk
+
+LITERAL = re.compile(
+    rb"""(?P<prefix>\b[rRbBuUfF]{1,2}|)(?P<quote>'''|\"\"\"|'|\")(?P<body>(?:\\.|(?!(?P=quote)).)*+)(?P=quote)|\#[^\n]*""",
+    re.DOTALL,
+)
+ESCAPE = re.compile(rb"\\(\r\n|.)", re.DOTALL)
+HOLE = re.compile(rb"\{\{|\{(?:[^{}\n]|\{[^{}\n]*\})*\}|\}\}")
+LATER = re.compile(rb"%\(\w+\)[sdifgxr]|\$\{[^{}\n]*\}|<%.*?%>|^[ \t]*(?:%[ \t]|##)[^\n]*", re.DOTALL | re.MULTILINE)
+PERCENT = re.compile(rb"%[sdifgx]")
+KEPT = {"n": b" \n", "\\": b" \\", '"': b' "', "'": b" '"}
+IS_KERNEL = re.compile(rb"\b(?:__kernel|kernel\s+void|kernel\s+__attribute__)\b")
+PASSED_ON = {"format", "replace", "substitute", "safe_substitute", "render", "strip", "dedent", "cleandoc", "Template"}
+
+
+def in_python(code: bytes, tree: ast.Module) -> Iterator[Unit]:
+    """The programs in a file of Python: what `Program(context, ...)` is given, and each other string with a kernel in it."""
+    values: dict[str, list[ast.expr]] = {}
+    strings: list[ast.expr] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                values.setdefault(name_of(target), []).append(node.value)
+        elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            values.setdefault(name_of(node.target), []).append(node.value)
+        elif isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            strings.append(node)
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and name_of(n.func) == "Program" and len(n.args) > 1]
+    programs = [list(literals(call.args[1], values, set())) for call in calls]
+    starts = line_starts(code)
+    taken = {id(literal) for program in programs for literal, _ in program}
+    inside = {
+        id(part) for node in strings if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part is not node
+    }
+    programs += [
+        [(s, False)] for s in strings if id(s) not in taken | inside and IS_KERNEL.search(segment(code, s, starts))
+    ]
+    seen: set[tuple[int, ...]] = set()
+    for program in programs:
+        spans = {(*span(s, starts), formatted) for s, formatted in program}
+        pieces = sorted((start, written(code, start, end, formatted)) for start, end, formatted in spans)
+        if pieces and tuple(start for start, _ in pieces) not in seen:
+            seen.add(tuple(start for start, _ in pieces))
+            if any(KERNEL.search(text) or b"get_global_id" in text for _, text in pieces):
+                yield laid_out(code, pieces)
+
+
+def literals(
+    node: ast.expr, values: dict[str, list[ast.expr]], seen: set[int], formatted: bool = False
+) -> Iterator[tuple[ast.expr, bool]]:
+    """The strings that an expression is made of, each with whether its text is a format; what is not known is left out."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    below: list[tuple[ast.expr, bool]] = []
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        yield node, formatted
+    elif isinstance(node, ast.BinOp):
+        below = [(node.left, isinstance(node.op, ast.Mod))]
+        below += [(node.right, formatted)] if isinstance(node.op, ast.Add) else []
+    elif isinstance(node, (ast.List, ast.Tuple)):
+        below = [(element, formatted) for element in node.elts]
+    elif isinstance(node, ast.IfExp):
+        below = [(node.body, formatted), (node.orelse, formatted)]
+    elif isinstance(node, (ast.Name, ast.Attribute)):
+        below = [(value, formatted) for value in values.get(name_of(node), ())]
+    elif isinstance(node, ast.Call):
+        name = name_of(node.func)
+        if isinstance(node.func, ast.Attribute) and (name in PASSED_ON or name == "join"):
+            below = [(node.func.value, formatted or name == "format")]
+        if name in (*PASSED_ON, "join", "str") and node.args:
+            below.append((node.args[0], formatted))
+    for one, is_format in below:
+        yield from literals(one, values, seen, is_format)
+
+
+def name_of(node: ast.expr) -> str:
+    """The last part of a dotted name; "" of what is none."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def span(node: ast.expr | ast.stmt, starts: tuple[int, ...]) -> tuple[int, int]:
+    """The bytes of an expression."""
+    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return starts[node.lineno - 1] + node.col_offset, starts[end_line - 1] + end
+
+
+def segment(code: bytes, node: ast.expr, starts: tuple[int, ...]) -> bytes:
+    """The text of an expression."""
+    start, end = span(node, starts)
+    return code[start:end]
+
+
+def written(code: bytes, start: int, end: int, formatted: bool) -> bytes:
+    """The bytes of one or more literals of Python as the program's text: quotes blanked, escapes undone, holes named."""
+    text = bytearray(BLOCK.sub(b" ", code[start:end]))
+    for found in LITERAL.finditer(code, start, end):
+        if found["body"] is None:
+            continue
+        prefix, body = found["prefix"].lower(), found["body"]
+        if b"r" not in prefix:
+            body = ESCAPE.sub(unescaped, body)
+        if b"f" in prefix or (formatted and b"{{" in body):
+            body = HOLE.sub(named, body)
+        body = LATER.sub(later, body)
+        if formatted:
+            body = PERCENT.sub(named, body)
+        text[found.start("body") - start : found.end("body") - start] = body
+    return bytes(text)
+
+
+def unescaped(found: re.Match[bytes]) -> bytes:
+    """An escape as so many bytes; the end of a line that is joined stays, as lines are counted."""
+    if found[1] in (b"\n", b"\r\n"):
+        return b" " + found[1]
+    return KEPT.get(found[1].decode("latin-1"), b"  ")
+
+
+def named(found: re.Match[bytes]) -> bytes:
+    """A hole as a name; a brace that is doubled as one."""
+    if found[0] in (b"{{", b"}}"):
+        return b" " + found[0][:1]
+    return b"_" + b"h" * (len(found[0]) - 1)
+
+
+def later(found: re.Match[bytes]) -> bytes:
+    """What a template puts in as a name, what it runs as nothing."""
+    return named(found) if found[0][:1] in b"%$" and found[0][1:2] in b"({" else BLOCK.sub(b" ", found[0])
+
+
+def laid_out(code: bytes, pieces: list[tuple[int, bytes]]) -> Unit:
+    """The program of these texts, each at its place in the file."""
+    first, last = pieces[0][0], max(start + len(text) for start, text in pieces)
+    whole = bytearray(BLOCK.sub(b" ", code[first:last]))
+    for start, text in pieces:
+        whole[start - first : start - first + len(text)] = text
+    return unit(bytes(whole), first, b"_hh" in whole or b"%" in code[first:last])
+
+
+def in_cpp(code: bytes, root: Node) -> Iterator[Unit]:
+    """The programs in a file of C or C++: each string, or run of strings side by side, with a kernel in it."""
+    for node in walk(root, lambda n: n.type not in ("concatenated_string", "string_literal", "raw_string_literal")):
+        if node.type not in ("concatenated_string", "string_literal", "raw_string_literal") or not IS_KERNEL.search(
+            node.text
+        ):
+            continue
+        pieces = []
+        for part in walk(node):
+            if part.type == "raw_string_content":
+                pieces.append((part.start_byte, part.text))
+            elif part.type == "string_literal":
+                pieces.append((part.start_byte + 1, ESCAPE.sub(unescaped, part.text[1:-1])))
+        if pieces:
+            yield laid_out(code, pieces)

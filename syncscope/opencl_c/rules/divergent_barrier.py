@@ -1,0 +1,156 @@
+"""A barrier that not every item of the work-group reaches, or not equally often.
+
+What happens
+------------
+A barrier waits for all items of the group. Where an item has returned before it, or takes another branch, the standard says
+nothing of what follows: devices hang, go on with half of the local memory written, or do what was meant, until the compiler or
+the size of the group changes.
+
+What to do
+----------
+Let every item come to the barrier, and guard the work around it: `if (i < n) part[l] = x[i]; barrier(...);` in place of
+`if (i >= n) return;` above it. Let all items of a loop go round equally often: count by the group, and test inside.
+
+When a fix pays
+---------------
+Always; it is a mistake also where it happens to work. With `reqd_work_group_size(1, 1, 1)` there is nobody to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncscope.model.example import KernelExample, Shows
+from syncscope.model.finding import Severity
+from syncscope.model.ops import Family
+from syncscope.opencl_c import Sighting, seen
+from syncscope.opencl_c.divergence import Divergence
+from syncscope.opencl_c.facts import BARRIER, FENCED, KernelProgram, callee
+from syncscope.opencl_c.text import Node, walk
+
+SEVERITY = Severity.WARNING
+FAMILY = Family.KERNEL
+SEEN_AS = ()
+EXAMPLES = (
+    KernelExample(
+        """
+        __kernel void total(__global float *sums, __global const float *x, int n) {
+            __local float part[64];
+            int i = get_global_id(0), l = get_local_id(0);
+            if (i >= n)
+                return;
+            part[l] = x[i];
+            barrier(CLK_LOCAL_MEM_FENCE);  // !
+            for (int half_of = 32; half_of > 0; half_of /= 2) {
+                if (l < half_of)
+                    part[l] += part[l + half_of];
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+            }
+            if (l == 0)
+                sums[get_group_id(0)] = part[0];
+        }
+        """,
+        instead="""
+        __kernel void total(__global float *sums, __global const float *x, int n) {
+            __local float part[64];
+            int i = get_global_id(0), l = get_local_id(0);
+            part[l] = i < n ? x[i] : 0.0f;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int half_of = 32; half_of > 0; half_of /= 2) {
+                if (l < half_of)
+                    part[l] += part[l + half_of];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            if (l == 0)
+                sums[get_group_id(0)] = part[0];
+        }
+        """,
+        shows=Shows.WRONG,
+        run="""
+        x = np.ones(128, np.float32)
+        sums = np.zeros(2, np.float32)
+        run("total", 128, 64, sums, x, np.int32(100))
+        right = sums.tolist() == [64, 36]
+        """,
+    ),
+    KernelExample(
+        """
+        __kernel void halves(__global int *x) {
+            __local int first[8];
+            int l = get_local_id(0);
+            if (l < 4) {
+                first[l] = x[l];
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+                x[l] = first[3 - l];
+            }
+        }
+        """
+    ),
+    KernelExample(
+        """
+        __kernel void blocks(__global int *x, int rounds) {
+            __local int first[8];
+            int l = get_local_id(0);
+            for (int r = 0; r < rounds; r++) {
+                if (get_group_id(0) == 0) {
+                    first[l] = x[l];
+                    barrier(CLK_LOCAL_MEM_FENCE);
+                    x[l] = first[7 - l];
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+        }
+        """
+    ),
+)
+
+
+def find(program: KernelProgram) -> Iterator[Sighting]:
+    for routine in program.routines:
+        if "reqd_work_group_size(1, 1, 1)" in routine.head.replace(",1", ", 1"):
+            continue
+        calls = [n for n in walk(routine.body) if n.type == "call_expression"]
+        waits = [c for c in calls if BARRIER.match(callee(c)) or callee(c) in program.with_barrier - {routine.name}]
+        differing = Divergence(routine)
+        left = [node for node in exits(routine.body) if differing.guards(node)] if waits else []
+        for call in waits:
+            if found := said_of(program, differing, call, left):
+                yield found
+
+
+def exits(body: Node) -> list[Node]:
+    """Where an item leaves the function, or a round of a loop."""
+    return [n for n in walk(body) if n.type in ("return_statement", "continue_statement", "break_statement")]
+
+
+def said_of(program: KernelProgram, differing: Divergence, call: Node, left: list[Node]) -> Sighting | None:
+    """What is wrong with a barrier, if anything is."""
+    what = program.quote(call)
+    for guard in differing.guards(call):
+        test = program.quote(guard.child_by_field_name("condition"))
+        if guard.type in FENCED:
+            return seen(call, f"{what} stands in a loop that items leave at different times: {test}", 2)
+        return seen(call, f"{what} is reached only by the items for which {test} holds: the others never come", 3)
+    for leaving in left:
+        test = program.quote(differing.guards(leaving)[0].child_by_field_name("condition"))
+        if leaving.type == "return_statement" and leaving.start_byte < call.start_byte:
+            return seen(call, f"{what} waits for items that have returned: {test}", 3)
+        loop = enclosing(leaving)
+        if leaving.type == "return_statement" or loop is None or not holds(loop, call):
+            continue
+        if leaving.type == "break_statement" or leaving.start_byte < call.start_byte:
+            return seen(call, f"{what} waits for items that have left the loop: {test}", 2)
+    return None
+
+
+def enclosing(node: Node) -> Node | None:
+    """The loop (or switch) that a `break` or a `continue` speaks of."""
+    kinds = FENCED | {"switch_statement"} if node.type == "break_statement" else FENCED
+    while node is not None and node.type not in kinds:
+        node = node.parent
+    return node if node is not None and node.type in FENCED else None
+
+
+def holds(outer: Node, inner: Node) -> bool:
+    """Whether one node lies in the other."""
+    return bool(outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte)

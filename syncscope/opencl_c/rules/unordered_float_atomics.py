@@ -1,0 +1,130 @@
+"""Floats added up by atomics, in the order in which items happen to come.
+
+What happens
+------------
+A sum of floats depends on its order. With atomics the order is the device's, another one in each run: the last bits differ, a
+training is not reproducible, a test against a stored result fails now and then. All items also stand in line for one address.
+
+What to do
+----------
+Add up in local memory first, in a tree, and let each group write its own partial sum, to be added by a second kernel; or gather
+instead of scattering. Integer atomics (also of fixed point numbers) have no such order.
+
+When a fix pays
+---------------
+Where results must be the same bit by bit, or where many items meet at few addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from syncscope.model.example import KernelExample, Shows
+from syncscope.model.finding import Severity
+from syncscope.model.ops import Family
+from syncscope.opencl_c import Sighting, seen
+from syncscope.opencl_c.facts import (
+    COMPARE_AND_SWAP,
+    FENCED,
+    FLOATING,
+    KernelProgram,
+    Variable,
+    arguments,
+    callee,
+    said,
+)
+from syncscope.opencl_c.text import Node, walk
+
+SEVERITY = Severity.NOTE
+FAMILY = Family.KERNEL
+SEEN_AS = ()
+ADDS = re.compile(r"atomic_(fetch_)?(add|sub)(_explicit)?$|atomic_?add_?f(loat)?$")
+EXAMPLES = (
+    KernelExample(
+        """
+        __kernel void total(volatile __global float *sum, __global const float *x) {
+            float old = *sum;
+            for (;;) {
+                int was = atomic_cmpxchg((volatile __global int *)sum, as_int(old), as_int(old + x[get_global_id(0)]));  // !
+                if (was == as_int(old))
+                    break;
+                old = as_float(was);
+            }
+        }
+        """,
+        instead="""
+        __kernel void total(__global float *sum, __global const float *x) {
+            __local float part[64];
+            int l = get_local_id(0);
+            part[l] = 0;
+            for (size_t i = l; i < 4096; i += 64)
+                part[l] += x[i];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int step = 32; step > 0; step /= 2) {
+                if (l < step)
+                    part[l] += part[l + step];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            if (get_global_id(0) == 0)
+                *sum = part[0];
+        }
+        """,
+        shows=Shows.UNDEFINED,
+        run="""
+        x = np.random.default_rng(0).standard_normal(4096).astype(np.float32)
+        sums = set()
+        for _ in range(3):
+            total = np.zeros(1, np.float32)
+            run("total", 4096, 64, total, x)
+            sums.add(float(total[0]))
+        right = len(sums) == 1
+        """,
+    ),
+    KernelExample(
+        """
+        __kernel void count(volatile __global int *many, __global const float *x) {
+            if (x[get_global_id(0)] > 0)
+                atomic_add(many, 1);
+        }
+        """
+    ),
+)
+
+
+def find(program: KernelProgram) -> Iterator[Sighting]:
+    for routine in program.routines:
+        for node in walk(routine.body):
+            if node.type != "call_expression":
+                continue
+            name, given = callee(node), arguments(node)
+            if COMPARE_AND_SWAP.match(name) and (loop := loop_around(node)) is not None:
+                adds = any(is_float_sum(program, routine.variables, n) for n in walk(loop))
+            elif ADDS.match(name) and given:
+                adds = "atomic_float" in program.written(given[0]) or "atomic_double" in program.written(given[0])
+                adds = adds or program.type(node, routine.variables) in FLOATING
+            else:
+                continue
+            if adds:
+                yield seen(
+                    node,
+                    f"{program.quote(node)} adds floats in no fixed order: the last bits differ from run to run",
+                    2,
+                )
+
+
+def loop_around(node: Node) -> Node | None:
+    """The loop in which a node stands."""
+    while node is not None and node.type not in FENCED:
+        node = node.parent
+    return node
+
+
+def is_float_sum(program: KernelProgram, names: Mapping[str, Variable], node: Node) -> bool:
+    """Whether a node adds floats."""
+    sign = (
+        said(node.child_by_field_name("operator"))
+        if node.type in ("binary_expression", "assignment_expression")
+        else ""
+    )
+    return sign in ("+", "-", "+=", "-=") and program.type(node, names).rstrip("0123456789") in FLOATING

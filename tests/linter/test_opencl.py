@@ -1,0 +1,118 @@
+"""OpenCL C on the command line: in files of its own, in the strings of Python and C++, with comments, fixes and exit codes."""
+
+LOOP = """\
+void add(volatile __global float *sum, float value) {
+    float old = *sum, assumed;
+    do {
+        assumed = old;
+        old = as_float(atomic_cmpxchg((volatile __global int *)sum, as_int(assumed), as_int(assumed + value)));
+    } while (old != assumed);
+}
+"""
+KERNEL = LOOP + "__kernel void total(__global float *sum, __global float *x) { add(sum, x[get_global_id(0)]); }\n"
+RULE = "float-compare-and-swap"
+
+
+def test_a_folder_of_kernels_is_linted_and_mended(door):
+    door.write("k/a.cl", KERNEL)
+    ran = door("lint")
+    assert ran.code == 1
+    assert (("k/a.cl", 6, RULE)) in ran.lines
+    assert door("lint", "--fix", "--unsafe-fixes").code == 1  # the order of the additions is left
+    assert "while (as_int(old) != as_int(assumed));" in (door.folder / "k/a.cl").read_text()
+    assert door("lint", "--select", RULE).code == 0
+
+
+def test_a_comment_of_c_lets_a_finding_stand_and_an_unused_one_is_told(door):
+    door.write(
+        "a.cl", KERNEL.replace("(old != assumed);", f"(old != assumed); // syncscope: allow[{RULE}] no NaN comes here")
+    )
+    assert door("lint", "--select", RULE).code == 0
+    door.write("a.cl", KERNEL.replace("    } while (old", f"    // syncscope: allow[{RULE}]\n    }} while (old"))
+    assert door("lint", "--select", RULE).code == 0
+    door.write("a.cl", "/* syncscope: allow[narrowed-size-t] */\nint one(int x) { return x; }\n")
+    assert [rule for _, _, rule in door("lint").lines] == ["unused-allow"]
+    door("lint", "--fix")
+    assert "allow" not in (door.folder / "a.cl").read_text()
+
+
+def test_allow_comments_are_written_in_c(door):
+    door.write("a.cl", KERNEL)
+    door("lint", "--select", RULE, "--add-allow", "--reason", "known")
+    assert f"// syncscope: allow[{RULE}] known\n" in (door.folder / "a.cl").read_text()
+    assert door("lint", "--select", RULE).code == 0
+
+
+def test_a_string_of_python_is_linted_at_its_own_lines(door):
+    door.write(
+        "a.py",
+        f'import pyopencl as cl\n\nADD = """\n{KERNEL}"""\n\n\ndef build(context):\n    return cl.Program(context, ADD)\n',
+    )
+    assert ("a.py", 9, RULE) in door("lint").lines
+    door("lint", "--select", RULE, "--fix", "--unsafe-fixes")
+    assert "while (as_int(old) != as_int(assumed));" in (door.folder / "a.py").read_text()
+
+
+def test_texts_that_are_joined_formatted_and_escaped_are_one_program(door):
+    door.write(
+        "a.py",
+        "import pyopencl as cl\n"
+        "HEAD = '#define REAL float\\n'\n"
+        "def build(context, n, name):\n"
+        "    text = HEAD + f'''\n"
+        "__kernel void {name}(__global REAL *x) {{\n"
+        "    ushort i = get_global_id(0);\n"
+        "    x[i] = {n};\n"
+        "}}'''\n"
+        "    other = ('__kernel void %(name)s(__global float *x) {\\n'\n"
+        "             '    uchar j = get_global_id(0);\\n'\n"
+        "             '    x[j] = 0; }' % {'name': name})\n"
+        "    return cl.Program(context, text), cl.Program(context, other)\n",
+    )
+    assert [found for found in door("lint").lines if found[2] != "unused-allow"] == [
+        ("a.py", 6, "narrowed-size-t"),
+        ("a.py", 10, "narrowed-size-t"),
+    ]
+
+
+def test_strings_of_cpp_are_linted(door):
+    door.write("a.cpp", f'const char *source = R"CLC(\n{KERNEL})CLC";\n')
+    lines = "".join(f'    "{line}\\n"\n' for line in KERNEL.splitlines())
+    door.write("b.cc", f"static const char *source =\n{lines};\n")
+    assert {("a.cpp", 7, RULE), ("b.cc", 7, RULE)} <= set(door("lint").lines)
+
+
+def test_a_file_that_is_included_as_a_string_is_linted(door):
+    door.write("a.opencl", f'// a header\nR"(\n{KERNEL})"\n')
+    assert ("a.opencl", 8, RULE) in door("lint").lines
+
+
+def test_what_cannot_be_read_is_said_once_and_the_rest_is_linted(door):
+    broken = "__kernel void one(__global int *x) { @ # $ ^ ( }\n__kernel void two(__global int *x) { ] ] ) }\n"
+    door.write("a.cl", KERNEL + broken)
+    ran = door("lint", "--select", f"{RULE},syntax-error")
+    assert ran.code == 1
+    assert sorted(rule for _, _, rule in ran.lines) == [RULE, "syntax-error"]
+    assert "Traceback" not in ran.err
+
+
+def test_any_bytes_are_taken(door):
+    for number, raw in enumerate(
+        (b"", b"\0\0", b"\xff\xfe__kernel void f(", b'R"(', b"#if\n" * 3000, b"(" * 20000, b"////\n" * 5000)
+    ):
+        (door.folder / f"{number}.cl").write_bytes(raw)
+    assert door("lint").code in (0, 1)
+
+
+def test_a_program_of_the_host_is_linted_without_torch(door):
+    door.write(
+        "a.py",
+        "import pyopencl as cl\n"
+        "def run(queue, program, x, out, n):\n"
+        "    device = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 64)\n"
+        "    for _ in range(n):\n"
+        "        program.step(queue, (64,), None, device)\n"
+        "        cl.enqueue_copy(queue, out, device)\n",
+    )
+    assert door("lint").lines == [("a.py", 6, "wait-in-loop")]
+    assert door("lint", "--select", "host-program").lines == [("a.py", 6, "wait-in-loop")]
