@@ -44,6 +44,7 @@ ROUNDED = 1_000  # ns by which the end of an expression may be off: some files h
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
 EVENT = 1_000.0  # ns that a profiler takes on the host for an event, about
+BESIDES = 100_000.0  # ns of the host before a launch that are the launching operator's, at most
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
 
@@ -144,7 +145,7 @@ class EventGraph:
         `most` that may (`analysis.selections`).
         """
         overhead = self.overhead if overhead is None else overhead
-        chosen = self.selections if added != "nothing" else []
+        chosen = self.selections
         added, stays = added if chosen else "nothing", stays and bool(self.replaceable)
         key = overhead, late, stays, ordered, gone, slow, added
         if collectives is None and key in self._graphs:
@@ -176,12 +177,17 @@ class EventGraph:
         for j, (number, time) in self._uploads.items():
             with_read[j], left[j] = number, time
         least = float(np.quantile(work.duration, 0.01)) if len(work.start) else 0.0
+        spare = np.zeros(len(work.start))
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
-            over = one.work if added == "known" else one.most
+            of = len(self.reads) + turn
+            over = one.work if added == "known" else one.most if added == "most" else one.most[:0]
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
             full = filled(self._trace, work.row[over], "all" if added == "known" else "each")
-            with_read[over], left[over] = len(self.reads) + turn, one.over_all(work.duration[over], least, full)
-        columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left)
+            with_read[over], left[over] = of, one.over_all(over, work.duration[over], least, full)
+            if not stays:
+                with_read[one.back], left[one.back] = of, -1.0
+                spare[one.back] = (host.cost + np.minimum(host.gap, BESIDES))[work.item[one.back]]
+        columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
         spared = self._spared(going, overhead)

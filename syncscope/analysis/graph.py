@@ -36,8 +36,8 @@ class Launch(NamedTuple):
     """A launch that is not folded: its work begins, besides, `lag` after `source`, work of another queue, if there is one.
 
     If it is `collective` (a number the caller gave it), it ends when that of all ranks ends. If it belongs to a `read`, it
-    takes `left` ns where the read is taken out; less than nothing: there is no such work then. A number beyond those of the
-    reads is that of several, `Graph.together`.
+    takes `left` ns where the read is taken out; less than nothing: there is no such work then, and the host has `spare` ns
+    that it took. A number beyond those of the reads is that of several, `Graph.together`.
     """
 
     host_gap: float
@@ -52,6 +52,7 @@ class Launch(NamedTuple):
     upto: int
     read: int
     left: float = -1.0
+    spare: float = 0.0
 
 
 class Hold(NamedTuple):
@@ -137,6 +138,7 @@ class Fold:
         lag: float,
         read: int,
         left: float = -1.0,
+        spare: float = 0.0,
     ) -> None:
         """The host launches work."""
         if source >= 0 or number in self._meets or read >= 0:
@@ -144,7 +146,9 @@ class Fold:
             self._count += 1
             meets, known = self._meets.get(number, -1), self._number(number)
             self.stream.append(
-                Launch(host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read, left)
+                Launch(
+                    host_gap, latency, queue, gap, duration, source, lag, meets, known, self._count, read, left, spare
+                )
             )
             return
         if queue in self._numbers or self._folded == self._longest:

@@ -76,10 +76,11 @@ def replay(
                 ends.append(max(host, *queues))
             continue
         else:
-            host_gap, latency, last, gap, lasting, source, lag, _, number, count, read, left = entry
+            host_gap, latency, last, gap, lasting, source, lag, _, number, count, read, left, spare = entry
             host += host_gap
             if read >= 0 and read in taken_out:
                 lasting = left
+                host -= spare
             if lasting < 0:
                 time, lasting = queues[last], 0.0
             else:
@@ -174,6 +175,7 @@ def walk(
                 queues[last] = start + lasting if end is None else end
             elif entry.read >= 0:
                 otherwise = start + entry.left if entry.left >= 0 else queues[last]
+                host = np.where(out[entry.read], host - entry.spare, host)
                 queues[last] = np.where(out[entry.read], otherwise, start + lasting)
             else:
                 queues[last] = start + lasting

@@ -10,22 +10,22 @@ back. Other work may be launched in between (another loss), so this is the most 
 operators that were given or made a dimension of that length count. Where no gradient comes back, nobody knows how far a
 selection reaches: then nothing is added, and at most what runs until the host reads again.
 
-A piece of work grows with its rows, but for what the shortest work of the recording takes, and only from where they fill the
-device (`analysis.occupancy`). How it really grows the steps do not tell: kernels work on tiles of rows, and take as long for
-one more or fewer until another tile is needed.
+Such work grows with its rows as far as its steps tell (`analysis.growth`), but for what the shortest work of the recording
+takes, and only from where they fill the device (`analysis.occupancy`). The gradient's way back goes with the selection.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.growth import growth
 from syncscope.analysis.nesting import Nesting
 from syncscope.model.ops import Op
 from syncscope.model.report import Read
@@ -33,6 +33,8 @@ from syncscope.model.trace import Kind, Trace
 
 SELECTING = frozenset({Op.MASK_READ, Op.MASKED_SELECT, Op.NONZERO, Op.ARGWHERE, Op.WHERE})
 PUT_BACK = re.compile(r"indexing_backward|index_put|mask_put|masked_scatter")  # kernels that put rows among all rows
+PUTTING = re.compile(r"index_put|mask_put|masked_scatter|IndexBackward|MaskedSelectBackward")  # operators that do that
+LAID_OUT = re.compile(r"copy", re.IGNORECASE)  # kernels that lay out a tensor otherwise
 EMPTY = np.zeros(0, np.intp)
 Times = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -42,7 +44,8 @@ Numbers = NDArray[np.intp]
 class SelectedRows:
     """Rows that were selected once, by one mask: the reads (by number) that ask for them, of which each may be several.
 
-    `work` (by number) runs over the `kept` of `rows`, as far as is known; `most` is all that may.
+    `work` (by number) runs over the `kept` of `rows`, as far as is known; `most` is all that may, and `grows` the part of each
+    of these that takes longer over more rows. `back` is the gradient's way back to its rows, where no read does that.
     """
 
     reads: tuple[int, ...]
@@ -50,14 +53,17 @@ class SelectedRows:
     rows: int
     work: Numbers
     most: Numbers
+    back: Numbers
+    grows: Times = field(default_factory=lambda: np.zeros(0))
 
-    def over_all(self, durations: Times, least: float, full: Times) -> Times:
-        """How long work takes over all rows that took so long over those that were kept; `least` of it does not grow, ns.
+    def over_all(self, over: Numbers, durations: Times, least: float, full: Times) -> Times:
+        """How long work (some of `most`, by number) takes over all rows that took so long over those that were kept, ns.
 
-        What fills a part of the device takes no longer until it is `full`.
+        `least` of it does not grow. What fills a part of the device takes no longer until it is `full`.
         """
+        grows = self.grows[np.searchsorted(self.most, over)]
         times = np.maximum(1.0, full * self.rows / max(1, self.kept))
-        longer: Times = durations + (times - 1.0) * (durations - least).clip(0.0)
+        longer: Times = durations + grows * (times - 1.0) * (durations - least).clip(0.0)
         return longer
 
 
@@ -73,7 +79,9 @@ def selections(
     for number, read in enumerate(reads):
         steps.setdefault(read.step, []).append(number)
     found = _Found(trace, reads, work, launched, own)
-    return [one for numbers in steps.values() for one in found.of_step(numbers)]
+    plain = [one for numbers in steps.values() for one in found.of_step(numbers)]
+    grows = growth(trace, [work[one.most] for one in plain], [one.kept for one in plain])
+    return [replace(one, grows=part) for one, part in zip(plain, grows, strict=True)]
 
 
 class _Found:
@@ -85,7 +93,7 @@ class _Found:
         self._trace, self._reads, self._work, self._launched, self._own = trace, reads, work, launched, own
         puts = np.array([bool(PUT_BACK.search(name)) for name in trace.names], bool)
         self._back = np.flatnonzero(puts[trace.name[work]]) if len(work) else EMPTY
-        self._shaped = _Shaped(trace)
+        self._operators = _Operators(trace)
 
     def of_step(self, numbers: list[int]) -> list[SelectedRows]:
         """Those of a step, whose reads these are: one for each part that is kept, for a mask may select of several tensors."""
@@ -122,22 +130,41 @@ class _Found:
         over: int,
     ) -> SelectedRows:
         rows, kept = of
-        asked, window, most = set(members), EMPTY, EMPTY
+        asked, window, most, back = set(members), EMPTY, EMPTY, EMPTY
         for number in members:
             since = self._reads[number].end
             starts = [self._reads[n].start for n in numbers]
             until = min((start for start in starts if start > since), default=over)
             until = int(self._launched[unknown[-1]]) if unknown else until
             if (put := pairs.get(number)) is not None:
-                back = int(self._launched[put])
-                window, until = np.union1d(window, self._between(since, back)), max(until, back)
+                over_at = int(self._launched[put])
+                window, until = np.union1d(window, self._between(since, over_at)), max(until, over_at)
                 asked |= {n for n in numbers if self._own[put] == n}  # the wait of the gradient's way back
+                back = np.union1d(back, self._way_back(put, number))
             most = np.union1d(most, self._between(since, until))
         most = most[np.isin(self._trace.kind[self._work[most]], (Kind.KERNEL, Kind.FILL))]
-        if (known := self._shaped.over(self._work[most], kept)) is not None:
+        if (known := self._operators.over(self._work[most], kept)) is not None:
             most = window = most[known]
+        most = np.setdiff1d(most, back)
         window = np.intersect1d(window, most)
-        return SelectedRows(tuple(sorted(asked)), kept, rows, window, most)
+        return SelectedRows(tuple(sorted(asked)), kept, rows, window, most, back)
+
+    def _way_back(self, put: int, read: int) -> Numbers:
+        """What goes with the kernel that puts a gradient back where no read has it: all that its operator launched.
+
+        And what undoes then how the read had to lay its tensor out before it could select: the same copy, right after it.
+        """
+        trace, found = self._trace, EMPTY
+        if self._own[put] < 0:
+            found = self._operators.launched_by(PUTTING, put, self._work, self._launched)
+            found = found[self._own[found] < 0]
+            last = int(found.max(initial=put))
+        else:
+            last = int(np.flatnonzero(self._own == self._own[put]).max())
+        laid_out = {n for n in trace.name[self._work[self._own == read]].tolist() if LAID_OUT.search(trace.names[n])}
+        if last + 1 < len(self._work) and trace.name[self._work[last + 1]] in laid_out:
+            found = np.append(found, last + 1)
+        return found
 
     def _next_step(self, numbers: list[int]) -> int:
         """When the first read of another step begins, after those of this one; ns."""
@@ -150,30 +177,44 @@ class _Found:
         return found
 
 
-class _Shaped:
-    """The operators whose shapes were recorded, by what they launched."""
+class _Operators:
+    """The operators of a recording, by what they launched."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         rows = trace.rows(Kind.OP)
-        self.known = any(trace.known(int(row)).input_dims for row in rows[:64].tolist())
-        self._around = Nesting(trace, Kind.OP) if self.known else None
-        calls = trace.rows(Kind.CALL) if self.known else EMPTY
+        self._around = Nesting(trace, Kind.OP) if len(rows) else None
+        self._shapes = any(trace.known(int(row)).input_dims for row in rows[:64].tolist())
+        calls = trace.rows(Kind.CALL) if len(rows) else EMPTY
         self._call = dict(zip(trace.correlation[calls].tolist(), calls.tolist(), strict=True))
+
+    def around(self, work: int) -> list[int]:
+        """Those in which a piece of work (a row of the trace) was launched, outermost first."""
+        trace, call = self._trace, self._call.get(int(self._trace.correlation[work]))
+        if call is None or self._around is None:
+            return []
+        return self._around.around(
+            int(trace.lane[call]), int(trace.start[call]), int(trace.start[call] + trace.duration[call])
+        )
+
+    def launched_by(self, named: re.Pattern[str], number: int, work: Numbers, launched: NDArray[np.int64]) -> Numbers:
+        """The work (by number) of the outermost operator of such a name that launched this piece; none without it."""
+        trace = self._trace
+        of = [row for row in self.around(int(work[number])) if named.search(trace.names[trace.name[row]])]
+        if not of:
+            return EMPTY
+        start, lane = int(trace.start[of[0]]), trace.lane[of[0]]
+        inside = np.flatnonzero((launched >= start) & (launched <= start + int(trace.duration[of[0]])))
+        return np.array(
+            [n for n in inside.tolist() if trace.lane[self._call[int(trace.correlation[work[n]])]] == lane], np.intp
+        )
 
     def over(self, work: NDArray[np.intp], length: int) -> NDArray[np.bool_] | None:
         """Of each piece of work whether its operator was given, or made, a dimension of that length; None without shapes."""
-        if self._around is None:
-            return None
-        return np.array([self._has(row, length) for row in work.tolist()], bool)
+        return np.array([self._has(row, length) for row in work.tolist()], bool) if self._shapes else None
 
     def _has(self, row: int, length: int) -> bool:
-        trace, call = self._trace, self._call.get(int(self._trace.correlation[row]))
-        if call is None or self._around is None:
-            return True
-        start = int(trace.start[call])
-        operators = self._around.around(int(trace.lane[call]), start, start + int(trace.duration[call]))
-        details = [trace.known(operator) for operator in operators]
+        details = [self._trace.known(operator) for operator in self.around(row)]
         shapes = [d for d in details if d.input_dims or d.output_dims]
         return not shapes or any(_holds(d.input_dims, length) or _holds(d.output_dims, length) for d in shapes[-1:])
 

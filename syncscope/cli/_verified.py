@@ -59,6 +59,9 @@ def interval(ratio: Ratio | None) -> str:
     return f"{ratio.ratio:.3f}" + (f" ({ratio.low:.3f} to {ratio.high:.3f})" if ratio.turns > 1 else " (of one turn)")
 
 
+UNDECIDED = 0.05  # half the interval of a ratio that says nothing of what waits cost
+
+
 def patch(found: Verification) -> str:
     """What is kept, as `git apply` and `patch -p1` take it from the working folder."""
     return "".join(unified(os.path.relpath(path), old, new) for path, (old, new) in found.files.items())
@@ -161,6 +164,10 @@ def verdict(found: Verification) -> str:
     if found.stale:
         if found.gains:
             return f"Without these waits the step is {share} shorter. Nothing that this run computed is to be kept."
+        if found.loses:
+            return "Answered late the step is longer: to fetch the values takes more than the waits cost. That is no answer."
+        if ratio.half > UNDECIDED:
+            return f"Nothing is decided: answered late the step is {interval(ratio)} times as long."
         return "Without these waits the step is no shorter: they cost nothing that could be had back."
     if found.values == "changed":
         return "The values changed: that is another program." if not found.fixes else "What is left changes values."

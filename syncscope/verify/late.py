@@ -35,42 +35,53 @@ def measure(search: Search) -> None:
     same: list[tuple[float, float]] = []
     before: list[float] = []
     after: list[float] = []
+    fetching: list[float] = []
     answered = steps = 0
-    while len(pairs) < FEWEST or not timing.narrow(found.ratio, search.settings.precision, FEWEST):
-        search.tell("reads answered with the value of the step before, in turns")
-        try:
-            run = search.run_late(search.settings.steps or MOST)
-        except RunFailedError as error:
-            raise UserError(
-                f"{search.program} fails where reads are answered late: {error.why}",
-                "--line answers those of one line only",
-            ) from None
-        blocks = blocks_of(run.found["lengths"], run.found["late"])
-        if not blocks:
-            raise UserError(
-                f"{search.program} makes {run.found['steps']} steps: too few to be compared in blocks of {BLOCK}",
-                "let it make more, and set --steps",
+    try:
+        while len(pairs) < FEWEST or not timing.narrow(found.ratio, search.settings.precision, FEWEST):
+            search.tell("reads answered with the value of the step before, in turns")
+            try:
+                run = search.run_late(search.settings.steps or MOST)
+            except RunFailedError as error:
+                raise UserError(
+                    f"{search.program} fails where reads are answered late: {error.why}",
+                    "--line answers those of one line only",
+                ) from None
+            blocks = blocks_of(run.found["lengths"], run.found["late"])
+            if not blocks:
+                raise UserError(
+                    f"{search.program} makes {run.found['steps']} steps: too few to be compared in blocks of {BLOCK}",
+                    "let it make more, and set --steps",
+                )
+            answered += run.found["answered"]
+            fetching.append(run.found["fetching"])
+            if not answered:
+                at = " at the lines that are named" if search.settings.only else ""
+                raise UserError(
+                    f"no single value is read in a step of {search.program}{at}",
+                    "what selects or copies many cannot be late",
+                )
+            steps += sum(run.found["late"])
+            pairs += blocks
+            same += [(a, b) for (a, _), (b, _) in pairwise(blocks)]
+            before += [a for a, _ in blocks]
+            after += [b for _, b in blocks]
+            note(found, pairs, same, before, after)
+            if search.spent() > 1 or search.processes.count > RUNS:
+                break
+    finally:
+        if answered:
+            reads = answered / max(1, steps)
+            found.reads_after = max(0.0, (found.reads_before or 0.0) - reads)
+            found.notes.append(
+                f"{reads:.3g} reads a step were answered with the value of the step before: keep nothing of what it computed"
             )
-        answered += run.found["answered"]
-        if not answered:
-            at = " at the lines that are named" if search.settings.only else ""
-            raise UserError(
-                f"no single value is read in a step of {search.program}{at}",
-                "what selects or copies many cannot be late",
+        if answered and found.after:
+            each = statistics.median(fetching)
+            found.notes.append(
+                f"fetching a value beside the work took the host {each / 1e3:.1f} us, {reads * each / found.after:.1%} of a "
+                "step: without the read that goes, too"
             )
-        steps += sum(run.found["late"])
-        pairs += blocks
-        same += [(a, b) for (a, _), (b, _) in pairwise(blocks)]
-        before += [a for a, _ in blocks]
-        after += [b for _, b in blocks]
-        note(found, pairs, same, before, after)
-        if search.spent() > 1 or search.processes.count > RUNS:
-            break
-    reads = answered / max(1, steps)
-    found.reads_after = (found.reads_before or 0.0) - reads
-    found.notes.append(
-        f"{reads:.3g} reads a step were answered with the value of the step before: keep nothing of what it computed"
-    )
 
 
 def note(
