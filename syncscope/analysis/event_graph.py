@@ -42,6 +42,7 @@ After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
+SLEPT = 30_000.0  # ns: who waits no longer is still awake
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
 EVENT = 1_000.0  # ns that a profiler takes on the host for an event, about
 BESIDES = 100_000.0  # ns of the host before a launch that are the launching operator's, at most
@@ -247,7 +248,8 @@ class EventGraph:
         own = np.concatenate(([0.0], np.cumsum(np.where(gap < PACE[1], gap, 0.0))))
         pace: NDArray[np.float64] = np.zeros(len(gap))
         pace[held] = PACE[0] * np.diff(own[np.append(held + 1, len(gap))])
-        return np.asarray(np.maximum(first, pace))
+        slept = self._host.end - self._host.began > SLEPT
+        return np.where(slept, np.maximum(first, pace), 0.0)
 
     def _spared(self, going: Collection[int], overhead: float) -> dict[int, float]:
         """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.

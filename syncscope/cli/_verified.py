@@ -144,7 +144,8 @@ def each(fixes: list[TriedFix]) -> Table:
         alone = f"by itself {interval(fix.ratio)}" if fix.ratio else ""
         computes = f"values {fix.values}" if fix.values else ""
         told = ", ".join(filter(None, (alone, computes)))
-        head = Text(f"{visible(fix.path)}:{fix.line}", "bold")
+        column = f":{fix.finding.column}" if sum((fix.path, fix.line) == (f.path, f.line) for f in fixes) > 1 else ""
+        head = Text(f"{visible(fix.path)}:{fix.line}{column}", "bold")
         head.append(f"  {fix.finding.rule}, {fix.fix.safety.value}: {visible(fix.fix.title)}", "not bold")
         said = Text("; ".join(filter(None, (told, visible(fix.why)))), "dim")
         grid.add_row(Text("kept" if fix.kept else "left out", "green" if fix.kept else ""), Group(head, said))

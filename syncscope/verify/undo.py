@@ -35,6 +35,7 @@ class Journal:
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._preparing = preparing
         self._known: set[str] = set()
+        self._folders: set[str] = set()  # that it has made
         self._busy = False
         self._home = _with_end(os.path.realpath("."))
         named = (os.environ.get(name, "") for name in CACHES.split())
@@ -88,13 +89,16 @@ class Journal:
         self.named(old, of_old)
         self.named(new, of_new)
 
-    def named(self, path: Any, *folder: int) -> None:
+    def named(self, path: Any, *folder: int, is_folder: bool = False) -> None:
         """A name is about to be given, or taken away."""
         path = os.fsdecode(path)
         if folder and folder[-1] >= 0:
             path = os.path.join(os.readlink(f"/proc/self/fd/{folder[-1]}"), path)
         above, name = os.path.split(os.path.abspath(path))
-        self._changes(os.path.join(os.path.realpath(above), name), _linked)
+        path = os.path.join(os.path.realpath(above), name)
+        if is_folder:
+            self._folders.add(path)  # which stays where something does that lies in it
+        self._changes(path, _linked)
 
     def tree_removed(self, path: Any, *_: Any) -> None:
         """A folder is about to be removed with all that lies in it."""
@@ -119,7 +123,7 @@ class Journal:
         elif os.path.isfile(path) or os.path.islink(path):
             self._note("kept", path, kept)  # first: a run may end here
             keep(path, kept)
-        elif not os.path.exists(path) and not self._preparing():
+        elif not os.path.exists(path) and (path in self._folders or not self._preparing()):
             self._note("made", path)
 
     def _is_meant(self, path: str) -> bool:
@@ -133,7 +137,7 @@ class Journal:
 
 _EVENTS: dict[str, Callable[..., None]] = {
     "open": Journal.opened,
-    "os.mkdir": lambda journal, path, _, folder: journal.named(path, folder),
+    "os.mkdir": lambda journal, path, _, folder: journal.named(path, folder, is_folder=True),
     "os.rmdir": Journal.named,
     "os.remove": Journal.named,
     "os.rename": Journal.renamed,
