@@ -141,3 +141,46 @@ def test_with_shapes_only_operators_that_were_given_such_rows_count() -> None:
         shaped.names[shaped.name[event_graph._work.row[j]]] for one in event_graph.selections for j in one.most.tolist()
     }
     assert names == {"head"}
+
+
+def test_the_way_back_of_a_gradient_goes_with_its_selection() -> None:
+    """On a device whose backward pass asks nothing: an operator puts the rows back, and a copy undoes an earlier layout."""
+    events: list[Event] = []
+    now = free = correlation = 0
+
+    def launch(name: str, us: float, kind: Kind = Kind.KERNEL) -> None:
+        nonlocal now, free, correlation
+        correlation += 1
+        events.append(Event(Kind.CALL, "clEnqueueNDRangeKernel", MAIN, now, 5 * US, correlation=correlation))
+        begin = max(now + 8 * US, free + 500)
+        events.append(Event(kind, name, QUEUE, begin, int(us * US), correlation=correlation))
+        now, free = now + 15 * US, begin + int(us * US)
+
+    for step in range(6):
+        first = began = now
+        launch("copy_float", 300)
+        launch("Memcpy DtoH", 2, Kind.COPY)
+        end = max(now + 5 * US, free + 4 * US)
+        events.append(Event(Kind.CALL, "clFinish", MAIN, now, end - now))
+        now = end
+        launch("mask_gather", 100)
+        known = json.dumps({"kept": 990, "rows": 1000, "gradient": 1})
+        events.append(Event(Kind.READ, "mask_read", MAIN, first, now - first, place=MASK, detail=known))
+        launch("head", 400)
+        launch("head_backward", 400)
+        began = now
+        for name in ("scan", "mask_put"):
+            launch(name, 200)
+        events.append(Event(Kind.OP, "aten::_index_put_impl_", MAIN, began, now - began))
+        launch("copy_float", 300)
+        launch("body_backward", 900)
+        events.append(Event(Kind.STEP, f"ProfilerStep#{step}", MAIN, first, now - first))
+    trace = Trace.of(sorted(events, key=lambda e: e.start), recorder="syncscope")
+    event_graph = event_graph_of(trace)
+    for one in event_graph.selections:
+        names = [trace.names[trace.name[event_graph._work.row[j]]] for j in one.back.tolist()]
+        assert names == ["scan", "mask_put", "copy_float"]
+    graph, everything = event_graph.graph(), set(range(len(event_graph.reads)))
+    saved = timed_part(graph).of(replay(graph)) - timed_part(graph).of(replay(graph, everything))
+    device = (300 + 100) + (200 + 200 + 300) - 2 * 400 / 99  # the read's own work and the way back, less what ten rows add
+    assert saved == pytest.approx(device * US, rel=0.05)
