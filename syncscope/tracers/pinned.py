@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from syncscope import files
 
 BYTES = 16 << 20
 ROUNDS = 5
+
+
+def of_uploads(names: Iterable[str]) -> dict[str, float]:
+    """What belongs into the meta of a recording with these events: what its uploads could be, where none of them tells."""
+    copies = [name for name in names if name.endswith("-> Device)")]
+    if not any("Pageable" in name for name in copies) or any("Pinned" in name for name in copies):
+        return {}
+    found = pinned_bandwidth()
+    return {"pinned": found} if found else {}
 
 
 def pinned_bandwidth(again: bool = False) -> float | None:

@@ -16,7 +16,14 @@ KEPT = (120, 150, 130, 170, 140, 160)
 def part(blocks: Callable[[int], int], us: Callable[[int], float], kept: tuple[int, ...] = KEPT) -> float:
     """What grows of a kernel that is launched with so many blocks, and takes so long, where so many rows are kept."""
     events = [
-        Event(Kind.KERNEL, "k", Lane(0, 7, 0), n * 10**6, int(us(rows) * US), detail=Detail(grid=(blocks(rows), 1, 1)).text())
+        Event(
+            Kind.KERNEL,
+            "k",
+            Lane(0, 7, 0),
+            n * 10**6,
+            int(us(rows) * US),
+            detail=Detail(grid=(blocks(rows), 1, 1)).text(),
+        )
         for n, rows in enumerate(kept)
     ]
     (first, *others) = growth(Trace.of(events), [np.array([n]) for n in range(len(kept))], kept)

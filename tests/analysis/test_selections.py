@@ -182,5 +182,7 @@ def test_the_way_back_of_a_gradient_goes_with_its_selection() -> None:
         assert names == ["scan", "mask_put", "copy_float"]
     graph, everything = event_graph.graph(), set(range(len(event_graph.reads)))
     saved = timed_part(graph).of(replay(graph)) - timed_part(graph).of(replay(graph, everything))
-    device = (300 + 100) + (200 + 200 + 300) - 2 * 400 / 99  # the read's own work and the way back, less what ten rows add
+    device = (
+        (300 + 100) + (200 + 200 + 300) - 2 * 400 / 99
+    )  # the read's own work and the way back, less what ten rows add
     assert saved == pytest.approx(device * US, rel=0.05)

@@ -22,6 +22,7 @@ from syncscope.tracers import record_file
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.cupti import library
 from syncscope.tracers.cupti.records import add_records
+from syncscope.tracers.pinned import of_uploads
 from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.record_file import Contents
 from syncscope.tracers.sources import Source
@@ -124,7 +125,9 @@ class Cupti(Source):
         if self._contents is None:
             return {"notes": self.notes}
         header, records = self._contents
-        return add_records(builder, records, origin, header["pid"]) | _job() | {"notes": self.notes}
+        facts = add_records(builder, records, origin, header["pid"])
+        uploads = of_uploads(builder.tables["names"]) if header["pid"] == os.getpid() else {}
+        return facts | uploads | _job() | {"notes": self.notes}
 
 
 def _record(kind: int, **fields: int) -> bytes:

@@ -34,7 +34,7 @@ from syncscope.tracers.columns import COLUMNS, TABLES, Builder
 from syncscope.tracers.cupti import library
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.patches import patches
-from syncscope.tracers.pinned import pinned_bandwidth
+from syncscope.tracers.pinned import of_uploads
 from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.sources import GOOD, WARN, Item, Source
 
@@ -186,10 +186,7 @@ class TorchProfiler(Source):
         if self._trace is None:
             return {"notes": self.notes}
         meta = add_trace(builder, self._trace, origin, self._anchors, thread_aliases()) | {"notes": self.notes}
-        copies = [name for name in self._trace.names if " -> Device" in name]
-        if any("Pageable" in name for name in copies) and not any("Pinned" in name for name in copies):
-            meta["pinned"] = pinned_bandwidth()
-        return meta
+        return meta | of_uploads(self._trace.names)
 
     @classmethod
     def describe(cls) -> Iterator[Item]:
