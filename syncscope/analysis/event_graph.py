@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER, Fold, Graph
-from syncscope.analysis.hosts import Host
+from syncscope.analysis.hosts import Host, recorded, recorders_time
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.occupancy import filled
 from syncscope.analysis.orders import seen
@@ -36,7 +36,7 @@ from syncscope.analysis.uploads import pinned_bandwidth
 from syncscope.analysis.waits import CLOCKS, FROM_PAGEABLE, TO_HOST, Launches, Wait, launches, waits, working_threads
 from syncscope.model.ops import COPIES, COUNTS, VALUES
 from syncscope.model.report import Read, Step
-from syncscope.model.trace import Kind, Lane, Trace
+from syncscope.model.trace import Lane, Trace
 
 After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
@@ -44,7 +44,6 @@ ROUNDED = 1_000  # ns by which the end of an expression may be off: some files h
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 SLEPT = 30_000.0  # ns: who waits no longer is still awake
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
-EVENT = 1_000.0  # ns that a profiler takes on the host for an event, about
 BESIDES = 100_000.0  # ns of the host before a launch that are the launching operator's, at most
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
@@ -161,7 +160,7 @@ class EventGraph:
         meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
         fold = Fold(needed, len(work.start), meets, work.depth)
         holds: list[list[int]] = [[] for _ in self.reads]
-        gaps, cost = (host.gap - _overhead(self._trace, host, overhead)).tolist(), host.cost.tolist()
+        gaps, cost = (host.gap - recorders_time(self._trace, host, overhead)).tolist(), host.cost.tolist()
         latency, gap = work.latency, work.gap
         if late != "work":
             moved = (work.cause == Cause.NOTHING) & (latency > NEVER)
@@ -185,7 +184,7 @@ class EventGraph:
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
             full = filled(self._trace, work.row[over], "all" if added == "known" else "each")
             with_read[over], left[over] = of, one.over_all(over, work.duration[over], least, full)
-            if not stays:
+            if not stays and len(one.back):
                 with_read[one.back], left[one.back] = of, -1.0
                 spare[one.back] = (host.cost + np.minimum(host.gap, BESIDES))[work.item[one.back]]
         columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
@@ -258,7 +257,7 @@ class EventGraph:
         gives back what the expression took besides, less the recorder's `overhead` in it. The same for the other reads that are
         `going`.
         """
-        found, operators = {}, self._trace.start[_recorded(self._trace)]
+        found, operators = {}, self._trace.start[recorded(self._trace)]
         for number, read in enumerate(self.reads):
             if number in going:
                 besides = float(read.besides)
@@ -394,25 +393,3 @@ class EventGraph:
             start, over = np.array(times, float).reshape(-1, 2).T
             found.append(Late(lane, start, over))
         return found
-
-
-def _recorded(trace: Trace) -> NDArray[np.intp]:
-    """The events for which the host pays besides reads: operators, and where none were recorded, the driver's calls."""
-    operators = trace.rows(Kind.OP)
-    return operators if len(operators) else trace.rows(Kind.CALL)
-
-
-def _overhead(trace: Trace, host: Host, each: float) -> Any:
-    """The recorder's own time in each gap of the host: so much for each event that began in it, at most the gap.
-
-    A read, which is noted after it, costs as many times more as the recorder says.
-    """
-    if not each or not len(host.row):
-        return np.zeros(len(host.row))
-    events, reads = _recorded(trace), trace.rows(Kind.READ)
-    at = np.concatenate([trace.start[events], trace.end[reads]]) - host.origin
-    cost = np.full(len(at), float(each))
-    cost[len(events) :] *= max(1.0, float(trace.meta.get("read_ns", EVENT)) / EVENT)
-    order = np.argsort(at, kind="stable")
-    total = np.concatenate(([0.0], np.cumsum(cost[order])))[np.searchsorted(at[order], host.began)]
-    return np.minimum(host.gap, np.diff(total, prepend=0.0))

@@ -61,6 +61,7 @@ def held_up(trace: Trace, event_graph: EventGraph) -> HeldUp:
         chosen = np.select([others, cause == Cause.QUEUE, cause == Cause.FULL], [source, before, newest], -1)
         why[work.row] = np.array([CODE[OF[one]] for one in Cause], np.uint8)[cause]
         by[work.row] = np.where(chosen >= 0, work.row[np.maximum(chosen, 0)], -1)
-        by_launch = (cause == Cause.LAUNCH) & (host.row[work.item] >= 0)
-        by[work.row[by_launch]] = host.row[work.item[by_launch]]
+        launching = host.row[work.item] if len(host.row) else np.full(len(work.row), -1)
+        by_launch = (cause == Cause.LAUNCH) & (launching >= 0)
+        by[work.row[by_launch]] = launching[by_launch]
     return HeldUp(why, by)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope.analysis.waits import Launches, Wait
 from syncscope.model.report import Step
-from syncscope.model.trace import Trace
+from syncscope.model.trace import Kind, Trace
+
+EVENT = 1_000.0  # ns that a profiler takes on the host for an event, about
 
 
 class Host:
@@ -42,3 +45,26 @@ class Host:
         self.waited = float(end[waits].min(initial=np.inf))
         length = float((end - begin).sum())
         self.overlap = float((np.minimum(reach, end) - begin).clip(0.0).sum()) / length if length else 0.0
+
+
+def recorded(trace: Trace) -> NDArray[np.intp]:
+    """The events for which the host pays besides reads: operators, and where none were recorded, the driver's calls."""
+    operators = trace.rows(Kind.OP)
+    return operators if len(operators) else trace.rows(Kind.CALL)
+
+
+def recorders_time(trace: Trace, host: Host, each: float) -> NDArray[np.float64]:
+    """The recorder's own time in each gap of the host: so much for each event that began in it, at most the gap.
+
+    A read, which is noted after it, costs as many times more as the recorder says.
+    """
+    if not each or not len(host.row):
+        return np.zeros(len(host.row))
+    events, reads = recorded(trace), trace.rows(Kind.READ)
+    at = np.concatenate([trace.start[events], trace.end[reads]]) - host.origin
+    cost = np.full(len(at), float(each))
+    cost[len(events) :] *= max(1.0, float(trace.meta.get("read_ns", EVENT)) / EVENT)
+    order = np.argsort(at, kind="stable")
+    total = np.concatenate(([0.0], np.cumsum(cost[order])))[np.searchsorted(at[order], host.began)]
+    time: NDArray[np.float64] = np.minimum(host.gap, np.diff(total, prepend=0.0))
+    return time
