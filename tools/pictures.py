@@ -27,7 +27,7 @@ import syncscope
 from syncscope import api
 from syncscope.exporters import html, tensorboard, terminal
 
-PICTURES = ("report", "page", "timeline", "tensorboard")
+PICTURES = ("report", "page", "timeline", "memory", "tensorboard")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -61,6 +61,10 @@ def main() -> None:
             page.evaluate("document.querySelector('#timeline').view.zoom(2)")
             page.wait_for_timeout(300)
             page.locator("#timeline").screenshot(path=chosen.out / "timeline.png")
+        if "memory" in chosen.pictures and report.memory:
+            page.evaluate("document.querySelector('#memory .link').click()")
+            page.wait_for_timeout(300)
+            page.locator("#memory").screenshot(path=chosen.out / "memory.png")
         if "tensorboard" in chosen.pictures:
             tensorboard.write(report, Path(folder, "logs"))
             with server(Path(folder, "logs")) as address:
