@@ -179,6 +179,8 @@ class Draft:
         tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
         tight = next((a.equal for a in node.args if isinstance(a.equal, cst.AssignEqual)), tight)  # `device = device`
         gap = node.whitespace_before_args if "\n" in PLAIN.code_for_node(node) else cst.SimpleWhitespace("")
+        if isinstance(gap, cst.ParenthesizedWhitespace):  # its comment stays where it is
+            gap = gap.with_changes(first_line=gap.first_line.with_changes(comment=None), empty_lines=[])
         comma = cst.Comma(
             whitespace_after=gap if not isinstance(gap, cst.SimpleWhitespace) else cst.SimpleWhitespace(" ")
         )

@@ -36,11 +36,18 @@ EXAMPLES = (
 )
 
 
+def lasting(function: Function, node: ast.expr) -> bool:
+    """Whether a value was handed in or is kept: what is computed here is no other object."""
+    return isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and function.untouched(node))
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
     asked = seen(function, site.node, "torch.equal({a}, {b})")
     if asked is None or not all(isinstance(n, (ast.Name, ast.Attribute)) and function.pure(n) for n in asked.values()):
         return None
     a, b = asked["a"], asked["b"]
+    if function.same(a, b) or not (lasting(function, a) and lasting(function, b)):
+        return None
     outer = function.parent(site.node)
     if isinstance(outer, ast.BoolOp) and any(
         isinstance(n, ast.Compare) and isinstance(n.ops[0], (ast.Is, ast.IsNot)) for n in outer.values

@@ -113,10 +113,25 @@ def of_test(node: ast.expr) -> tuple[bool, str] | None:
             and not isinstance(inner.left, (ast.Constant, ast.JoinedStr))
         ):
             return False, f"only when `{ast.unparse(node)}`"
+        if _moved(part):
+            return False, f"only when `{ast.unparse(part)}`: it is moved once"
         name = name_of(inner)
         if name in conventions.FLAGS:
             return False, f"only when `{ast.unparse(node)}`"
     return None
+
+
+def _moved(test: ast.expr) -> bool:
+    """Whether a test asks whether two values live in different places."""
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq)):
+        return False
+    sides = (test.left, test.comparators[0])
+    return all(name_of(side).endswith("device") for side in sides) and any(isinstance(s, ast.Attribute) for s in sides)
+
+
+def of_arm(body: list[ast.stmt]) -> tuple[bool, str] | None:
+    """Cold where an arm of an `if` ends by raising: it runs once, for the message."""
+    return (False, "only before an error is raised") if isinstance(body[-1], ast.Raise) else None
 
 
 def special(test: ast.expr) -> bool:

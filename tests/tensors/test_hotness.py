@@ -97,3 +97,26 @@ def test_what_runs_once_is_cold(name: str) -> None:
 def test_what_is_cached_runs_once() -> None:
     code = b"import functools, torch\n@functools.cache\ndef make(x: torch.Tensor):\n    x.item()\n"
     assert [site.hot for site in sites(code, "use.py")] == [False]
+
+
+ONCE = """
+import torch
+
+def forward(self, x: torch.Tensor):
+    if len(x) > 3:
+        worst = x.sum().item()  # cold
+        raise ValueError(worst)
+    if self.table.device != x.device:
+        x = x + x.min().item()  # cold
+    else:
+        x = x + x.max().item()  # hot
+    return x
+
+def get_accuracy(x: torch.Tensor):
+    return x.mean().item()  # cold
+"""
+
+
+def test_the_arm_of_an_error_and_of_a_move_are_cold() -> None:
+    marked = {n: "# hot" in line for n, line in enumerate(ONCE.splitlines(), 1) if "# hot" in line or "# cold" in line}
+    assert {site.place.line: site.hot for site in sites(ONCE.encode(), "x.py")} == marked

@@ -1,0 +1,151 @@
+"""The classes of wrong fixes, each as random code: a fix adds no wait, scripts as before, loses no comment, keeps the width."""
+
+import ast
+import io
+import tokenize
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("hypothesis")
+
+import torch
+from effort import EFFORT
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rules.driver import fixed
+from rules.equivalence import last_function
+from rules.test_programs import bodies, program
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from syncscope.model.finding import Safety
+
+BOTH = {Safety.SAFE, Safety.UNSAFE}
+QUIET = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+WAITS = {
+    "_local_scalar_dense",
+    "nonzero",
+    "masked_select",
+    "equal",
+    "is_nonzero",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+}
+SCRIPTED = (
+    "y[0, 0] = 1.0",
+    "y = y + torch.tensor([0.5], device=x.device)",
+    "y[y < 0] = 0",
+    "keep = y > 0",
+    "y[keep] = x[keep] * 2",
+    "i = torch.nonzero(y > 1)",
+    "y[torch.where(y > 2)] = 0.5",
+    "low, high = x.min().item(), x.max().item()",
+    "if (y > 3).any(): y = y * 2",
+    "y = y + torch.zeros(1).to(x.device)",
+    "n = torch.unique(t).numel()",
+    "y[x < y] = x[x < y]",
+    "same = torch.equal(x, y)",
+)
+CALLS = (  # rewritten calls, as people lay them out
+    ("    y = torch.zeros(", "3", ")", ".to(device)"),
+    ("    y = x[", "torch.nonzero(x > 0, as_tuple=True)", "]", ""),
+    ("    x[", "torch.where(x > 0)", "]", " = 0.25"),
+    ("    y = torch.unique(", "x", ")", ".numel()"),
+    ("    y = torch.tensor(", "0.5,", " device=device)", ""),
+    ("    y = max(", "x.sum().item(),", " x.min().item())", ""),
+)
+
+
+class Counted(TorchDispatchMode):
+    """Counts the operators for which a device would make the host wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        if name in ("index", "index_put_", "index_put", "_index_put_impl_"):
+            masks = sum(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1])
+            fills = name != "index" and args[2].ndim == 0  # one number is written with masked_fill
+            self.waits += 0 if fills else masks
+        self.waits += name in WAITS or (name == "repeat_interleave" and (kwargs or {}).get("output_size") is None)
+        return func(*args, **(kwargs or {}))
+
+
+def waited(code: str, values: dict) -> int | None:
+    """How often a run would wait; None where it raises."""
+    given = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in values.items()}
+    try:
+        with Counted() as count, torch.no_grad():
+            last_function(code)(**given)
+    except Exception:  # whatever a random program raises
+        return None
+    return count.waits
+
+
+@settings(max_examples=25 * EFFORT, **QUIET)
+@given(bodies())
+def test_a_fix_adds_no_wait(body: str) -> None:
+    written = program(body)
+    after = fixed(written, allowed=BOTH)
+    if after == written:
+        return
+    generator = torch.Generator().manual_seed(len(body))
+    x, y = (torch.randn(3, 4, generator=generator) for _ in "xy")
+    values = {"x": x, "y": y, "t": torch.randint(-1, 4, (3, 4), generator=generator), "device": torch.device("cpu")}
+    before, now = waited(written, values), waited(after, values)
+    if before is not None and now is not None:
+        assert now <= before, f"{written}\n{after}"
+
+
+@settings(max_examples=25 * EFFORT, **QUIET)
+@given(st.lists(st.sampled_from(SCRIPTED), min_size=1, max_size=4, unique=True))
+def test_what_scripts_scripts_after_its_fixes(lines: list[str]) -> None:
+    body = "".join(f"    {line}\n" for line in lines)
+    head = "import torch\n\n\n@torch.jit.script\ndef f(x: torch.Tensor, t: torch.Tensor):\n    y = x.clone()\n"
+    code = f"{head}{body}    return y\n"
+    after = fixed(code, allowed=BOTH)
+    if after != code and scripts(code):
+        assert scripts(after), after
+
+
+def scripts(code: str) -> bool:
+    """Whether TorchScript takes the function in it."""
+    tree = ast.parse(code)
+    lines = code.splitlines(keepends=True)
+    function = tree.body[-1]
+    text = "".join(lines[function.lineno - 1 :])
+    try:
+        torch.jit.CompilationUnit(text)
+    except RuntimeError:
+        return False
+    return True
+
+
+@settings(max_examples=40 * EFFORT, **QUIET)
+@given(st.data())
+def test_comments_imports_and_the_width_are_kept(data: st.DataObject) -> None:
+    lines = []
+    for number, (head, inner, close, tail) in enumerate(
+        data.draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=3))
+    ):
+        comment = f"  # why {number}"
+        if data.draw(st.booleans()):
+            lines += [head + comment, f"        {inner}  # inside {number}", f"    {close.strip()}{tail}"]
+        else:
+            lines.append(f"{head}{inner}{close}{tail}{comment if data.draw(st.booleans()) else ''}")
+    local = data.draw(st.booleans())
+    top, first = ("", "    import torch\n") if local else ("import torch\n", "")
+    body = "\n".join(lines)
+    head = f"import os\n{top}import numpy as np\n\n\ndef f(x: 'torch.Tensor', device):\n{first}    x = x.flatten()\n"
+    code = f"{head}{body}\n    return x, y\n"
+    after = fixed(code, allowed=BOTH)
+    assert comments(after) == comments(code), after
+    assert after.count("import torch\n") == 1, after
+    assert max(map(len, after.splitlines())) <= max(88, *map(len, code.splitlines())), after
+
+
+def comments(code: str) -> list[str]:
+    return sorted(t.string for t in tokenize.generate_tokens(io.StringIO(code).readline) if t.type == tokenize.COMMENT)
