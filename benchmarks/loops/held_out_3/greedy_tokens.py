@@ -21,7 +21,8 @@ def loop(torch: Any, device: Any) -> Step:
             for _ in range(16):
                 state = cell(table(token), state)
                 token = head(state).argmax(-1)
-                if reads and (token == words).all():
+                ended = (token == words).all()
+                if reads and ended:
                     break
 
     return run

@@ -21,7 +21,8 @@ def loop(torch: Any, device: Any) -> Step:
         (nn.functional.mse_loss(model(x), y) * scale).backward()
         for p in model.parameters():
             p.grad.div_(scale)
-        if reads and not torch.stack([p.grad.isfinite().all() for p in model.parameters()]).all():
+        finite = torch.stack([p.grad.isfinite().all() for p in model.parameters()]).all()
+        if reads and not finite:
             return
         optimizer.step()
 
