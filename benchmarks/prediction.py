@@ -12,8 +12,9 @@
 Every loop is run as written and without its waits, in turns, without a recording: that is the truth, and A/A is by how much
 two runs of one version differ. A recording of it as written then foretells the step without waits, and the range in which it
 may lie; recordings whose replay cannot be trusted give no price, and are counted. *Off* is in points of the share of a step
-that is saved. A price is outside where its range and the truth's 95 % interval, by the rounds, do not meet. Beside it stands
-what blocked time would have foretold: the step less the time the host was blocked.
+that is saved. A price is outside where its range meets neither the truth's 95 % interval, by the rounds, nor what its own round
+measured, give or take A/A: processes differ in speed. Beside it stands what blocked time would have foretold: the step less the
+time the host was blocked.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
 not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command helps.
@@ -170,11 +171,15 @@ def row(name: str, found: list[Round], errors: list[tuple[float, float, float, b
         cells += [f"{predicted:.2f}", f"{low:.2f}-{high:.2f}", f"{error:+.1%}", f"{said:+.1%}", f"{really:+.1%}"]
         cells += [f"{100 * (said - really):+.1f}", f"{naive:+.1%}"]
     cells += ["no price"] * (not told)
-    outside = (
-        sum(1 - one.high / one.step > high_truth or 1 - one.low / one.step < low_truth for one in told) if told else 0
-    )
+    outside = sum(_outside(one, (low_truth, high_truth)) for one in told) if told else 0
     more = f"  {len(found) - len(told)} refused" * (len(told) < len(found)) + f"  {outside} outside" * bool(outside)
     return f"{name:16}" + "".join(f"{cell:>13}" for cell in cells) + more
+
+
+def _outside(one: Round, truth: tuple[float, float]) -> bool:
+    """Whether the range of a price meets neither the truth by all rounds nor what its own round measured, give or take A/A."""
+    low, high = 1 - one.high / one.step, 1 - one.low / one.step
+    return not any(low <= b and high >= a for a, b in (truth, (one.saves - _same(one), one.saves + _same(one))))
 
 
 def _same(one: Round) -> float:

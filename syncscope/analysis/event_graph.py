@@ -42,7 +42,6 @@ After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
-SLEPT = 30_000.0  # ns: who waits no longer is still awake
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
 BESIDES = 100_000.0  # ns of the host before a launch that are the launching operator's, at most
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
@@ -247,8 +246,7 @@ class EventGraph:
         own = np.concatenate(([0.0], np.cumsum(np.where(gap < PACE[1], gap, 0.0))))
         pace: NDArray[np.float64] = np.zeros(len(gap))
         pace[held] = PACE[0] * np.diff(own[np.append(held + 1, len(gap))])
-        slept = self._host.end - self._host.began > SLEPT
-        return np.where(slept, np.maximum(first, pace), 0.0)
+        return np.asarray(np.maximum(first, pace))
 
     def _spared(self, going: Collection[int], overhead: float) -> dict[int, float]:
         """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.
@@ -292,6 +290,12 @@ class EventGraph:
                 size, duration = int(trace.bytes[row]), float(trace.duration[row])
                 found[j] = number_of[call], min(duration, size / self.pinned) if size > 0 else duration
         return found
+
+    @property
+    def on_processor(self) -> bool:
+        """Whether a device is a processor, which the host works on, too."""
+        devices = self._trace.meta.get("devices") or []
+        return any(isinstance(one, dict) and one.get("processor") for one in devices)
 
     @property
     def replaceable(self) -> frozenset[int]:

@@ -26,6 +26,7 @@ from syncscope.model.trace import Lane
 
 SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
 GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
+CONTENTION = 0.25  # of the time that host and device work at once: what a device that is a processor was seen to lose
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     What takes the place of a read may do as much as it did, except to wait, or nothing at all; what runs over all rows in place
     of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where
     it did not wait. What was late for no recorded reason may have been so for the work before it, for its launch, or by
-    chance. The steps were not alike, and no replay is better than it reproduces the recording.
+    chance. The steps were not alike, and no replay is better than it reproduces the recording. A processor that is also the
+    device works more slowly while the host works beside it, as it then does for longer.
     """
     window = timed_part(graph)
     step = window.of(replay(graph))
@@ -109,7 +111,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     chosen = np.zeros((1, len(graph.reads)), bool)
     chosen[0, list(freed)] = True
     margin = float(margins(graph, chosen)[0]) + error(graph, replay(graph)) * step
-    return min(lengths) - margin, max(lengths) + margin
+    beside = CONTENTION * max(0.0, step - lengths[0]) if event_graph.on_processor else 0.0
+    return min(lengths) - margin, max(lengths) + beside + margin
 
 
 def _disorder(event_graph: EventGraph, graph: Graph) -> float:
