@@ -272,7 +272,8 @@ def _linted(paths: list[str]) -> Report:
     from syncscope.rules import hazard
 
     own = [path for path in paths if not _is_installed(path)]
-    files = Files(own, {"all": True, "min_confidence": "low", "baseline": ""})
+    waits_only = ("kernel", "host-program")  # the rules of OpenCL C speak of no line of a recording
+    files = Files(own, {"all": True, "min_confidence": "low", "baseline": "", "ignore": waits_only})
     rules = rulesets.ruleset(files.config(".").rules)
     return replace(gather(files).report(), hazards=tuple(hazard(name, rule) for name, rule in rules.items()))
 

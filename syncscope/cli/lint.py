@@ -76,6 +76,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("-o", "--output", metavar="FILE", help="Write there; without --format, the suffix chooses the format.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colours. Default: auto.")
 @click.option("--trace", metavar="FILE", help="Order by what a recording says each costs; hide what is worth nothing.")
+@click.option("--from-trace", metavar="FILE", help="Lint the OpenCL C that the programs of a recording were made of.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
 @click.option("--statistics", is_flag=True, help="Count by rule instead of listing.")
 @click.option("-q", "--quiet", is_flag=True, help="The findings and nothing else: no counts, no hints.")
@@ -104,6 +105,7 @@ def command(**said: Any) -> int:
     syncscope lint --all --min-confidence low    everything that could wait anywhere
     syncscope lint --write-baseline known.json   from now on report only new ones:
     syncscope lint --baseline known.json
+    syncscope lint --from-trace run.pt.trace.json.gz   the OpenCL C that it gave to the driver
     syncscope lint --trace run.pt.trace.json.gz src/   what costs most first, with its price
     syncscope lint -o out.sarif                  for code scanning (github, gitlab, junit, json too)
     cat x.py | syncscope lint - --stdin-filename src/x.py
@@ -129,10 +131,14 @@ def lint(said: dict[str, Any]) -> int:
     files = wanted(said)
     safeties = chosen(said)
     said = {**said, "exporter": exporter(said)}
-    if "-" in said["paths"]:
+    if said["from_trace"]:
+        from syncscope.linter.session import texts
+
+        linted: Linted = texts(programs(said["from_trace"]), files)
+    elif "-" in said["paths"]:
         if len(said["paths"]) > 1:
             raise UserError("standard input comes alone", "lint files in a command of their own")
-        linted: Linted = stdin(sys.stdin.buffer.read(), said["stdin_filename"] or "-", files, safeties)
+        linted = stdin(sys.stdin.buffer.read(), said["stdin_filename"] or "-", files, safeties)
         if said["fix"] and not said["diff"]:
             sys.stdout.buffer.write(linted.written)
             return finish(linted, said, Output(err=True, color=said["color"]))
@@ -157,6 +163,21 @@ def lint(said: dict[str, Any]) -> int:
     if said["fix"] and not said["diff"] and not linted.is_stdin:
         linted.write()
     return finish(linted, said, Output(said["output"], color=said["color"]))
+
+
+def programs(path: str) -> list[tuple[str, bytes]]:
+    """The programs in OpenCL C that a recording saw, each with a name for its findings.
+
+    Raises:
+        UserError: it saw none.
+    """
+    from syncscope import kineto
+
+    held = kineto.read(path).meta.get("programs", ())
+    if not held:
+        hint = "record with `syncscope run`; a program that comes out of a cache as binary has no text"
+        raise UserError(f"{path}: it holds no program in OpenCL C", hint)
+    return [(f"{path}:program-{number}.cl", text.rstrip("\0").encode()) for number, text in enumerate(held, 1)]
 
 
 def exporter(said: dict[str, Any]) -> ModuleType | None:
@@ -185,6 +206,11 @@ def conflicts(said: dict[str, Any]) -> None:
         if said[one] and said[other]:
             first, second = (f"--{name.replace('_', '-')}" for name in (one, other))
             raise UserError(f"{first} and {second} do not go together", "choose one")
+    writes = [name for name in ("fix", "interactive", "add_allow", "watch", "diff", "trace") if said[name]]
+    if said["from_trace"] and (said["paths"] or writes):
+        raise UserError(
+            "--from-trace reads programs from a recording, and nothing else", "lint files in a command of their own"
+        )
     if said["unsafe_fixes"] and not (said["fix"] or said["diff"]):
         raise UserError("--unsafe-fixes says which fixes --fix may make", "pass --fix too, or --diff to look first")
     if said["reason"] and not said["add_allow"]:

@@ -102,7 +102,7 @@ def own_meta(told: Any) -> Meta:
     types: dict[str, type | tuple[type, ...]] = {
         **dict.fromkeys(("origin_ns", "monotonic_ns", "rank", "world_size"), int),
         **dict.fromkeys(("pinned", "read_ns"), (int, float, type(None))),
-        **dict.fromkeys(("notes", "devices"), list),
+        **dict.fromkeys(("notes", "devices", "programs"), list),
         **dict.fromkeys(("recorder", "host", "backend"), str),
         **dict.fromkeys(("clocks", "unknown"), dict),
     }
@@ -110,6 +110,8 @@ def own_meta(told: Any) -> Meta:
     meta: dict[str, Any] = {key: value for key, value in known if isinstance(value, types.get(key, object))}
     if "notes" in meta:
         meta["notes"] = [note for note in meta["notes"] if isinstance(note, str)]
+    if not all(isinstance(text, str) for text in meta.get("programs", ())):
+        del meta["programs"]
     for name in ("clocks", "unknown"):
         if not all(isinstance(v, dict if name == "clocks" else int) for v in meta.get(name, {}).values()):
             del meta[name]

@@ -41,6 +41,7 @@ class Linted:
     presented: list[Found] = field(default_factory=list)
     known: int = 0  # findings that the baseline holds
     is_stdin: bool = False
+    in_files: bool = True
     unwritten: set[str] = field(default_factory=set)  # files whose fixes could not be written
 
     @property
@@ -151,7 +152,7 @@ class Linted:
             said.append(f"{offered[Safety.UNSAFE]} hidden behind --unsafe-fixes")
         if offered[Safety.SUGGEST]:
             said.append(f"{offered[Safety.SUGGEST]} to be made by hand")
-        if said:
+        if said and self.in_files:
             yield f"fixes: {', '.join(said)}" + ("" if dry else "; --diff shows them")
         hidden = sum((one.checked.hidden for one in self.done), Hidden())
         reasons = [
@@ -162,7 +163,7 @@ class Linted:
         ]
         if any(number for number, _ in reasons):
             yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
-        if findings and not fixed:
+        if findings and not fixed and self.in_files:
             yield f"next: {next_step(findings, offered)}"
 
 
@@ -218,6 +219,18 @@ def stdin(raw: bytes, name: str, files: Files, safeties: Sequence[Safety]) -> Li
     one = one if one.mended else Done(one.checked, None, raw)
     linted = Linted(files, [one], [], tuple(refused(job.config.refused)), is_stdin=True)
     collect(linted, one.checked, job, one.mended.raw if one.mended else raw)
+    recall(linted)
+    return linted
+
+
+def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
+    """Lint texts that are in no file of their own, each under a name."""
+    jobs = [(Job(name, files.first), raw) for name, raw in named]
+    check_names([files.first])
+    done = [Done(engine.check(job.path, raw, job.config), None, raw) for job, raw in jobs]
+    linted = Linted(files, done, [], tuple(refused(files.first.refused)), in_files=False)
+    for (job, raw), one in zip(jobs, done, strict=True):
+        collect(linted, one.checked, job, raw)
     recall(linted)
     return linted
 

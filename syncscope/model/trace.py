@@ -98,6 +98,7 @@ class Meta(TypedDict, total=False):
     notes: list[str]  # what was lost or guessed while recording or reading, in words
     devices: list[Any]  # what is known of each, by device number: an object in Kineto's words, or what a file had there
     clocks: dict[str, dict[str, Any]]  # how the time stamps of each source were brought to the host's clock
+    programs: list[str]  # the texts of OpenCL C that were given to the driver, each once
     recorder: str  # "syncscope" where it is our own
     host: str
     rank: int
@@ -241,9 +242,11 @@ class Trace:
         return self.start + self.duration
 
     def visible(self) -> Trace:
-        """The trace with every name in it `visible`: for one that a stranger made."""
+        """The trace with every name in it `visible`: for one that a stranger made. Texts of programs are no names, and stay."""
         tables = {name: getattr(self, name) for name in ("names", "lanes", "places", "meta")}
         shown = {name: new for name, old in tables.items() if (new := all_visible(old)) is not old}
+        if "programs" in self.meta and "meta" in shown:
+            shown["meta"] = {**shown["meta"], "programs": self.meta["programs"]}
         details = tuple(map(_visible_detail, self.details))
         return replace(self, **shown, details=details) if shown or details != self.details else self
 

@@ -20,6 +20,7 @@ HEADER = 4096  # bytes of JSON before the first record; a page, as mappings want
 WINDOW = 1 << 18  # bytes at the front that the hook writes into; a full window is appended to the file
 ENDLESS = 1 << 40  # as the number of windows: records are appended one by one
 CALL, STAMP, QUEUE, NAME, CLOCK, DEVICE = range(1, 7)
+SOURCE = 11  # 7 to 10 are those of python_events
 BLOCKING, FAILED, PROFILED, FORCED, OUT_OF_ORDER = 1, 2, 4, 8, 16
 
 RECORD = np.dtype(
@@ -28,7 +29,7 @@ RECORD = np.dtype(
 )
 """As in icd.c. CALL: host start and end in t0, t1; of a kernel, work items in size, and in each group in a (0: not said).
 DEVICE: its memory, units and type in size, t0, t1. STAMP: start, end, queued, submit in t0, t1, a, b, on the device's clock.
-CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME: text in the last 48 bytes."""
+CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME, SOURCE: text in the last 48 bytes."""
 
 
 class Contents(NamedTuple):
@@ -97,10 +98,10 @@ def name_records(number: int, text: bytes) -> Iterator[bytes]:
         yield head.tobytes()[:16] + text[at : at + 48].ljust(48, b"\0")
 
 
-def texts(records: NDArray[Any]) -> dict[int, str]:
-    """The names in a file by their numbers."""
+def texts(records: NDArray[Any], kind: int = NAME) -> dict[int, str]:
+    """The names in a file by their numbers; as `SOURCE` the texts of programs."""
     found: dict[int, bytes] = {}
-    for row in records[records["type"] == NAME]:
+    for row in records[records["type"] == kind]:
         number = int(row["name"])
         found[number] = found.get(number, b"") + row.tobytes()[16 : 16 + int(row["flags"])]
     return {number: text.decode(errors="replace") for number, text in found.items()}

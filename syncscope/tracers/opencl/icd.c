@@ -43,7 +43,7 @@ typedef size_t Z;
   X(EnqueueFillBuffer, 102) X(EnqueueFillImage, 103) X(EnqueueMigrateMemObjects, 104) \
   X(EnqueueMarkerWithWaitList, 105) X(EnqueueBarrierWithWaitList, 106) X(CreateCommandQueueWithProperties, 123) \
   X(EnqueueSVMFree, 128) X(EnqueueSVMMemcpy, 129) X(EnqueueSVMMemFill, 130) X(EnqueueSVMMap, 131) \
-  X(EnqueueSVMUnmap, 132) X(EnqueueSVMMigrateMem, 139)
+  X(EnqueueSVMUnmap, 132) X(EnqueueSVMMigrateMem, 139) X(CreateProgramWithSource, 26)
 #define ASKED(X) /* what we call and do not replace */ \
   X(GetDeviceInfo, 3) X(GetCommandQueueInfo, 12) X(GetImageInfo, 21) X(GetKernelInfo, 39) X(GetEventInfo, 42) \
   X(RetainEvent, 43) X(ReleaseEvent, 44) X(GetEventProfilingInfo, 45) X(GetDeviceAndHostTimer, 140)
@@ -51,7 +51,7 @@ typedef size_t Z;
 #define SLOT(name, slot) name = slot,
 enum { FUNCTIONS(ID) NFN };
 enum { FUNCTIONS(SLOT) ASKED(SLOT) SLOTS = 149 };
-enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE, OPERATOR = 8 /* python_events.py's */, WINDOW = 255 };
+enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE, OPERATOR = 8 /* python_events.py's */, SOURCE = 11, WINDOW = 255 };
 enum { BLOCKING = 1, FAILED = 2, PROFILED = 4, FORCED = 8, OUT_OF_ORDER = 16 };
 enum { FELL_BACK = 2 }; /* of an OPERATOR, as in model/trace.py */
 
@@ -175,10 +175,9 @@ static void put(const Rec *r) {
   used += sizeof(Rec);
   written++;
 }
-static uint32_t put_name(const char *text, Z n) {
-  uint32_t id = ++names;
+static void put_text(uint8_t type, uint32_t id, const char *text, Z n) {
   do {
-    Rec r = {.type = NAME, .name = id};
+    Rec r = {.type = type, .name = id};
     Z part = n < 48 ? n : 48;
     r.flags = part;
     memcpy(&r.corr, text, part);
@@ -186,7 +185,10 @@ static uint32_t put_name(const char *text, Z n) {
     text += part;
     n -= part;
   } while (n);
-  return id;
+}
+static uint32_t put_name(const char *text, Z n) {
+  put_text(NAME, ++names, text, n);
+  return names;
 }
 
 /* ---- handles -> numbers; readers take no lock ---- */
@@ -605,6 +607,19 @@ static P h_CreateCommandQueue(P ctx, P device, L props, I *err) {
   new_queue(c.t, q, !(props & 2));
   my.deep = 0;
   return q;
+}
+/* The text of a program, for the linter. */
+static P h_CreateProgramWithSource(P ctx, U n, const char **texts, const Z *lengths, I *err) {
+  typedef P (*T)(P, U, const char **, const Z *, I *);
+  Call c;
+  int heard = begin(&c, ctx);
+  P program = V(c.t, CreateProgramWithSource, T)(ctx, n, texts, lengths, err);
+  if (!heard || !program) return program;
+  pthread_mutex_lock(&leaf);
+  uint32_t id = ++names;
+  for (U i = 0; i < n; i++) put_text(SOURCE, id, texts[i], lengths && lengths[i] ? lengths[i] : strlen(texts[i]));
+  pthread_mutex_unlock(&leaf);
+  return program;
 }
 static P h_CreateCommandQueueWithProperties(P ctx, P device, const L *props, I *err) {
   typedef P (*T)(P, P, const L *, I *);

@@ -96,7 +96,8 @@ def add_records(builder: Builder, records: NDArray[Any], known: list[str], origi
         f"queue {row['queue']} was made before the recording and without profiling: host times only"
         for row in queues[(queues["flags"] & record_file.PROFILED) == 0]
     ]
-    return {"devices": devices, "clocks": device_clocks, "notes": notes}
+    programs = dict.fromkeys(record_file.texts(records, record_file.SOURCE).values())
+    return {"devices": devices, "clocks": device_clocks, "notes": notes, "programs": list(programs)}
 
 
 def _device(row: Any, names: dict[int, str]) -> dict[str, Any]:

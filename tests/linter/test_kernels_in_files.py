@@ -1,5 +1,11 @@
 """OpenCL C on the command line: in files of its own, in the strings of Python and C++, with comments, fixes and exit codes."""
 
+import os
+import subprocess
+import sys
+
+import pytest
+
 LOOP = """\
 void add(volatile __global float *sum, float value) {
     float old = *sum, assumed;
@@ -116,3 +122,22 @@ def test_a_program_of_the_host_is_linted_without_torch(door):
     )
     assert door("lint").lines == [("a.py", 6, "wait-in-loop")]
     assert door("lint", "--select", "host-program").lines == [("a.py", 6, "wait-in-loop")]
+
+
+def test_the_programs_of_a_recording_are_linted(door, tmp_path):
+    pytest.importorskip("pyopencl")
+    program = door.write(
+        "run.py",
+        "import pyopencl as cl\n"
+        "context = cl.create_some_context(interactive=False)\n"
+        "cl.Program(context, open('total.cl').read()).build()\n",
+    )
+    door.write("total.cl", KERNEL)
+    environment = {**os.environ, "PYOPENCL_NO_CACHE": "1"}
+    command = [sys.executable, "-m", "syncscope", "run", "-o", str(tmp_path / "out"), program.name]
+    subprocess.run(command, cwd=door.folder, env=environment, check=True, capture_output=True, timeout=240)
+    (recording,) = (tmp_path / "out").rglob("*.pt.trace.json*")
+    ran = door("lint", "--from-trace", str(recording), "--select", RULE)
+    assert ran.code == 1
+    assert f"{recording}:program-1.cl:6:" in ran.out
+    assert door("lint", "--from-trace", str(recording), "x.py").code == 2
