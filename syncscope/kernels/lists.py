@@ -54,7 +54,7 @@ class Listwise:
 
 
 @functools.cache
-def _source(what: Listwise, t: str, slots: int) -> str:
+def _source(what: Listwise, t: str, slots: int, group: int) -> str:
     pointers = [(name, t) for name in what.lists] + [(name, "float") for name in what.statistics]
     parameters, cases = [], []
     for k in range(slots):
@@ -68,11 +68,7 @@ def _source(what: Listwise, t: str, slots: int) -> str:
     parameters += [f"{t} {name}" for name in what.numbers]
     variables = [f"__global {c} *{name};" for name, c in pointers]
     variables += [f"{t} {name};" for name in what.each] + [f"uint {name};" for name in (*what.sizes, "count")]
-    teams = (
-        f"#define GROUP {programs.GROUP}\n#define LANES GROUP\n#define V 1\n{programs.text('rows')}"
-        if what.sums
-        else ""
-    )
+    teams = f"#define GROUP {group}\n#define LANES GROUP\n#define V 1\n{programs.text('rows')}" if what.sums else ""
     return "\n".join(
         [
             f"#define T {t}\n{teams}#define FLOATING {int(t in ('float', 'double'))}\n{HELPERS}\n{what.helpers}",
@@ -86,7 +82,7 @@ def _source(what: Listwise, t: str, slots: int) -> str:
             f"    {what.setup}",
             *(["    T sum = 0;", "    __local T all[GROUP];"] if what.sums else []),
             f"    for (uint block = get_group_id(0) * {_BLOCK}; block < count; block += get_num_groups(0) * {_BLOCK})",
-            f"        for (uint i = block + get_local_id(0); i < min(block + {_BLOCK}u, count); i += {programs.GROUP}) {{",
+            f"        for (uint i = block + get_local_id(0); i < min(block + {_BLOCK}u, count); i += {group}) {{",
             f"            {what.statement}",
             "        }",
             *([_LEAVE] if what.sums else []),
@@ -149,7 +145,7 @@ def run(
         filler = [*part[0][:-1], 0]
         flat = [a for arguments in part + [filler] * (room - len(part)) for a in arguments]
         groups = PARTS if what.sums else min(-(-largest // _BLOCK), _GROUPS)
-        kernel = programs.build(_source(what, t, room), f"{what.name}_{t}")
+        kernel = programs.build(_source(what, t, room, programs.GROUP), f"{what.name}_{t}")
         queue.launch(kernel, (groups * programs.GROUP, len(part), turns), (programs.GROUP, 1, 1), *flat, *rest)
 
 

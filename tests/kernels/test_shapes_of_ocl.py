@@ -47,6 +47,18 @@ def test_batch_norm_and_its_running_statistics(shape, size, training):
     assert agrees(normalized, torch.randn(size) + 5, *torch.randn(2, size[1]), tolerance=1e-4)
 
 
+def test_lists_are_walked_in_the_shape_of_the_moment(monkeypatch):
+    """What is written for one size of work-groups leaves elements out in another: in memory that held something else."""
+    parts = [torch.randn(300), torch.randn(50)]
+    there = [x.to("ocl") for x in parts]
+    for group in (64, 1, 64):
+        monkeypatch.setattr(programs, "GROUP", group)
+        plans.forget()
+        torch.full((350,), 7.0, device="ocl")  # in the memory that the result will have
+        assert torch.equal(torch.cat(there).cpu(), torch.cat(parts))
+    plans.forget()
+
+
 @pytest.mark.parametrize("size", [(3, 4, 33), pytest.param((700, 5), marks=pytest.mark.slow), (2, 1000)])
 def test_layer_norm(shape, size):
     torch.manual_seed(0)
