@@ -88,6 +88,8 @@ def is_cached(function: Function) -> bool:
 def of_the_host(function: Function, values: ast.expr) -> bool:
     """Whether values are no tensor, which may be on the device already."""
     listed = isinstance(values, (ast.List, ast.Tuple, ast.ListComp))
+    if any(function.fact(n).is_tensor for n in ast.walk(values) if isinstance(n, ast.expr)):
+        return False
     return listed or function.fact(values).kind in (Value.SCALAR, Value.ARRAY, Value.SEQUENCE, Value.OTHER)
 
 

@@ -225,19 +225,22 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     frame.hotness = before
 
 
+AFTER_AN_ERROR = (False, "only after an error was caught")
+
+
 def try_block(frame: Frame, node: ast.Try) -> None:
     """`try`: a handler starts from where the block started."""
     start = dict(frame.env)
     execute(frame, node.body)
     if not frame.dead and node.orelse:
         execute(frame, node.orelse)
-    end, dead = frame.env, frame.dead
+    end, dead, hotness_around = frame.env, frame.dead, frame.hotness
     for handler in node.handlers:
-        frame.env, frame.dead = dict(start), False
+        frame.env, frame.dead, frame.hotness = dict(start), False, AFTER_AN_ERROR
         execute(frame, handler.body)
         merge(frame, end, dead, frame.env, frame.dead)
         end, dead = frame.env, frame.dead
-    frame.env, frame.dead = end, dead
+    frame.env, frame.dead, frame.hotness = end, dead, hotness_around
     if node.finalbody:
         execute(frame, node.finalbody)
         frame.dead = frame.dead or dead

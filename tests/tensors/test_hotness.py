@@ -106,6 +106,10 @@ def forward(self, x: torch.Tensor):
     if len(x) > 3:
         worst = x.sum().item()  # cold
         raise ValueError(worst)
+    try:
+        x = x + x.mean().item()  # hot
+    except RuntimeError:
+        x = x + x.prod().item()  # cold
     if self.table.device != x.device:
         x = x + x.min().item()  # cold
     else:
