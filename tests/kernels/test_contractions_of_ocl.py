@@ -213,3 +213,12 @@ def test_winograds_way_is_taken_only_where_it_was_found_to_pay(monkeypatch):
     assert not winograd.pays("conv_backward_input", g, 4)
     monkeypatch.setattr(winograd.memory, "ROOM", 1 << 19)
     assert not winograd.pays("conv_forward", g, 4)
+
+
+@pytest.mark.parametrize("depth", [700, 2048])
+def test_long_sums_lose_little_by_rounding(depth):
+    torch.manual_seed(0)
+    a, b = torch.randn(20, depth), torch.randn(depth, 24)
+    exact = a.double() @ b.double()
+    lost = [(x.cpu().double() - exact).norm() / exact.norm() for x in (a @ b, a.to("ocl") @ b.to("ocl"))]
+    assert lost[1] < (5 if run.SHAPE == "gpu" else 2) * lost[0]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
 
+_STRETCH = 512  # steps of k that go into one sum
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -101,10 +103,21 @@ def source(c: Contraction, s: Schedule) -> tuple[str, bytes]:
     k_names = [f"k_{i}" for i in range(len(c.k))]
     flat = all(packed or len(c.k) < 2 for packed in (s.pack_a, s.pack_b))
     if flat:
-        walk, k_names = f"for (int k_0 = 0; k_0 < {k_size}; k_0++)", ["k_0"] * bool(c.k)
+        sizes, k_names = [k_size], ["k_0"] * bool(c.k)
     else:  # short loops are written out, so that the compiler may unroll them
         sizes = [str(size) if size < 8 else fields(f"k{i}", size) for i, size in enumerate(c.k)]
-        walk = " ".join(f"for (int k_{i} = 0; k_{i} < {size}; k_{i}++)" for i, size in enumerate(sizes))
+    pairs = [(f"sums[{r}][{v}]", f"s{r}_{v}") for r in range(tm) for v in vectors]
+    none = f"T8 {', '.join(f'{own} = (T8)(0)' for _, own in pairs)};"
+    walks = [f"for (int k_{i} = 0; k_{i} < {size}; k_{i}++)" for i, size in enumerate(sizes)]
+    before, after = none, f"const T8 sums[{tm}][{s.tn // 8}] = {{{', '.join(own for _, own in pairs)}}};"
+    if (
+        c.size("k") > _STRETCH and sizes
+    ):  # the first loop in stretches, each with sums of its own: less is lost by rounding
+        turns = max(1, _STRETCH if flat else _STRETCH * c.k[0] // c.size("k"))
+        stretch = f"for (int from = 0; from < {sizes[0]}; from += {turns})"
+        walks[0] = f"for (int k_0 = from; k_0 < min({sizes[0]}, from + {turns}); k_0++)"
+        before = f"T8 sums[{tm}][{s.tn // 8}] = {{{', '.join('(T8)(0)' for _ in pairs)}}};\n    {stretch} {{ {none}"
+        after = f"{' '.join(f'{total} += {own};' for total, own in pairs)} }}"
     if s.pack_a:
         a_rows = f"a += a_at + ({_copy(c.a)}(({m_size} + {tm - 1}) / {tm}) + get_global_id(0)) * {k_size} * {tm};"
         a_values, a_next = [f"a[{r}]" for r in range(tm)], f"a += {tm};"
@@ -139,14 +152,14 @@ __kernel void {c.name}(__global const T *a, long a_at, __global const T *b, long
     {n_lines}
     {a_rows}
     {b_start}
-    T8 {", ".join(f"s{r}_{v} = (T8)(0)" for r in range(tm) for v in vectors)};
-    {walk} {{
+    {before}
+    {" ".join(walks)} {{
         {loads} {a_k}
         {values}
 {multiply}
         {a_next} {b_next}
     }}
-    const T8 sums[{tm}][{s.tn // 8}] = {{{", ".join("{" + ", ".join(f"s{r}_{v}" for v in vectors) + "}" for r in range(tm))}}};
+    {after}
 {_store(c, s, fields, z_names, column)}}}
 """
     return text.replace("@fields@", fields.declaration()), fields.packed()
