@@ -27,7 +27,7 @@ NAMES = [name for name, *_ in CASES + OTHERS]
 # What runs on the device each time: each shape of kernel once.
 KERNELS = (
     "product bilinear chain row_sums column_sums diagonal reversed rolled padded conv1 conv2 grouped depthwise max_pool "
-    "multiplied batch_norm softmax attend entropy masked gated going_on several large number places table "
+    "multiplied batch_norm softmax attend cross_entropy masked_loss gated going_on several large number places table "
     "bag integers truth small steps repeated quotients"
 ).split()
 ON_DEVICE = (
@@ -36,8 +36,8 @@ ON_DEVICE = (
     "attend",
     "layer_norm",
     "batch_norm",
-    "entropy",
-    "masked",
+    "cross_entropy",
+    "masked_loss",
     "max_pool",
     "large",
     "bilinear",
@@ -152,7 +152,7 @@ def test_what_is_read_outside_is_zero_where_data_decides():
 
 @pytest.mark.parametrize(
     ("name", "kernels"),
-    [("attend", 3), ("softmax", 1), ("layer_norm", 1), ("entropy", 2), ("masked", 1), ("perceptron", 1), ("gated", 1),
+    [("attend", 3), ("softmax", 1), ("layer_norm", 1), ("cross_entropy", 2), ("masked_loss", 1), ("perceptron", 1), ("gated", 1),
      ("max_pool", 1), ("grouped", 1), ("conv2", 1), ("several", 2), ("chain", 2), ("large", 2)],
 )  # fmt: skip
 def test_statements_share_kernels(name, kernels):
