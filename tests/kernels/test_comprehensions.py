@@ -332,7 +332,7 @@ MISTAKES = [
     ("def f(float(N) A) -> (C) { C = A(i) }", (), "i is on the right only"),
     ("def f(float(N) A) -> (C) { B(i) = A(i) }", (), "the result C is never written"),
     ("def f(float(N) A) -> (C) { C(i) += A(i) }", (), "has no value that"),
-    ("def f(float(N) A) -> (C) { C(i) = A(i,i) }", (), "A has 1 dimensions, and is read with 2"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i,i) }", (), "A has 1 dimension, and is read with 2"),
     ("def f(float(N) A) -> (C) { C(i) = exq(A(i)) }", (), "no tensor and no function is called exq"),
     ("def f(float(N) A) -> (C) { C(i) = A(i) + C(i-1) }", (), "is read by the statement that writes it"),
     ("def f(float(N) A) -> (C) { A(i) = 1 where i in 0:N }", (), "inputs are never written"),
@@ -348,6 +348,12 @@ MISTAKES = [
     ("def f(float(N) A) -> (C) { C(i) = A(i+1) where i in 0:N }", (4,), "leaves A: i + 1 is 1 to 4 of 4"),
     ("def f(float(N) A, float(K) B) -> (C) { C(i) +=! A(i+k)*B(k) }", (2, 5), "nothing is left for i"),
     ("def f(int(N) A) -> (C) { C(i) = A(i) }", (3,), "A is int, and was given float32"),
+    ("def f(float(N) A, int(N) I) -> (C) { C(I(n)) += A(n) }", (), "I(...) is no index variable"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i) ** 2 }", (), "'**' is no operator of the notation"),
+    ("def f(float(N) A) -> (C) { C = sum(A(i)) }", (), "no function is called sum"),
+    ("def f(float(N) A) -> (float(N) C) { C(i) = A(i) }", (), "results are named without type or sizes"),
+    ("def f(float(N) A) -> C { C(i) = A(i) }", (), "results stand in parentheses"),
+    ("def f(float(N) A) -> (C) { A(i) = A(i) * 2 }", (), "inputs are never written"),
 ]  # fmt: skip
 
 

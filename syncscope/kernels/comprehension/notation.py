@@ -43,6 +43,15 @@ _TOKEN = re.compile(
     r"\s+|#[^\n]*|(?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)"
     r"|(?P<op><=>|->|(?:(?:min|max)(?==!?(?!=))|[+*])=!?(?!=)|\|\||&&|[=!<>]=|//|[-+*/%()?:,={}<>!.])|(?P<name>[A-Za-z_]\w*)"
 )
+# What other languages write, and what is written here.
+_FOREIGN = {
+    "[": "an element is read as A(i, j)", "]": "an element is read as A(i, j)",
+    ";": "a statement ends where the next begins", "^": "write pow(x, 2)", "**": "write pow(x, 2)",
+    "and": "write &&", "or": "write ||", "not": "write !x", "if": "write condition ? this : that",
+    "sum": "a sum is a statement with +=!: what is on the right only is summed over",
+    "mean": "a mean is a sum, by +=!, and a division by its length", "softmax": "write its maximum, its exp and its sum",
+    "abs": "write fabs", "sigmoid": "write 1 / (1 + exp(-x))", "relu": "write max(x, 0)", "log_softmax": "write x - M - log(Z)",
+}  # fmt: skip
 _OPS = {f"{op}={sets}": (op, bool(sets)) for op in ("+", "*", "min", "max") for sets in ("", "!")}
 _LEVELS = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}
 Item = TypeVar("Item")
@@ -73,7 +82,7 @@ def tokens(text: str) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise NotationError(text, at, f"{text[at]!r} is no part of the notation")
+            raise NotationError(text, at, f"{text[at]!r} is no part of the notation", _FOREIGN.get(text[at], ""))
         if match.lastgroup:
             found.append(Token(match.lastgroup, match[0], at))
         at = match.end()
@@ -137,11 +146,17 @@ class _Parser:
         return found
 
     def function(self) -> Function:
+        if self.now.text != "def":
+            raise self.fail(
+                "a comprehension begins with def", hint="as in def f(float(N) A) -> (C) { C(i) = 2 * A(i) }"
+            )
         at = self.expect("def", "at the beginning").at
         name = self.name("the function's name").text
         parameters = tuple(self.listed(self.parameter, "after the function's name"))
         self.expect("->", "after the parameters")
-        results = self.listed(lambda: self.name("a result's name"), "after '->'")
+        if self.now.text != "(":
+            raise self.fail("results stand in parentheses", hint=f"write -> ({self.now.text})")
+        results = self.listed(self.result, "after '->'")
         if not results:
             raise self.fail("there is no result", hint="name what is made, as in `-> (O)`")
         self.expect("{", "before the statements")
@@ -186,12 +201,27 @@ class _Parser:
             return Name(token.text, at=token.at)
         return self.expression()
 
+    def index(self) -> Token:
+        """A variable on the left."""
+        token = self.now
+        if token.kind == "name" and self.tokens[self.i + 1].text == "(":
+            hint = "where to write must not depend on data: use torch's index_add and the like"
+            raise self.fail(f"{token.text}(...) is no index variable, and only these are on the left", hint=hint)
+        return self.name("an index variable")
+
+    def result(self) -> Token:
+        """A name behind the arrow."""
+        if self.now.text in TYPES:
+            raise self.fail("results are named without type or sizes", hint="both follow from the statements: -> (C)")
+        return self.name("a result's name")
+
     def statement(self) -> Statement:
         target = self.name("the name of what is written")
-        indexes = self.listed(lambda: self.name("an index variable"), "") if self.now.text == "(" else []
+        indexes = self.listed(self.index, "") if self.now.text == "(" else []
         op = self.now
         if op.text != "=" and op.text not in _OPS:
-            raise self.fail(f"expected an assignment, not {op.text!r}", hint=f"there are =, {', '.join(_OPS)}")
+            hint = _FOREIGN.get(target.text) or f"there are =, {', '.join(_OPS)}"
+            raise self.fail(f"expected an assignment after {target.text}, not {op.text!r}", target.at, hint)
         self.i += 1
         self.target = target.text
         value = self.expression()
@@ -221,7 +251,7 @@ class _Parser:
                 "give the result a name of its own",
             )
         if target.text in self.numbers:
-            raise self.fail(f"{target.text} is a size", target.at, "give the result another name")
+            raise self.fail(f"{target.text} is a size or a number already", target.at, "give the result another name")
         for i, token in enumerate(indexes):
             if token.text in [x.text for x in indexes[:i]]:
                 raise self.fail(
@@ -235,14 +265,14 @@ class _Parser:
         anew = op.text == "=" or op.text.endswith("!")
         if known is not None and anew:
             hint = (
-                f"call it otherwise, or add to it with {op.text.rstrip('!')}" if op.text != "=" else "call it otherwise"
+                f"give it another name, or add to it with {op.text.rstrip('!')}" if op.text != "=" else "give it another name"
             )
             raise self.fail(f"{target.text} is written already", target.at, hint)
         if known is None and not anew:
             hint = f"write {op.text}! to begin with nothing"
             raise self.fail(f"{target.text} has no value that {op.text} could go on from", op.at, hint)
         if known is not None and known != len(indexes):
-            raise self.fail(f"{target.text} has {known} dimensions, and is written with {len(indexes)}", target.at)
+            raise self.fail(f"{target.text} has {_dimensions(known)}, and is written with {len(indexes)}", target.at)
         left = {token.text for token in indexes}
         if op.text == "=":
             for node in walk(value):
@@ -313,6 +343,11 @@ class _Parser:
         token = self.now
         if token.kind == "end":
             raise self.fail("an expression is missing")
+        before = self.tokens[self.i - 1]
+        if token.text == before.text == "*":
+            raise self.fail("'**' is no operator of the notation", before.at, _FOREIGN["**"])
+        if before.text == "=" and token.text in ("+", "*"):
+            raise self.fail(f"'={token.text}' is no assignment", before.at, f"write {token.text}= or {token.text}=!")
         self.i += 1
         if token.kind == "number":
             return Number(int(token.text) if token.text.isdigit() else float(token.text), at=token.at)
@@ -344,12 +379,17 @@ class _Parser:
             return self.read(token, self.listed(self.expression, ""))
         function = FUNCTIONS.get(token.text)
         if function is None:
-            near = difflib.get_close_matches(token.text, [*self.tensors, *FUNCTIONS], 1)
-            hint = f"do you mean {near[0]}?" if near else "a tensor must be written before it is read"
+            near = difflib.get_close_matches(token.text, [*self.tensors, *FUNCTIONS, *_FOREIGN], 1, 0.75)
+            hint = (
+                _FOREIGN.get(near[0]) or f"do you mean {near[0]}?"
+                if near
+                else "a tensor must be written before it is read"
+            )
             raise self.fail(f"no tensor and no function is called {token.text}", token.at, hint)
         args = self.listed(self.expression, "")
         if len(args) != function.arity:
-            raise self.fail(f"{token.text} takes {function.arity} arguments, not {len(args)}", token.at)
+            wanted = f"{function.arity} argument{'s' if function.arity > 1 else ''}"
+            raise self.fail(f"{token.text} takes {wanted}, not {len(args)}", token.at)
         return Apply(token.text, tuple(args), at=token.at)
 
     def size_of(self, token: Token) -> Node:
@@ -360,11 +400,19 @@ class _Parser:
         return Size(token.text, int(dim.text), at=token.at)
 
     def read(self, token: Token, indexes: list[Node]) -> Node:
+        if token.text == self.target and token.text in self.inputs:
+            raise self.fail(
+                f"{token.text} is an input, and inputs are never written", token.at, "give the result its own name"
+            )
         if token.text == self.target:
             hint = "running sums and other scans are no comprehensions: use torch.cumsum and the like"
             raise self.fail(f"{token.text} is read by the statement that writes it", token.at, hint)
         dims = self.tensors[token.text]
         if dims != len(indexes):
-            raise self.fail(f"{token.text} has {dims} dimensions, and is read with {len(indexes)}", token.at)
+            raise self.fail(f"{token.text} has {_dimensions(dims)}, and is read with {len(indexes)}", token.at)
         other = self.unary() if self.next_if("else") else None
         return Read(token.text, tuple(indexes), other, at=token.at)
+
+
+def _dimensions(count: int) -> str:
+    return f"{count} dimension{'' if count == 1 else 's'}"

@@ -284,7 +284,8 @@ def _check(f: Function, p: Parameter, x: Any) -> None:
     if p.dims is None and p.type in INTEGERS:
         raise wrong(f"{p.name} is a number of the host, and was given a tensor: reading it would wait for the device")
     if x.dim() != len(p.dims or ()):
-        raise wrong(f"{p.name} has {len(p.dims or ())} dimensions, and was given {x.dim()}: {list(x.shape)}")
+        own = len(p.dims or ())
+        raise wrong(f"{p.name} has {own} dimension{'' if own == 1 else 's'}, and was given {x.dim()}: {list(x.shape)}")
     fits = {"float": x.dtype.is_floating_point, "int": _category(x.dtype) == 1 and not x.is_complex()}
     if not fits.get(p.type, x.dtype == DTYPES.get(p.type)):
         raise wrong(f"{p.name} is {p.type}, and was given {str(x.dtype).removeprefix('torch.')}")
@@ -300,8 +301,8 @@ def _ends(
             raise NotationError(
                 f.text,
                 s.at,
-                f"the range of {name} is no number: {show(low.node())}:{show(high.node())}",
-                "is a stride 0?",
+                f"the range of {name}, {show(low.node())}:{show(high.node())}, divides by zero",
+                "a stride is at least 1",
             )
         if b < a or (b == a and all(math.prod(shape) for shape in shapes.values())):
             why = "its `where` says" if ranged.why[name] == "where" else f"{ranged.why[name]} allows"

@@ -79,7 +79,9 @@ def sized(node: Node, sizes: Mapping[str, tuple[Poly, ...]]) -> Node:
 def _statement(f: Function, s: Statement, sizes: dict[str, tuple[Poly, ...]], fixed: set[str]) -> Ranged:
     value = sized(s.value, sizes)
     exists = [sized(x, sizes) for x in s.exists]
-    places = {x.name: x.at for whole in (value, *exists) for x in reversed(list(walk(whole))) if isinstance(x, Name)}
+    places = dict.fromkeys(s.indexes, s.at) | {
+        x.name: x.at for whole in (value, *exists) for x in reversed(list(walk(whole))) if isinstance(x, Name)
+    }
     unknown = [*s.indexes, *(name for name in dict.fromkeys(_names(value)) if name not in {*s.indexes, *fixed})]
     ranges: dict[str, Range] = {}
     why: dict[str, str] = {}
