@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from compared_comprehensions import ATTEND as ATTEND
 from compared_comprehensions import CASES as COMPARED
 
 _generator = torch.Generator().manual_seed(3)

@@ -15,9 +15,10 @@ from syncscope.errors import UserError
 from syncscope.kernels import comprehension, queue
 from syncscope.kernels.comprehension import on_ocl, schedules, tuned
 from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.notation import NotationError, parse
+from syncscope.kernels.comprehension.notation import parse
 from syncscope.kernels.comprehension.products import Product
 from syncscope.kernels.comprehension.tree import show_function
+from syncscope.kernels.comprehension.words import NotationError
 
 # Each kernel that is met takes PoCL a tenth of a second: SYNCSCOPE_EXAMPLES=20 looks at twenty times as many.
 TIMES = int(os.environ.get("SYNCSCOPE_EXAMPLES", "1"))

@@ -16,11 +16,13 @@ from torch.autograd.function import once_differentiable
 from syncscope.errors import UserError
 from syncscope.kernels.comprehension import on_torch, tree
 from syncscope.kernels.comprehension.algebra import Poly, poly
+from syncscope.kernels.comprehension.derived import tidied
 from syncscope.kernels.comprehension.gradient import Gradient, gradient
-from syncscope.kernels.comprehension.notation import INTEGERS, NotationError, parse
+from syncscope.kernels.comprehension.notation import INTEGERS, parse
 from syncscope.kernels.comprehension.program import Program, bind
 from syncscope.kernels.comprehension.ranges import Ranges, infer
 from syncscope.kernels.comprehension.tree import Function, Name
+from syncscope.kernels.comprehension.words import NotationError
 
 _KEPT = 256  # shapes whose plans are kept
 Backward = Callable[..., Sequence[Tensor | None]]
@@ -63,7 +65,7 @@ class Comprehension:
     @property
     def grad(self) -> str:
         """The gradient to all inputs of floating point, as a comprehension."""
-        return tree.show_function(gradient(self.function, self.ranges).function)
+        return tree.show_function(tidied(gradient(self.function, self.ranges).function))
 
     def results(self, args: Sequence[Any], line: str = "") -> tuple[Tensor, ...]:
         """The results in order, without a gradient; `line` is whose they are, for whoever observes, else the caller's own."""

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from syncscope.kernels.comprehension.algebra import Poly, poly
-from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.notation import FLOATS, NotationError, parse
-from syncscope.kernels.comprehension.ranges import Ranged, Ranges, infer
+from syncscope.kernels.comprehension.derived import Part, clauses, floats, moved, plain_product, truths
+from syncscope.kernels.comprehension.notation import FLOATS, parse
+from syncscope.kernels.comprehension.ranges import Ranged, Ranges
 from syncscope.kernels.comprehension.shifts import idle
 from syncscope.kernels.comprehension.slopes import ONE, ZERO, times
 from syncscope.kernels.comprehension.slopes import slope as slope_of
@@ -33,6 +33,7 @@ from syncscope.kernels.comprehension.tree import (
     show_function,
     walk,
 )  # fmt: skip
+from syncscope.kernels.comprehension.words import NotationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class _Gradient:
         self.fixed = {n for sizes in ranges.sizes.values() for q in sizes for n in q.variables()}
         self.fixed |= {p.name for p in f.parameters if p.dims is None}
         self.statements: list[Statement] = []
-        self.parts: dict[str, list[_Part]] = {}
+        self.parts: dict[str, list[Part]] = {}
         self.totals: dict[str, str] = {}
         self.ranges = ranges
         self.used = {
@@ -86,7 +87,7 @@ class _Gradient:
             s = ranged.statement
             written[s.target] = written.get(s.target, 0) + 1
             self.kinds[s.target] = (
-                "float" if _floats(s.value, self.kinds) else "int" if s.op in "+*" or not _truths(s.value) else "bool"
+                "float" if floats(s.value, self.kinds) else "int" if s.op in "+*" or not truths(s.value) else "bool"
             )
             reads = {x.tensor for x in walk(s.value) if isinstance(x, Read)}
             if self.kinds[s.target] == "float" and reads & self.flows and s.target not in without:
@@ -122,7 +123,7 @@ class _Gradient:
         said = [x for s in statements for x in (s.value, *(end for r in s.ranges for end in r[1:]))]
         takes = self.inputs(reads, kept, {n for x in said for n in names(x)} & self.fixed)
         f = Function(f"{self.f.name}_grad", (*takes, *kept), results, tuple(statements), "")
-        text = show_function(_tidied(f))
+        text = show_function(f)
         return Gradient(
             parse(text), tuple(p.name for p in f.parameters[: len(f.parameters) - len(given)]), tuple(makes), given
         )
@@ -174,7 +175,7 @@ class _Gradient:
         for ranged in reversed(self.ranges.statements):
             s = ranged.statement
             if s.target in reads and not ranged.reduced and s.target not in self.several | given:
-                found.append(replace(s, value=ranged.value, ranges=_clauses(ranged.ranges), exists=()))
+                found.append(replace(s, value=ranged.value, ranges=clauses(ranged.ranges), exists=()))
                 reads = reads | {x.tensor for x in walk(ranged.value) if isinstance(x, Read)}
         return found[::-1]
 
@@ -227,7 +228,7 @@ class _Gradient:
         first = self.fresh(f"first_{s.target}")
         extreme = Read(s.target, tuple(map(Name, s.indexes)))
         value = Apply("?", (Apply("==", (ranged.value, extreme)), place, total.node()))
-        self.statements.append(Statement(first, s.indexes, "min", True, value, _clauses(ranged.ranges)))
+        self.statements.append(Statement(first, s.indexes, "min", True, value, clauses(ranged.ranges)))
         self.sizes = self.sizes | {first: self.sizes[s.target]}
         here = Apply("==", (Read(first, tuple(map(Name, s.indexes))), place))
         return Apply("?", (here, incoming, ZERO))
@@ -247,7 +248,7 @@ class _Gradient:
         rest = self.fresh(f"others_{s.target}")
         ends = ranged.ranges | {renamed[n]: ranged.ranges[n] for n in renamed}
         indexes = (*s.indexes, *ranged.reduced)
-        self.statements.append(Statement(rest, indexes, "*", True, Apply("?", (same, ONE, value)), _clauses(ends)))
+        self.statements.append(Statement(rest, indexes, "*", True, Apply("?", (same, ONE, value)), clauses(ends)))
         return Read(rest, tuple(map(Name, indexes)))
 
     def add(self, ranged: Ranged, read: Read, value: Node) -> None:
@@ -291,15 +292,15 @@ class _Gradient:
             given = {n: q.replaced({name: solved}) for n, q in given.items()} | {name: solved}
             on_left = (
                 name in s.indexes
-                and _plain_product(value)
+                and plain_product(value)
                 and (low, high) == (Poly(), self.sizes[s.target][s.indexes.index(name)])
             )
             if not on_left:
                 conditions += [Apply(">=", (solved.node(), low.node())), Apply("<", (solved.node(), high.node()))]
-        value = _moved(value, given)
+        value = moved(value, given)
         condition: Node | None = None
         for one in conditions:
-            one = _moved(one, given)
+            one = moved(one, given)
             condition = one if condition is None else Apply("&&", (condition, one))
         if condition is not None:
             value = Apply("?", (condition, value, ZERO))
@@ -326,7 +327,7 @@ class _Gradient:
             if name not in left and name not in reduced:  # the value is the same for all of them
                 low, high = ranges[name]
                 value = times(value, (high - low).node())
-        part = _Part(left, value, {n: ranges[n] for n in (*left, *reduced)})
+        part = Part(left, value, {n: ranges[n] for n in (*left, *reduced)})
         self.parts.setdefault(tensor, []).append(part)
 
     def total(self, tensor: str) -> str | None:
@@ -337,7 +338,7 @@ class _Gradient:
         if tensor in self.f.results:
             if parts:
                 left = parts[0].left
-                parts.append(_Part(left, Read(name, tuple(map(Name, left))), {n: parts[0].ranges[n] for n in left}))
+                parts.append(Part(left, Read(name, tuple(map(Name, left))), {n: parts[0].ranges[n] for n in left}))
                 name = self.fresh(name)
         elif not parts:
             return None
@@ -352,10 +353,10 @@ class _Gradient:
         """Writes a gradient of zeros, as where all that is read is rounded."""
         left = tuple(self.fresh(_letter(tensor, i)) for i in range(len(self.sizes[tensor])))
         ranges = {n: (Poly(), size) for n, size in zip(left, self.sizes[tensor], strict=True)}
-        self.statements.append(Statement(gradient_of(tensor), left, "=", True, Number(0.0), _clauses(ranges)))
+        self.statements.append(Statement(gradient_of(tensor), left, "=", True, Number(0.0), clauses(ranges)))
         return True
 
-    def together(self, name: str, parts: list[_Part]) -> Statement:
+    def together(self, name: str, parts: list[Part]) -> Statement:
         """The sum of several parts; those that are sums by themselves are written first."""
         left, total = parts[0].left, None
         for part in parts:
@@ -368,32 +369,7 @@ class _Gradient:
                 value = _renamed(part.value, given)
             total = value if total is None else _plus(total, value)
         assert total is not None
-        return Statement(name, left, "=", True, total, _clauses({n: parts[0].ranges[n] for n in left}))
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a gradient: what is on the left, and the ranges of that and of what is summed over."""
-
-    left: tuple[str, ...]
-    value: Node
-    ranges: dict[str, tuple[Poly, Poly]]
-
-    @property
-    def reduced(self) -> bool:
-        return len(self.ranges) > len(self.left)
-
-    def statement(self, target: str) -> Statement:
-        return Statement(target, self.left, "+" if self.reduced else "=", True, self.value, _clauses(self.ranges))
-
-
-def _factors(ranged: Ranged) -> set[str]:
-    """The tensors that a sum of products multiplies: a product reads them from memory."""
-    whole = ranged.value
-    if ranged.statement.op != "+" or not ranged.reduced or not isinstance(whole, Apply) or whole.function != "*":
-        return set()
-    own = set(ranged.reduced)
-    return {x.tensor for x in whole.args if isinstance(x, Read) and own & {n for i in x.indexes for n in names(i)}}
+        return Statement(name, left, "=", True, total, clauses({n: parts[0].ranges[n] for n in left}))
 
 
 def _renamed(node: Node, given: Mapping[str, str]) -> Node:
@@ -409,85 +385,5 @@ def _tells(p: Parameter) -> set[str]:
     return {p.name} if p.dims is None else {d.name for d in p.dims if isinstance(d, Name)}
 
 
-def _tidied(f: Function) -> Function:
-    """Without the ranges that are found anyway."""
-    statements = list(f.statements)
-    for i, s in enumerate(statements):
-        expected = {name: (poly(low), poly(high)) for name, low, high in s.ranges}
-        for clause in s.ranges:
-            shorter = replace(statements[i], ranges=tuple(c for c in statements[i].ranges if c is not clause))
-            try:
-                found = infer(replace(f, statements=(*statements[:i], shorter))).statements[-1].ranges
-            except NotationError:
-                continue
-            if found == expected:
-                statements[i] = shorter
-    return replace(f, statements=tuple(statements))
-
-
-def _clauses(ranges: Mapping[str, tuple[Poly, Poly]]) -> tuple[tuple[str, Node, Node], ...]:
-    return tuple((name, low.node(), high.node()) for name, (low, high) in ranges.items())
-
-
 def _letter(tensor: str, dim: int) -> str:
     return f"{tensor.lower()}{dim}"
-
-
-def _floats(node: Node, kinds: Mapping[str, str]) -> bool:
-    """Whether an expression is of floating point."""
-    match node:
-        case Number(value):
-            return isinstance(value, float)
-        case Read(tensor):
-            return kinds.get(tensor) == "float"
-        case Apply("==" | "!=" | "<" | "<=" | ">" | ">=" | "&&" | "||" | "not", _):
-            return False
-        case Apply("/", _):
-            return True
-        case Apply("?", (_, yes, no)):
-            return _floats(yes, kinds) or _floats(no, kinds)
-        case Apply(function, args):
-            if function.startswith("cast "):
-                return function.removeprefix("cast ") in FLOATS
-            return (function in FUNCTIONS and FUNCTIONS[function].floats) or any(_floats(x, kinds) for x in args)
-    return False
-
-
-def _truths(node: Node) -> bool:
-    return isinstance(node, Apply) and node.function in (
-        "==",
-        "!=",
-        "<",
-        "<=",
-        ">",
-        ">=",
-        "&&",
-        "||",
-        "not",
-        "cast bool",
-    )
-
-
-def _plain_product(node: Node) -> bool:
-    """Whether nothing in it is other than finite where reads give zero."""
-    match node:
-        case Read() | Number():
-            return True
-        case Apply("*" | "neg", args):
-            return all(map(_plain_product, args))
-    return False
-
-
-def _moved(node: Node, given: Mapping[str, Poly]) -> Node:
-    """With variables solved for; what is then read outside is zero, and counts for nothing."""
-    match node:
-        case Name(name) if name in given:
-            return given[name].node()
-        case Apply():
-            return replace(node, args=tuple(_moved(x, given) for x in node.args))
-        case Read():
-            touched = any(names(x) & set(given) for x in node.indexes)
-            indexes = tuple(poly(x).replaced(given, lambda x: _moved(x, given)).node() for x in node.indexes)
-            other = (ZERO if touched else None) if node.other is None else _moved(node.other, given)
-            return replace(node, indexes=indexes, other=other)
-    return node

@@ -13,11 +13,9 @@ casts such as `float(x)`. A name that nothing else bears is an index variable of
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from syncscope.errors import UserError
 from syncscope.kernels.comprehension.functions import FUNCTIONS
 from syncscope.kernels.comprehension.tree import (
     BINARY,
@@ -33,60 +31,16 @@ from syncscope.kernels.comprehension.tree import (
     rewrite,
     walk,
 )  # fmt: skip
+from syncscope.kernels.comprehension.words import FOREIGN, NotationError, Token, tokens
 
 FLOATS = ("float", "float16", "half", "bfloat16", "float32", "float64", "double")
 INTEGERS = ("int", "int8", "int16", "int32", "int64", "uint8")
 TYPES = (*FLOATS, *INTEGERS, "bool")
 _REFUSED_TYPES = ("uint16", "uint32", "uint64")
 _RESERVED = {"def", "where", "in", "exists", "else", "true", "false", "inf", "nan", *TYPES}
-_TOKEN = re.compile(
-    r"\s+|#[^\n]*|(?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)"
-    r"|(?P<op><=>|->|(?:(?:min|max)(?==!?(?!=))|[+*])=!?(?!=)|\|\||&&|[=!<>]=|//|[-+*/%()?:,={}<>!.])|(?P<name>[A-Za-z_]\w*)"
-)
-# What other languages write, and what is written here.
-_FOREIGN = {
-    "[": "an element is read as A(i, j)", "]": "an element is read as A(i, j)",
-    ";": "a statement ends where the next begins", "^": "write pow(x, 2)", "**": "write pow(x, 2)",
-    "and": "write &&", "or": "write ||", "not": "write !x", "if": "write condition ? this : that",
-    "sum": "a sum is a statement with +=!: what is on the right only is summed over",
-    "mean": "a mean is a sum, by +=!, and a division by its length", "softmax": "write its maximum, its exp and its sum",
-    "abs": "write fabs", "sigmoid": "write 1 / (1 + exp(-x))", "relu": "write max(x, 0)", "log_softmax": "write x - M - log(Z)",
-}  # fmt: skip
 _OPS = {f"{op}={sets}": (op, bool(sets)) for op in ("+", "*", "min", "max") for sets in ("", "!")}
 _LEVELS = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}
 Item = TypeVar("Item")
-
-
-class NotationError(UserError):
-    """What is wrong with a comprehension: the words, its line with a caret below, and what to write."""
-
-    def __init__(self, text: str, at: int, message: str, hint: str = "") -> None:
-        begin = text.rfind("\n", 0, at) + 1
-        line = text[begin:].partition("\n")[0]
-        margin = len(line) - len(line.lstrip())
-        super().__init__(f"{message}\n  {line.strip()}\n  {' ' * (at - begin - margin)}^", hint)
-        self.words = message
-
-
-class Token(NamedTuple):
-    """A word of the text; kind is "number", "name", "op" or "end"."""
-
-    kind: str
-    text: str
-    at: int
-
-
-def tokens(text: str) -> list[Token]:
-    """The words, without blanks and comments."""
-    found, at = [], 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise NotationError(text, at, f"{text[at]!r} is no part of the notation", _FOREIGN.get(text[at], ""))
-        if match.lastgroup:
-            found.append(Token(match.lastgroup, match[0], at))
-        at = match.end()
-    return [*found, Token("end", "the end", len(text.rstrip()))]
 
 
 def parse(text: str) -> Function:
@@ -220,7 +174,7 @@ class _Parser:
         indexes = self.listed(self.index, "") if self.now.text == "(" else []
         op = self.now
         if op.text != "=" and op.text not in _OPS:
-            hint = _FOREIGN.get(target.text) or f"there are =, {', '.join(_OPS)}"
+            hint = FOREIGN.get(target.text) or f"there are =, {', '.join(_OPS)}"
             raise self.fail(f"expected an assignment after {target.text}, not {op.text!r}", target.at, hint)
         self.i += 1
         self.target = target.text
@@ -265,7 +219,9 @@ class _Parser:
         anew = op.text == "=" or op.text.endswith("!")
         if known is not None and anew:
             hint = (
-                f"give it another name, or add to it with {op.text.rstrip('!')}" if op.text != "=" else "give it another name"
+                f"give it another name, or add to it with {op.text.rstrip('!')}"
+                if op.text != "="
+                else "give it another name"
             )
             raise self.fail(f"{target.text} is written already", target.at, hint)
         if known is None and not anew:
@@ -345,7 +301,7 @@ class _Parser:
             raise self.fail("an expression is missing")
         before = self.tokens[self.i - 1]
         if token.text == before.text == "*":
-            raise self.fail("'**' is no operator of the notation", before.at, _FOREIGN["**"])
+            raise self.fail("'**' is no operator of the notation", before.at, FOREIGN["**"])
         if before.text == "=" and token.text in ("+", "*"):
             raise self.fail(f"'={token.text}' is no assignment", before.at, f"write {token.text}= or {token.text}=!")
         self.i += 1
@@ -379,9 +335,9 @@ class _Parser:
             return self.read(token, self.listed(self.expression, ""))
         function = FUNCTIONS.get(token.text)
         if function is None:
-            near = difflib.get_close_matches(token.text, [*self.tensors, *FUNCTIONS, *_FOREIGN], 1, 0.75)
+            near = difflib.get_close_matches(token.text, [*self.tensors, *FUNCTIONS, *FOREIGN], 1, 0.75)
             hint = (
-                _FOREIGN.get(near[0]) or f"do you mean {near[0]}?"
+                FOREIGN.get(near[0]) or f"do you mean {near[0]}?"
                 if near
                 else "a tensor must be written before it is read"
             )

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from syncscope.kernels.comprehension.algebra import Poly, interval, poly
 from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.notation import FLOATS, INTEGERS, NotationError
+from syncscope.kernels.comprehension.notation import FLOATS, INTEGERS
 from syncscope.kernels.comprehension.ranges import Ranged, Ranges, truth
 from syncscope.kernels.comprehension.tree import (
     Apply,
@@ -25,6 +25,7 @@ from syncscope.kernels.comprehension.tree import (
     show,
     show_statement,
 )
+from syncscope.kernels.comprehension.words import NotationError
 
 DTYPES = {"half": torch.float16, "double": torch.float64} | {
     name: getattr(torch, name)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from syncscope.kernels.comprehension.algebra import Poly, combine, poly
-from syncscope.kernels.comprehension.notation import NotationError
 from syncscope.kernels.comprehension.tree import (
     Apply,
     Function,
@@ -26,6 +25,7 @@ from syncscope.kernels.comprehension.tree import (
     show,
     walk,
 )  # fmt: skip
+from syncscope.kernels.comprehension.words import NotationError
 
 Range = tuple[Poly, Poly]  # from the first to before the second
 
