@@ -30,7 +30,7 @@ def randn(*shape: int) -> torch.Tensor:
 
 
 ATTEND = """
-def attend(float(B,H,T,D) Q, float(B,H,S,D) K, float(B,H,S,E) V) -> (O) {
+def attend(float(B,H,T,D) Q, float(B,H,S,D) K, float(B,H,S,F) V) -> (O) {
     L(b,h,t,s)  +=! Q(b,h,t,d) * K(b,h,s,d)
     M(b,h,t)  max=! L(b,h,t,s)
     E(b,h,t,s)    = exp(L(b,h,t,s) - M(b,h,t))

@@ -418,7 +418,7 @@ def test_explain_says_which_statements_are_which_kernel():
     function = comprehension(ATTEND)
     q = torch.randn(1, 2, 16, 8).to("ocl")
     text = function.explain(q, q, q)
-    assert "attend_M_X_Z: 32 points, 16 elements each" in text
+    assert "attend_M_E_Z: 32 points, 16 elements each" in text
     assert "[b 0:1, h 0:2, t 0:16, s 0:16, d 0:8]" in text
     assert "of what memory allows" in text
     assert "__kernel" in function.source(q, q, q)

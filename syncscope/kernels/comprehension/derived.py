@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from syncscope.kernels.comprehension.algebra import Poly, poly
 from syncscope.kernels.comprehension.functions import FUNCTIONS
 from syncscope.kernels.comprehension.notation import FLOATS
-from syncscope.kernels.comprehension.ranges import infer
+from syncscope.kernels.comprehension.ranges import Ranged, infer
 from syncscope.kernels.comprehension.slopes import ZERO
 from syncscope.kernels.comprehension.tree import Apply, Function, Name, Node, Number, Read, Statement, names
 from syncscope.kernels.comprehension.words import NotationError
@@ -32,7 +32,7 @@ class Part:
         return Statement(target, self.left, "+" if self.reduced else "=", True, self.value, clauses(self.ranges))
 
 
-def _factors(ranged: Ranged) -> set[str]:
+def multiplied(ranged: Ranged) -> set[str]:
     """The tensors that a sum of products multiplies: a product reads them from memory."""
     whole = ranged.value
     if ranged.statement.op != "+" or not ranged.reduced or not isinstance(whole, Apply) or whole.function != "*":

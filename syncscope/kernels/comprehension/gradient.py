@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from syncscope.kernels.comprehension.algebra import Poly, poly
-from syncscope.kernels.comprehension.derived import Part, clauses, floats, moved, plain_product, truths
+from syncscope.kernels.comprehension.derived import Part, clauses, floats, moved, multiplied, plain_product, truths
 from syncscope.kernels.comprehension.notation import FLOATS, parse
 from syncscope.kernels.comprehension.ranges import Ranged, Ranges
 from syncscope.kernels.comprehension.shifts import idle
@@ -170,7 +170,7 @@ class _Gradient:
         found: list[Statement] = []
         given = {
             *self.f.results,
-            *(x for r in self.ranges.statements for x in _factors(r)),
+            *(x for r in self.ranges.statements for x in multiplied(r)),
         }  # these are in memory anyway
         for ranged in reversed(self.ranges.statements):
             s = ranged.statement
