@@ -1,7 +1,8 @@
 """OpenCL C as tree-sitter's grammar of C can read it: what only OpenCL knows is blanked, and no byte moves.
 
 A `Unit` holds two texts of equal length, so that a node's bytes are the file's bytes. Where the tree has errors, plainer texts
-are tried: without words in capitals that stand like qualifiers (`LOCAL_PTR float* x`), without all but the first branch of each
+are tried: without words in capitals that stand like qualifiers (`LOCAL_PTR float* x`), with statements that a macro is given
+as blocks, without all but the first branch of each
 `#if`, without the line of a macro that stands where C has none. The one with the fewest errors is taken.
 """
 
@@ -29,6 +30,8 @@ HALF = re.compile(rb"(\b\d+\.\d*|\.\d+)[hH]\b")
 TRAILING = re.compile(rb"(?<=[\w*])\s+[A-Z_][A-Z0-9_]{3,}(?=\s*\)\s*\{)")  # (ulong total PARAMS) {
 SHOUTED = re.compile(rb"\b[A-Z_][A-Z0-9_]+\b(?=\s+(?:const\s+|unsigned\s+)?[A-Za-z_]\w*(?:\s*\*\s*|\s+)[A-Za-z_])")
 MACRO_LINE = re.compile(rb"^[ \t]*[A-Z_][A-Za-z0-9_]*[ \t]*(?:\((?:[^()\n]|\([^()\n]*\))*\))?[ \t]*$", re.MULTILINE)
+LONGEST = 4000  # bytes of statements in a macro
+GIVEN = re.compile(rb"\b[A-Z_][A-Z0-9_]{2,}\(")
 CONDITION = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])[ \t]*((?:\\\n|[^\n])*)", re.MULTILINE)
 KERNEL = re.compile(rb"\b(?:__)?kernel\b")
@@ -75,6 +78,7 @@ def unit(code: bytes, start: int = 0, has_holes: bool = False) -> Unit:
     errors = count(root)
     tries: tuple[Callable[[bytes], bytes], ...] = (
         lambda t: TRAILING.sub(blank, SHOUTED.sub(blank, t)),
+        statements,
         first_branches,
         lambda t: MACRO_LINE.sub(blank, t),
     )
@@ -164,6 +168,22 @@ def unwrapped(code: bytes) -> bytes:
     if found["mark"] is None:  # lines of the preprocessor stand there behind `\n`
         inside = re.sub(rb"^([ \t]*)\\n", rb"\1  ", inside, flags=re.MULTILINE)
     return BLOCK.sub(b" ", found[0]) + inside
+
+
+def statements(text: bytes) -> bytes:
+    """What macros are given as statements, `EACH(i, n, x[i] = 0; y[i] = 1;)`, as blocks: `{ x[i] = 0; y[i] = 1;}`."""
+    kept = bytearray(text)
+    for call in GIVEN.finditer(text):
+        depth, at, last = 1, call.end(), call.end() - 1  # `last` is the comma before the statements
+        while depth and at < len(text) and at < call.end() + LONGEST:
+            sign = text[at : at + 1]
+            depth += (sign == b"(") - (sign == b")")
+            last = at if sign == b"," and depth == 1 and b";" not in text[call.end() : at] else last
+            at += 1
+        if not depth and text[call.end() : at - 1].rstrip().endswith((b";", b"}")):
+            kept[call.start() : last + 1] = b"{" + BLOCK.sub(b" ", text[call.start() + 1 : last + 1])
+            kept[at - 1 : at] = b"}"
+    return bytes(kept)
 
 
 def first_branches(text: bytes) -> bytes:

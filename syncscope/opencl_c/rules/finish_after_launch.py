@@ -11,7 +11,8 @@ Leave it out, and wait once, where the host needs a result. To find the launch t
 
 When a fix pays
 ---------------
-Where kernels are short: with kernels of 20 us two thirds of the time are waits. Where the time is measured it is meant, and not
+Where kernels are short: with kernels of 20 us two thirds of the time are waits. What the host does between two launches cannot
+be seen (shared virtual memory, printing): so it is told at low confidence. Where the time is measured it is meant, and not
 reported.
 """
 
@@ -87,4 +88,4 @@ def find(program: HostProgram) -> Iterator[Sighting]:
             message = (
                 f"{program.written(wait)} waits for one launch alone: the queue is in order, and runs the next after it"
             )
-            yield Sighting(wait.start, wait.end, message, 2, hotness=hotness)
+            yield Sighting(wait.start, wait.end, message, 1, hotness=hotness)
