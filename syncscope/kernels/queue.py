@@ -37,7 +37,7 @@ _timed = False  # whether the queue keeps the device's times
 _always_timed = False  # somebody holds events that he will ask for them
 # A GPU's driver may keep back what it was given until the host waits, and the device idles meanwhile: NVIDIA's does so for
 # milliseconds. After so many kernels it is reminded to begin. PoCL begins at once, and a reminder costs it 20 us.
-KEPT = 8 if context.devices[0].type & cl.device_type.GPU else 1 << 62
+KEPT = 32 if context.devices[0].type & cl.device_type.GPU else 1 << 62
 _lock = threading.RLock()  # a kernel object holds its arguments: setting and enqueuing must not be torn apart
 # Dropping the event of an unfinished write would wait for it: they rest here, with the host memory they read from.
 _writes: deque[tuple[cl.Event, np.ndarray[Any, Any]]] = deque()
