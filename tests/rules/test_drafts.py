@@ -155,7 +155,7 @@ def test_no_fix_for_indices_that_are_more_than_a_mask(body: str) -> None:
 )
 def test_no_fix_for_selections_whose_shape_is_not_proved(body: str) -> None:
     code = HEAD + "def f(x: torch.Tensor, y: torch.Tensor):\n    m = y.flatten() > 1\n" + body
-    assert fixed(code, "boolean-mask-read", "masked-select") == code
+    assert fixed(code, "boolean-mask-read", "masked-select", allowed={Safety.SAFE, Safety.UNSAFE}) == code
 
 
 @pytest.mark.parametrize(
