@@ -344,6 +344,8 @@ def main() -> None:
     print(torch.cuda.get_device_name() if device.type == "cuda" else "CPU", torch.__version__)
     found: dict[str, Any] = {}
     failed: list[str] = []
+    gc.collect()
+    gc.freeze()  # what is there already is not looked at again and again
     print("us of a read:", read_cost(device), " us to enter and leave:", entering(), flush=True)
     for name, make in LOOPS.items():
         if make.__name__ not in given.loops.split(","):

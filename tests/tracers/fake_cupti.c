@@ -4,7 +4,10 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct { uint32_t kind, call; uint64_t start, end; uint32_t process, thread, correlation, result; } Call;
+typedef struct {
+  int ends; const char *name; const void *params; void *result; const char *kernel; void *context; uint32_t context_id;
+  uint64_t *own; uint32_t correlation;
+} Call;
 typedef struct {
   uint32_t kind; uint8_t cache, banks; uint16_t registers; uint32_t partitions[2]; uint64_t start, end, completed;
   uint32_t device, context, stream; int32_t grid[3], block[3], fixed_memory, dynamic_memory; uint32_t local[2], correlation;
@@ -36,8 +39,8 @@ static void put(const void *record, size_t size) {
   memcpy(buffer + used, record, size);
   used += size;
 }
-static int cycles, finalized, hears;
-static void (*subscriber)(void *, int, uint32_t, const int *);
+static int cycles, finalized;
+static void (*subscriber)(void *, int, uint32_t, const Call *);
 static uint64_t units(uint64_t ns) { return cycles ? ns * 5 / 2 : ns; }
 static uint64_t now(void) {
   struct timespec t;
@@ -47,7 +50,6 @@ static uint64_t now(void) {
 
 static size_t size_of(uint32_t kind) {
   switch (kind) {
-    case 5: case 4: return sizeof(Call);
     case 10: return sizeof(Kernel);
     case 1: return sizeof(Copy);
     case 38: return sizeof(Sync);
@@ -58,33 +60,26 @@ static size_t size_of(uint32_t kind) {
 int cuptiActivityRegisterCallbacks(void *a, void *b) { requested = a; completed = b; return 0; }
 int cuptiActivityEnable(uint32_t kind) { enabled[kind] = 1; return 0; }
 int cuptiActivityDisable(uint32_t kind) { enabled[kind] = 0; return 0; }
-int cuptiActivityEnableRuntimeApi(uint32_t call, uint8_t on) { heard[call] = !on; return 0; }
-int cuptiActivityEnableDriverApi(uint32_t call, uint8_t on) { (void)call, (void)on; return 0; }
 int cuptiActivityFlushAll(uint32_t how) { (void)how; give(); return 0; }
-int cuptiSetThreadIdType(uint32_t type) { (void)type; return 0; }
 int cuptiGetTimestamp(uint64_t *at) { *at = now(); return 0; }
 int cuptiGetResultString(int code, const char **text) { (void)code; *text = "refused"; return 0; }
+static const char *runtime[] = {"cudaGetDevice_v3020", "cudaLaunchKernel_v7000", "cudaMemcpyAsync_ptsz_v7000",
+  "cudaStreamSynchronize_v3020", "cudaEventRecord_v3020", "cudaStreamWaitEvent_v3020", "cudaDeviceSynchronize_v3020"};
 int cuptiGetCallbackName(int domain, uint32_t call, const char **name) {
-  static const char *runtime[] = {"cudaGetDevice_v3020", "cudaLaunchKernel_v7000", "cudaMemcpyAsync_ptsz_v7000",
-    "cudaStreamSynchronize_v3020", "cudaEventRecord_v3020", "cudaStreamWaitEvent_v3020", "cudaDeviceSynchronize_v3020"};
   if (domain != 2 || call > sizeof runtime / sizeof *runtime) return 1;
   *name = runtime[call - 1];
   return 0;
 }
-int cuptiSubscribe(void **handle, void *function, void *data) { (void)data; *handle = &hears; subscriber = function; return 0; }
+int cuptiSubscribe(void **handle, void *function, void *data) { (void)data; *handle = heard; subscriber = function; return 0; }
 int cuptiUnsubscribe(void *handle) { (void)handle; return 0; }
 int cuptiEnableCallback(uint32_t on, void *handle, int domain, uint32_t call) {
   (void)handle;
-  hears = on && domain == 2 && call == 7;
+  if (domain == 2) heard[call] = on;
   return 0;
 }
-int cuptiFinalize(void) { finalized++; hears = 0; return 0; }
+int cuptiFinalize(void) { finalized++; memset(heard, 0, sizeof heard); return 0; }
 int was_finalized(void) { return finalized; }
 void count_cycles(int so) { cycles = so; finalized = 0; }
-void synchronize(void) {
-  for (int ends = 0; ends < 2; ends++)
-    if (hears) subscriber(NULL, 2, 7, &ends);
-}
 int cuptiActivityGetNextRecord(uint8_t *from, size_t valid, void **record) {
   uint8_t *at = *record ? (uint8_t *)*record + size_of(*(uint32_t *)*record) : from;
   if (at >= from + valid) return 1;
@@ -92,13 +87,34 @@ int cuptiActivityGetNextRecord(uint8_t *from, size_t valid, void **record) {
   return 0;
 }
 
-/* A call by this thread, of so many ns; its number joins it with what it launches. */
-uint32_t call(uint32_t number, uint32_t thread, uint64_t ns) {
-  uint64_t end = now();
-  Call record = {5, number, end - units(ns), end, 1, thread, ++correlation, 0};
-  if (!heard[number]) put(&record, sizeof record);
-  return correlation;
+/* A call that takes so many ns; its number joins it with what it launches. */
+uint32_t call(uint32_t number, uint64_t ns) {
+  uint64_t own = 0;
+  Call told = {.own = &own, .correlation = ++correlation, .name = runtime[number - 1]};
+  if (heard[number]) subscriber(NULL, 2, number, &told);
+  struct timespec long_ago, at;
+  for (clock_gettime(CLOCK_MONOTONIC, &long_ago);;) {
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    if ((at.tv_sec - long_ago.tv_sec) * 1000000000ull + at.tv_nsec - long_ago.tv_nsec >= ns) break;
+  }
+  told.ends = 1;
+  if (heard[number]) subscriber(NULL, 2, number, &told);
+  return told.correlation;
 }
+/* One of the runtime that calls the driver, whose number is that of what is launched. */
+uint32_t nested(uint32_t number) {
+  uint64_t own = 0, inner = 0;
+  Call told = {.own = &own, .correlation = ++correlation, .name = "cuda"};
+  Call driver = {.own = &inner, .correlation = ++correlation, .name = "cu"};
+  if (!heard[number]) return 0;
+  subscriber(NULL, 2, number, &told);
+  subscriber(NULL, 1, 1, &driver);
+  driver.ends = told.ends = 1;
+  subscriber(NULL, 1, 1, &driver);
+  subscriber(NULL, 2, number, &told);
+  return driver.correlation;
+}
+void synchronize(void) { call(7, 0); }
 void kernel(uint32_t of, uint32_t stream, uint64_t ns, const char *name) {
   uint64_t at = now();
   Kernel record = {.kind = 10, .registers = 32, .start = at, .end = at + units(ns), .context = 1, .stream = stream, .grid = {70000, 2, 1},

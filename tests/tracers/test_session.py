@@ -436,6 +436,16 @@ def test_where_the_schedule_has_no_steps_before_some_after_are_timed() -> None:
     assert "untraced" not in session.trace.meta
 
 
+def test_steps_after_a_source_that_lingers_are_no_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_recording.ProcessRecording, "lingers", True)
+    traces: list[Trace] = []
+    with Session(active=2, on_trace=traces.append) as session:
+        for _ in range(2):
+            session.step()
+        assert len(traces) == 1
+        assert "untraced" not in traces[0].meta
+
+
 def test_a_step_in_an_outer_recording_is_not_untraced() -> None:
     with Session(), Session(wait=5, active=1) as session:
         for _ in range(6):

@@ -1,20 +1,24 @@
-/* What CUPTI, the driver's profiling interface, tells of CUDA's work, as records of 64 bytes in a file (record_file.py).
+/* What CUPTI, the driver's profiling interface, tells of CUDA's calls and work, as records of 64 bytes in a file (record_file.py).
  *
  * No Python, no headers of CUDA: cc -O2 -shared -fPIC -pthread. library.py finds CUPTI in the process and gives us the two of its
- * functions that are called here. CUPTI fills buffers while the program runs, on whatever thread asks the device for something,
- * and gives them back on a thread of its own: nothing of ours runs in a launch, and memory stays flat.
+ * functions that are called here. Of the device's work CUPTI fills buffers while the program runs and gives them back on a thread
+ * of its own; calls of the driver it tells us where they begin and end. It could put these into its buffers, too, but then every
+ * call of the driver takes a microsecond more, of which torch makes ten for each kernel, and the dear ones are few.
  *
  * The layouts of its records only grow at their end; what is read here stands since CUDA 11 (cupti_activity.h).
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { COPY = 1, FILL, DRIVER = 4, RUNTIME, KERNEL = 10, PEER_COPY = 22, EVENT = 36, SYNC = 38 }; /* CUPTI_ACTIVITY_KIND_... */
-enum { NAME = 4, FIRST = 32 }; /* types of records: record_file.py's, and ours: FIRST + the kind */
+enum { COPY = 1, FILL, KERNEL = 10, PEER_COPY = 22, EVENT = 36, SYNC = 38 }; /* CUPTI_ACTIVITY_KIND_... */
+enum { CALL = 1, NAME = 4, NESTED = 32, FIRST = 32 }; /* types of records: record_file.py's, and ours: FIRST + the kind */
 
 typedef struct {
   uint8_t type, fn, flags, pad;
@@ -23,7 +27,10 @@ typedef struct {
 } Rec;
 _Static_assert(sizeof(Rec) == 64, "record_file.py reads 64 bytes");
 
-typedef struct { uint32_t kind, call; uint64_t start, end; uint32_t process, thread, correlation, result; } Call;
+typedef struct { /* CUpti_CallbackData */
+  int ends; const char *name; const void *params; void *result; const char *kernel; void *context; uint32_t context_id;
+  uint64_t *own; uint32_t correlation;
+} Call;
 typedef struct {
   uint32_t kind; uint8_t cache, banks; uint16_t registers; uint32_t partitions[2]; uint64_t start, end, completed;
   uint32_t device, context, stream; int32_t grid[3], block[3], fixed_memory, dynamic_memory; uint32_t local[2], correlation;
@@ -46,29 +53,30 @@ typedef struct { uint32_t kind, correlation, context, stream, event; } Event;
 #define SPARE 64          /* buffers that wait to be filled again: fresh memory costs a page fault for each 4 KiB */
 #define NAMES (1u << 14)  /* kernels */
 #define BATCH 512
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int (*next)(uint8_t *, size_t, void **);
 static int fd = -1;
 static uint8_t *spare[SPARE];
-static unsigned spares, names, filled;
+static unsigned spares, names;
 static struct { const char *text; uint32_t number; } known[NAMES];
-static Rec batch[BATCH];
-static uint64_t lost, unknown;
+static _Atomic uint64_t lost;
+/* On their way into the file; a launch is not to wait for a buffer to be read. */
+static struct out { pthread_mutex_t lock; unsigned filled; Rec batch[BATCH]; }
+  host = {.lock = PTHREAD_MUTEX_INITIALIZER}, device = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void flush(void) {
-  const char *data = (const char *)batch;
-  size_t size = filled * sizeof(Rec), done = 0;
+static void flush(struct out *out) {
+  const char *data = (const char *)out->batch;
+  size_t size = out->filled * sizeof(Rec), done = 0;
   while (fd >= 0 && done < size) {
     ssize_t wrote = write(fd, data + done, size - done);
     if (wrote < 0) { lost += (size - done) / sizeof(Rec); break; }
     done += wrote;
   }
-  filled = 0;
+  out->filled = 0;
 }
 
-static void put(Rec record) {
-  if (filled == BATCH) flush();
-  batch[filled++] = record;
+static void put(struct out *out, Rec record) {
+  if (out->filled == BATCH) flush(out);
+  out->batch[out->filled++] = record;
 }
 
 /* The number of a text that CUPTI keeps, which goes to the file before it is used. */
@@ -84,7 +92,7 @@ static uint32_t number_of(const char *text) {
   for (size_t from = 0; from < length; from += 48) {
     Rec record = {.type = NAME, .flags = length - from < 48 ? length - from : 48, .name = names};
     memcpy((char *)&record + 16, text + from, record.flags);
-    put(record);
+    put(&device, record);
   }
   return names;
 }
@@ -92,11 +100,7 @@ static uint32_t number_of(const char *text) {
 static void take(const void *at) {
   uint32_t kind = *(const uint32_t *)at;
   Rec record = {.type = FIRST + kind};
-  if (kind == RUNTIME || kind == DRIVER) {
-    const Call *call = at;
-    record.tid = call->thread; record.name = kind << 16 | call->call; record.corr = call->correlation;
-    record.t0 = call->start; record.t1 = call->end;
-  } else if (kind == KERNEL) {
+  if (kind == KERNEL) {
     const Kernel *kernel = at;
     record.flags = kernel->context; record.tid = kernel->device; record.queue = kernel->stream;
     record.name = number_of(kernel->name); record.corr = kernel->correlation;
@@ -127,17 +131,16 @@ static void take(const void *at) {
     const Event *event = at;
     record.flags = event->context; record.queue = event->stream; record.name = event->event; record.corr = event->correlation;
   } else {
-    unknown++;
     return;
   }
-  put(record);
+  put(&device, record);
 }
 
 /* Called by CUPTI where it has no room left, in the middle of a call of the program's. */
 static void requested(uint8_t **buffer, size_t *size, size_t *most) {
-  pthread_mutex_lock(&lock);
+  pthread_mutex_lock(&device.lock);
   *buffer = spares ? spare[--spares] : NULL;
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&device.lock);
   if (!*buffer) *buffer = aligned_alloc(64, BUFFER);
   *size = *buffer ? BUFFER : 0;
   *most = 0;
@@ -146,44 +149,87 @@ static void requested(uint8_t **buffer, size_t *size, size_t *most) {
 /* Called by CUPTI with what it has filled. */
 static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
   (void)context, (void)stream, (void)size;
-  pthread_mutex_lock(&lock);
+  pthread_mutex_lock(&device.lock);
   void *record = NULL;
   while (fd >= 0 && valid && !next(buffer, valid, &record)) take(record);
-  flush();
+  flush(&device);
   if (spares < SPARE) spare[spares++] = buffer;
   else free(buffer);
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&device.lock);
 }
 
-/* CUPTI leaves the process where a call of the driver ends, and nowhere else is it sure that nobody is within it. */
+static uint64_t now(void) {
+  struct timespec at;
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  return at.tv_sec * 1000000000ull + at.tv_nsec;
+}
+
+/* A call that is listened to begins or ends on this thread. What the runtime calls of the driver in turn is its own. */
 static int (*_Atomic finalize)(void);
-static void called(void *data, int domain, uint32_t call, const int *ends) {
-  (void)data, (void)domain, (void)call;
-  int (*leave)(void) = *ends ? atomic_exchange(&finalize, NULL) : NULL;
+static _Atomic int linked;   /* a queue was told to wait for another */
+static _Atomic uint32_t era; /* of a recording: what began in another is not counted */
+static _Thread_local struct { uint32_t thread, era, deep, outer; } my;
+static void called(void *data, int domain, uint32_t number, const Call *call) {
+  (void)data;
+  if (my.era != era) { my.era = era; my.deep = 0; }
+  if (!call->ends) {
+    if (!my.deep++) my.outer = call->correlation;
+    *call->own = now();
+    return;
+  }
+  if (!my.deep) return; /* it had begun before we listened */
+  uint64_t end = now();
+  if (!my.thread) my.thread = syscall(SYS_gettid);
+  Rec record = {.type = CALL, .tid = my.thread, .name = domain << 16 | number, .corr = call->correlation, .t0 = *call->own, .t1 = end};
+  if (!linked && strstr(call->name, "StreamWaitEvent")) linked = 1;
+  if (--my.deep) record = (Rec){.type = NESTED, .corr = call->correlation, .a = my.outer};
+  if (!my.deep || call->correlation != my.outer) {
+    pthread_mutex_lock(&host.lock);
+    put(&host, record);
+    pthread_mutex_unlock(&host.lock);
+  }
+  /* CUPTI leaves the process where a call of the driver ends: nowhere else is it sure that nobody is within it. */
+  int (*leave)(void) = finalize ? atomic_exchange(&finalize, NULL) : NULL;
   if (leave) leave();
 }
 void *called_at(void) { return (void *)called; }
+int queues_wait(void) { return linked; }
 void leave_by(void *cupti_finalize) { finalize = (int (*)(void))cupti_finalize; }
+int has_left(void) { return !atomic_exchange(&finalize, NULL); }
 
 void *requested_at(void) { return (void *)requested; }
 void *completed_at(void) { return (void *)completed; }
 
 /* From now on what comes is written to this file; `following` is CUPTI's cuptiActivityGetNextRecord. */
 void start(int file, void *following) {
-  pthread_mutex_lock(&lock);
+  pthread_mutex_lock(&host.lock);
+  pthread_mutex_lock(&device.lock);
   next = following;
   fd = file;
-  names = filled = 0;
-  lost = unknown = 0;
+  names = host.filled = device.filled = 0;
+  lost = linked = 0;
   memset(known, 0, sizeof known);
-  pthread_mutex_unlock(&lock);
+  era++;
+  pthread_mutex_unlock(&device.lock);
+  pthread_mutex_unlock(&host.lock);
+}
+
+/* What has been told so far is in the file. */
+void settle(void) {
+  pthread_mutex_lock(&host.lock);
+  flush(&host);
+  pthread_mutex_unlock(&host.lock);
 }
 
 /* Nothing more is written. How many records found no room on the disk. */
 uint64_t stop(void) {
-  pthread_mutex_lock(&lock);
-  flush();
+  pthread_mutex_lock(&host.lock);
+  pthread_mutex_lock(&device.lock);
+  flush(&host);
+  flush(&device);
   fd = -1;
-  pthread_mutex_unlock(&lock);
+  era++;
+  pthread_mutex_unlock(&device.lock);
+  pthread_mutex_unlock(&host.lock);
   return lost;
 }

@@ -14,22 +14,19 @@ from syncscope.errors import UserError
 from syncscope.tracers.opencl import compiled
 
 SOURCE = Path(__file__).with_name("activities.c")
-COPY, FILL, DRIVER, RUNTIME, KERNEL, PEER_COPY, EVENT, SYNC = 1, 2, 4, 5, 10, 22, 36, 38  # CUPTI_ACTIVITY_KIND_...
-KINDS = (KERNEL, COPY, PEER_COPY, FILL, SYNC, EVENT, RUNTIME, DRIVER)
-CALLS = {DRIVER: 1, RUNTIME: 2}  # CUPTI_CB_DOMAIN_..., by the kind of its calls
+COPY, FILL, KERNEL, PEER_COPY, EVENT, SYNC = 1, 2, 10, 22, 36, 38  # CUPTI_ACTIVITY_KIND_...
+KINDS = (KERNEL, COPY, PEER_COPY, FILL)
+WAITS = (SYNC, EVENT)  # which queue a wait is for; dear, and needed only where queues wait for each other
+DOMAINS = DRIVER, RUNTIME = 1, 2  # CUPTI_CB_DOMAIN_..._API
 MOST = 1024  # calls that an interface has
-SYSTEM, POSIX = 1, 0  # CUPTI_ACTIVITY_THREAD_ID_TYPE_...: what threads are called; the second unless told otherwise
-# Calls that ask the device for nothing and that torch makes around every kernel: telling of them costs as much as of a launch.
-QUIET = re.compile(
-    r"cuda(GetDevice|SetDevice|GetLastError|PeekAtLastError|DeviceGetAttribute|FuncGetAttributes|FuncSetAttribute|EventCreate"
-    r"|EventCreateWithFlags|EventDestroy|EventQuery|StreamIsCapturing|StreamGetCaptureInfo|ThreadExchangeStreamCaptureMode"
-    r"|PointerGetAttributes|Occupancy\w*)"
-)
-# What is heard of the driver's own interface, which Triton and libraries use; what the runtime calls in turn is not told again.
+VERSION = re.compile(r"^_+|(_ptsz)?_v\d+$")  # of a call of the runtime
+# Calls that ask a device for something, wait for it, or manage its memory. torch makes many more, around each kernel.
 HEARD = re.compile(
-    r"cu(Launch\w*|GraphLaunch|Memcpy\w*|Memset\w*|(Ctx|Stream|Event)Synchronize|EventRecord|StreamWaitEvent)(_v\d)?(_pt[ds][sz])?"
+    r"cuda(Launch|GraphLaunch|GraphInstantiate|Memcpy|Memset|Malloc|Free|Host(Alloc|Register|Unregister)|EventRecord|StreamWaitEvent"
+    r"|(Device|Stream|Event|Thread)Synchronize)\w*"
+    r"|cu(Launch|GraphLaunch|Memcpy|Memset|Mem(Alloc|Free)|(Module|Library)Load|EventRecord|StreamWaitEvent"
+    r"|(Ctx|Stream|Event)Synchronize)\w*"
 )
-VERSION = re.compile(r"^_+|(_ptsz)?_v\d+$")  # of the runtime's interface
 
 
 class RefusedError(Exception):
@@ -53,9 +50,10 @@ def activities() -> Any:
         ours = c.CDLL(str(compiled.built(SOURCE)))
     except (OSError, UserError, subprocess.CalledProcessError):
         return None
-    ours.requested_at.restype = ours.completed_at.restype = ours.called_at.restype = c.c_void_p
-    ours.leave_by.argtypes, ours.leave_by.restype = [c.c_void_p], None
+    for address in (ours.requested_at, ours.completed_at, ours.called_at):
+        address.restype = c.c_void_p
     ours.start.argtypes, ours.start.restype = [c.c_int, c.c_void_p], None
+    ours.leave_by.argtypes, ours.leave_by.restype = [c.c_void_p], None
     ours.stop.restype = c.c_uint64
     return ours
 
@@ -74,13 +72,13 @@ def _ask(name: str, *arguments: Any) -> None:
 
 
 @cache
-def calls(kind: int) -> dict[int, str]:
-    """The names of DRIVER's or RUNTIME's calls by CUPTI's numbers, as programs write them."""
+def heard(domain: int) -> dict[int, str]:
+    """The names of the calls of DRIVER or RUNTIME that are listened to, by CUPTI's numbers, as programs write them."""
     found, name = {}, c.c_char_p()
     for number in range(1, MOST):
-        if library().cuptiGetCallbackName(CALLS[kind], number, c.byref(name)) == 0 and name.value:
+        if library().cuptiGetCallbackName(domain, number, c.byref(name)) == 0 and name.value:
             found[number] = VERSION.sub("", name.value.decode())
-    return found
+    return {number: text for number, text in found.items() if HEARD.fullmatch(text)}
 
 
 def now() -> int:
@@ -90,52 +88,55 @@ def now() -> int:
     return at.value
 
 
-def start(file: int) -> None:
-    """Has what it tells written to this file from now on.
+def start(file: int) -> Any:
+    """Has what it tells written to this file from now on; what is returned, `stop` wants.
 
     Raises:
-        RefusedError: somebody else has CUPTI, or it is of another age.
+        RefusedError: somebody else listens to CUPTI, or it is of another age.
     """
-    ours = activities()
-    _ask("cuptiActivityRegisterCallbacks", c.c_void_p(ours.requested_at()), c.c_void_p(ours.completed_at()))
-    ours.start(file, c.cast(library().cuptiActivityGetNextRecord, c.c_void_p))
-    _ask("cuptiSetThreadIdType", SYSTEM)
-    for kind in KINDS:
-        _ask("cuptiActivityEnable", kind)
-    for number, name in calls(RUNTIME).items():
-        if QUIET.fullmatch(name):
-            _ask("cuptiActivityEnableRuntimeApi", number, 0)
-    for number, name in calls(DRIVER).items():
-        if not HEARD.fullmatch(name):
-            _ask("cuptiActivityEnableDriverApi", number, 0)
+    ours, subscriber = activities(), c.c_void_p()
+    _ask("cuptiSubscribe", c.byref(subscriber), c.c_void_p(ours.called_at()), None)
+    try:
+        _ask("cuptiActivityRegisterCallbacks", c.c_void_p(ours.requested_at()), c.c_void_p(ours.completed_at()))
+        ours.start(file, c.cast(library().cuptiActivityGetNextRecord, c.c_void_p))
+        for kind in KINDS:
+            _ask("cuptiActivityEnable", kind)
+        for domain in DOMAINS:
+            for number in heard(domain):
+                _ask("cuptiEnableCallback", 1, subscriber, domain, number)
+    except RefusedError:
+        library().cuptiUnsubscribe(subscriber)
+        raise
+    return subscriber
 
 
-def flush() -> None:
-    """Has everything that it knows of written."""
-    _ask("cuptiActivityFlushAll", 1)
-
-
-def stop() -> int:
-    """Ends it; how many records found no room on the disk."""
-    for kind in KINDS:
-        library().cuptiActivityDisable(kind)
-    library().cuptiSetThreadIdType(POSIX)
-    library().cuptiActivityFlushAll(1)
-    return int(activities().stop())
-
-
-def detach(call: Callable[[], object]) -> bool:
-    """Has CUPTI leave the process: while it is attached each call of the driver takes longer, recorded or not.
-
-    It does so within `call`, which synchronises the device. False: somebody else listens to it, and it stays.
-    """
-    cupti, ours, subscriber = library(), activities(), c.c_void_p()
-    number = next((number for number, name in calls(RUNTIME).items() if name == "cudaDeviceSynchronize"), None)
-    if number is None or cupti.cuptiSubscribe(c.byref(subscriber), c.c_void_p(ours.called_at()), None):
+def hear_waits() -> bool:
+    """Has CUPTI tell of waits as well, once a queue has been told to wait for another; whether it does."""
+    if not activities().queues_wait():
         return False
-    ours.leave_by(c.cast(cupti.cuptiFinalize, c.c_void_p))
-    if cupti.cuptiEnableCallback(1, subscriber, CALLS[RUNTIME], number):
-        cupti.cuptiUnsubscribe(subscriber)
-        return False
-    call()
+    for kind in WAITS:
+        library().cuptiActivityEnable(kind)
     return True
+
+
+def settle() -> None:
+    """Has everything written that it knows of."""
+    library().cuptiActivityFlushAll(1)
+    activities().settle()
+
+
+def stop(subscriber: Any, call: Callable[[], object]) -> tuple[int, bool]:
+    """Ends it; how many records found no room on the disk, and whether nothing of CUPTI is left.
+
+    CUPTI leaves the process, within `call`, which synchronises the device: what is attached makes calls of the driver slower.
+    """
+    cupti, ours = library(), activities()
+    for kind in (*KINDS, *WAITS):
+        cupti.cuptiActivityDisable(kind)
+    cupti.cuptiActivityFlushAll(1)
+    ours.leave_by(c.cast(cupti.cuptiFinalize, c.c_void_p))
+    call()
+    left = bool(ours.has_left())
+    if not left:
+        cupti.cuptiUnsubscribe(subscriber)
+    return int(ours.stop()), left

@@ -16,9 +16,10 @@ from syncscope.model.detail import Detail
 from syncscope.model.trace import Kind, Lane
 from syncscope.tracers import clocks, record_file
 from syncscope.tracers.columns import Builder
-from syncscope.tracers.cupti.library import COPY, DRIVER, EVENT, FILL, KERNEL, PEER_COPY, RUNTIME, SYNC
+from syncscope.tracers.cupti.library import COPY, EVENT, FILL, KERNEL, PEER_COPY, SYNC
 
 FIRST = 32  # added to CUPTI's kinds, as in activities.c
+NESTED = FIRST  # a call of the driver by the runtime: `a` is the runtime's
 OFFSET = 1 << 40  # added to correlations, so that they do not meet those of OpenCL
 NOBODY = 2**32 - 1  # the queue of a wait for none in particular
 WAYS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
@@ -31,19 +32,21 @@ Rows = NDArray[Any]
 
 def add_records(builder: Builder, records: Rows, origin: int, process: int) -> dict[str, Any]:
     """Adds the events of a file's records; what belongs into the trace's meta: devices and the clock."""
-    records, names = _in_ns(records), record_file.texts(records)
+    records, names = _outermost(_in_ns(records)), record_file.texts(records)
     ticks = records[records["type"] == record_file.CLOCK]
     clock = clocks.Clock(ticks["a"], ticks["a"], 0.0, "none")
     if len(ticks):
         clock = clocks.from_regions(ticks["a"], ticks["a"], ticks["t0"], ticks["t1"])
     events = _Events(builder, clock, origin)
-    calls, kernels, copies, fills = (
+    calls = records[records["type"] == record_file.CALL]
+    kernels, copies, fills = (
         records[np.isin(records["type"], [FIRST + kind for kind in kinds])]
-        for kinds in ((RUNTIME, DRIVER), (KERNEL,), (COPY, PEER_COPY), (FILL,))
+        for kinds in ((KERNEL,), (COPY, PEER_COPY), (FILL,))
     )
     events.add(
         Kind.CALL,
         calls,
+        start=calls["t0"] - origin,  # by our own clock
         name=events.numbers("name", calls, ["name"], lambda number: names.get(number, "call")),
         lane=events.numbers("lane", calls, ["tid"], lambda thread: builder.thread(process, thread)),
     )
@@ -73,17 +76,13 @@ class _Events:
         self._builder, self._clock, self._origin = builder, clock, origin
 
     def add(self, kind: Kind, rows: Rows, **columns: Any) -> None:
-        """Adds them; on the lane of their device's queue, unless another is given."""
+        """Adds them; at CUPTI's times and on the lane of their device's queue, unless others are given."""
+        if "start" not in columns:
+            columns["start"] = self._clock.to_host(rows["t0"]) - self._origin
         if "lane" not in columns:
             columns["lane"] = self.numbers("lane", rows, ["tid", "queue"], _lane)
-        self._builder.add(
-            len(rows),
-            kind=int(kind),
-            start=self._clock.to_host(rows["t0"]) - self._origin,
-            duration=rows["t1"] - rows["t0"],
-            correlation=rows["corr"] + OFFSET,
-            **columns,
-        )
+        length, correlation = rows["t1"] - rows["t0"], rows["corr"] + OFFSET
+        self._builder.add(len(rows), kind=int(kind), duration=length, correlation=correlation, **columns)
 
     def numbers(self, column: str, rows: Rows, words: list[str], make: Callable[..., Any]) -> NDArray[np.int64]:
         """Of each row the number, in the builder's table of this column, of what `make` makes of its fields; made once for
@@ -154,6 +153,18 @@ def _devices(records: Rows, names: dict[int, str]) -> list[dict[str, Any]]:
     return [json.loads(names[int(row["name"])]) for row in rows]
 
 
+def _outermost(records: Rows) -> Rows:
+    """The records with what a call of the driver launched joined to the call of the runtime that made it."""
+    nested = records[records["type"] == NESTED]
+    if not len(nested):
+        return records
+    nested, found = nested[np.argsort(nested["corr"])], records.copy()
+    at = np.minimum(np.searchsorted(nested["corr"], found["corr"]), len(nested) - 1)
+    inner = (found["type"] > FIRST) & (nested["corr"][at] == found["corr"])
+    found["corr"][inner] = nested["a"][at[inner]]
+    return found
+
+
 def _in_ns(records: Rows) -> Rows:
     """The records with times that pass as ours do: where torch.profiler has been used before, CUPTI counts cycles."""
     ticks = records[records["type"] == record_file.CLOCK]
@@ -165,7 +176,7 @@ def _in_ns(records: Rows) -> Rows:
         return records
     rate = (least + most) / 2
     found, first = records.copy(), ticks["a"][0]
-    theirs = found["type"] >= FIRST
+    theirs = found["type"] > FIRST
     for word in ("t0", "t1"):
         found[word][theirs] = first + np.rint((found[word][theirs] - first) * rate)
     clock = found["type"] == record_file.CLOCK

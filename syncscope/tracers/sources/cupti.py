@@ -41,6 +41,8 @@ class Cupti(Source):
         self._handle = -1
         self._path: Path | None = None
         self._contents: Contents | None = None
+        self._subscriber: Any = None
+        self._hears_waits = False
 
     @property
     def files(self) -> Sequence[Path]:
@@ -63,6 +65,7 @@ class Cupti(Source):
         """Begins once there is a device; then notes a moment on both clocks."""
         if self._handle >= 0:
             self._moments(1)
+            self._hears_waits = self._hears_waits or library.hear_waits()
         elif self._path is None and self._events is not None and not self._events.operators_wanted and wanted():
             self._begin(self._events.folder)
 
@@ -73,7 +76,7 @@ class Cupti(Source):
         handle, path = record_file.create(NAME, folder)
         try:
             os.write(handle, b"".join(_facts(torch)))
-            library.start(handle)
+            self._subscriber = library.start(handle)
         except (library.RefusedError, AttributeError):  # torch.profiler may have more luck
             os.close(handle)
             path.unlink()
@@ -93,22 +96,24 @@ class Cupti(Source):
         """Has everything written that the devices were asked for."""
         if self._handle >= 0:
             sys.modules["torch"]._C._cuda_synchronize()
-            library.flush()
+            library.settle()
             self._contents = record_file.read(self.files[0])
 
     def stop(self) -> None:
         """Ends."""
         if self in serving:
             serving.remove(self)
-        if self._end():
-            self.lingers = not library.detach(sys.modules["torch"]._C._cuda_synchronize)
+        self._end()
 
     def _end(self) -> bool:
         if self._handle < 0:
             return False
-        sys.modules["torch"]._C._cuda_synchronize()
+        synchronize = sys.modules["torch"]._C._cuda_synchronize
+        synchronize()
         self._moments(1)
-        if lost := library.stop():
+        lost, left = library.stop(self._subscriber, synchronize)
+        self.lingers = not left
+        if lost:
             self.notes.append(f"{lost} events of CUDA were lost: no room on the disk")
         os.close(self._handle)
         self._handle = -1
@@ -141,9 +146,9 @@ def _record(kind: int, **fields: int) -> bytes:
 def _facts(torch: Any) -> list[bytes]:
     """What the records' numbers mean, for a reader without CUPTI: the driver's calls, and the devices."""
     found: list[bytes] = []
-    for kind in library.CALLS:
-        for number, name in library.calls(kind).items():
-            found += record_file.name_records(kind << 16 | number, name.encode())
+    for domain in library.DOMAINS:
+        for number, name in library.heard(domain).items():
+            found += record_file.name_records(domain << 16 | number, name.encode())
     for number in range(torch.cuda.device_count()):
         of = torch.cuda.get_device_properties(number)
         facts = {"id": number} | {
