@@ -48,7 +48,6 @@ EXAMPLES = (
         ''',
         Safety.SUGGEST,
         "a: finite[n, m]; b: finite[n, m]",
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -83,7 +82,6 @@ EXAMPLES = (
             valid = target != -1
             return masked_loss(valid.flatten(), logits.flatten(0, -2), target.flatten())
         ''',
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -118,7 +116,6 @@ EXAMPLES = (
             valid = target != -1
             return masked_loss(valid.flatten(), logits.flatten(0, -2), target.flatten())
         ''',
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -148,7 +145,6 @@ EXAMPLES = (
             valid = depth > 0
             return masked_scale_invariant(valid.flatten(), guess.flatten(), depth.flatten())
         ''',
-        rule="boolean-mask-read",
     ),
     Example(
         """
@@ -179,7 +175,6 @@ EXAMPLES = (
             valid = truth > 0
             return masked_weighted(valid.flatten(), weight.flatten(), guess.flatten(), truth.flatten())
         ''',
-        rule="boolean-mask-read",
     ),
 )
 
