@@ -67,7 +67,8 @@ class Linted:
         from syncscope.rules import hazard
 
         named = dict.fromkeys(f.rule for _, f in self.found)
-        rules = rulesets.pages(self.files.first.rules)
+        known = rulesets.ruleset(self.files.first.rules)
+        rules = known if named.keys() <= known.keys() else rulesets.pages(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
         return Report(findings=self.shown, sources=self.sources, notes=(*self.notices, *self.problems), hazards=hazards)
 
