@@ -2,8 +2,9 @@
 
     python benchmarks/device_speed.py --devices ocl,cuda --batch 64
 
-A convolution is its forward and both gradients. Each device runs in a process of its own, by turns. Prints the median and the
-quartiles of each, and the ratio to the last device named. `syncscope bench` does whole networks.
+A convolution is its forward and both gradients. `tinygrad` is a device, too, for products alone (`peers.py`). Each device runs
+in a process of its own, by turns. Prints the median and the quartiles of each, and the ratio to the last device named.
+`syncscope bench` does whole networks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 
 import torch
+from peers import PEERS
 
 
 def quartiles(times: list[float]) -> dict[str, float]:
@@ -64,6 +66,12 @@ def convolution(read: int, made: int, side: int, taps: int, batch: int, device: 
 
 
 def child(device: str, options: argparse.Namespace) -> None:
+    if device in PEERS:
+        for size in options.products:
+            step, wait = PEERS[device](size)
+            row = measure(step, wait, options.seconds)
+            print(json.dumps({"what": f"product {size}", "device": device, **row}), flush=True)
+        return
     wait = lambda: None  # noqa: E731 - PyTorch's CPU is there when it returns
     if device == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
