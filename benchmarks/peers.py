@@ -1,7 +1,7 @@
 """Products of matrices by others on OpenCL, for `device_speed.py`: tinygrad, where it is installed.
 
 It chooses its own device; its loader of OpenCL is pyopencl's where the system has none, unless OPENCL_PATH names one. Each
-product is compared with numpy once before it is timed. (CLBlast is not here: on PoCL its kernels ended the process.)
+product is compared with numpy once before it is timed.
 """
 
 from __future__ import annotations

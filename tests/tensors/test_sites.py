@@ -310,3 +310,17 @@ def test_the_sample_loops_hazards_are_seen_and_its_fixed_form_is_clean() -> None
         1,
     )
     assert not fixed
+
+
+def test_a_scheduler_on_a_plateau_reads_its_metric() -> None:
+    body = """
+    def train(net, loader, optimizer):
+        plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+        for x, y in loader:
+            loss = F.cross_entropy(net(x), y)
+            plateau.step(loss.detach())
+            cosine.step()
+    """
+    (site,) = found(body)
+    assert (site.op, site.place.line) == (Op.FLOAT, HEAD.count("\n") + 7)

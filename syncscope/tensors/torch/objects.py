@@ -276,7 +276,7 @@ def object_method(call: Call, made_by: str) -> Fact:
         call.frame.work = True
         if word == "step" and made_by == "torch.optim.LBFGS":  # its line search compares losses on the host
             call.emit(Op.LIBRARY_READ, node.func, tensor(confidence=3, why=node))
-        if word == "step" and made_by.endswith(".ReduceLROnPlateau()") and call.first.kind is TENSOR:
+        if word == "step" and made_by.endswith(".ReduceLROnPlateau") and call.first.kind is TENSOR:
             call.emit(Op.FLOAT, call.first_node, call.first)  # compared with the best, on the host
         return UNKNOWN
     if made_by == "torch.cuda.Stream":
