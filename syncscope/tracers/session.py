@@ -7,7 +7,6 @@ import functools
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -19,8 +18,8 @@ from syncscope.tracers import dry_run
 from syncscope.tracers.hooks import listening, look
 from syncscope.tracers.hooks.listeners import Listener
 from syncscope.tracers.opencl.dispatch import armed
-from syncscope.tracers.process_recording import Window, running
-from syncscope.tracers.step_times import StepTimes
+from syncscope.tracers.process_recording import ProcessRecording, Window, running
+from syncscope.tracers.step_times import Moment, StepTimes, moment
 
 ENOUGH = 3  # steps before a recording that are alike, to hold it against
 AFTER = 10  # steps that are timed after it where there were fewer: the first are seldom like the others
@@ -39,6 +38,7 @@ def _exit_after_saving(status: int) -> NoReturn:
     where nobody is to be given the trace, there is nothing to end.
     """
     others_run = threading.active_count() > 1
+    left: list[ProcessRecording] = []
     try:
         for session in reversed(_open.copy()):
             recording = session._take.recording if session._take is not None else None
@@ -47,8 +47,10 @@ def _exit_after_saving(status: int) -> NoReturn:
                 break
             if session._on_trace is not None or recording is None:
                 session.__exit__(None, None, None)
-            else:
-                recording.unlink()
+            elif not recording.kept:
+                left.append(recording)
+        for recording in left:  # last: an outer session may want what the same recording has
+            recording.unlink()
     finally:
         _exit(status)
 
@@ -114,7 +116,8 @@ class Session:
         self._stack = contextlib.ExitStack()
         self._calls = 0  # of a decorated function, that are running
         self._lock = threading.RLock()
-        self._held: int | None = None  # when the first found step ended; 0: it has been counted
+        self._held: Moment | None = None  # where the first found step ended, until it is counted
+        self._found = False  # a step was found
 
     @property
     def trace(self) -> Trace:
@@ -152,7 +155,7 @@ class Session:
         if self not in _open or os.getpid() != self._process:
             return  # ended already, or a child: the recording is its parent's
         try:
-            if self._held:
+            if self._held is not None:
                 self._boundary(self._held)
             self._finish()
             self._deliver()
@@ -192,20 +195,20 @@ class Session:
         """A training step ends here, and the next begins."""
         if not self._marked and self.count:
             self._start_over()
-        self._marked, self._held = True, 0
-        self._boundary(time.monotonic_ns())
+        self._marked, self._held = True, None
+        self._boundary(moment())
 
     def _found_step(self) -> None:
         """An optimizer has stepped. The first is held back: whoever marks steps has not yet had the chance to."""
-        now = time.monotonic_ns()
         if self._marked:
             return
-        if self._held is None:
-            self._held = now
+        now = moment()
+        if not self._found:
+            self._found, self._held = True, now
             return
-        if self._held:
+        if self._held is not None:
             self._boundary(self._held)
-            self._held = 0
+            self._held = None
         self._boundary(now)
 
     def _start_over(self) -> None:
@@ -225,15 +228,15 @@ class Session:
         elif not self.wait + self.warmup:
             self.count = -1  # it was over already: the next step is the first
 
-    def _boundary(self, at: int) -> None:
+    def _boundary(self, at: Moment) -> None:
         self.count += 1
         if self._take is not None:
-            self._traced.boundary()
-            self._take.boundary(at)
+            self._traced.boundary(at)
+            self._take.boundary(at.at)
         elif running():  # an outer one
             self._untraced.pause()
         else:
-            self._untraced.boundary()
+            self._untraced.boundary(at)
             if len(self._untraced) >= self._enough:
                 self._deliver()
         look()

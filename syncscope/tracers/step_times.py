@@ -21,7 +21,9 @@ LONG = 1.5  # times the median of the later half: a step that is still warming u
 ALIKE = 1.1  # times the longest of the later half that is not: so long may the first be
 
 
-class _Moment(NamedTuple):
+class Moment(NamedTuple):
+    """Where a step ends: by the host's clock, on the device, and in what had been compiled."""
+
     at: int  # ns of CLOCK_MONOTONIC
     event: Any  # of the device, where there is one
     built: int  # kernels by then
@@ -34,17 +36,15 @@ class StepTimes:
     """
 
     def __init__(self, kept: int | None = KEPT, queued: bool = False) -> None:
-        self._moments: deque[_Moment | None] = deque(maxlen=kept)  # None: what follows is no step
+        self._moments: deque[Moment | None] = deque(maxlen=kept)  # None: what follows is no step
         self._queued = queued
 
     def __len__(self) -> int:
         return sum(a is not None and b is not None for a, b in pairwise(self._moments))
 
-    def boundary(self) -> None:
-        """A step ends, and the next begins."""
-        programs = sys.modules.get("syncscope.kernels.programs")
-        event = _event() or (_ocl_event() if self._queued and programs is not None else None)
-        self._moments.append(_Moment(monotonic_ns(), event, getattr(programs, "built", 0)))
+    def boundary(self, at: Moment | None = None) -> None:
+        """A step ends, and the next begins: now, or at a moment that was kept."""
+        self._moments.append(at or moment(self._queued))
 
     def pause(self) -> None:
         """What follows is no step."""
@@ -80,6 +80,13 @@ class StepTimes:
         }
 
 
+def moment(queued: bool = False) -> Moment:
+    """This moment; with `queued` also where the queue of `ocl` is."""
+    programs = sys.modules.get("syncscope.kernels.programs")
+    event = _event() or (_ocl_event() if queued and programs is not None else None)
+    return Moment(monotonic_ns(), event, getattr(programs, "built", 0))
+
+
 def _event() -> Any:
     torch = sys.modules.get("torch")
     # The flag itself: under `run --device`, is_initialized() says yes where there is no GPU.
@@ -98,7 +105,7 @@ def _ocl_event() -> Any:
     return event
 
 
-def _between(before: _Moment, after: _Moment) -> float:
+def _between(before: Moment, after: Moment) -> float:
     if before.event is None or after.event is None:
         return float(after.at - before.at)
     on_ocl = not hasattr(after.event, "device")

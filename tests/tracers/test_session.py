@@ -267,6 +267,21 @@ def test_os_exit_of_a_thread_leaves_nothing_where_nobody_is_given_the_trace(pyth
     assert not list(tmp_path.glob("*.records"))
 
 
+EXITS_WITHIN = """
+import os, syncscope
+with syncscope.trace("run.json") as outer:
+    outer.step()
+    with syncscope.trace():
+        os._exit(7)
+"""
+
+
+def test_os_exit_within_two_recordings_keeps_the_outer_one(python: Any, tmp_path: Path) -> None:
+    assert python(EXITS_WITHIN).returncode == 7
+    assert steps(kineto.read(tmp_path / "run.json")) == ["ProfilerStep#0"]
+    assert not list(tmp_path.glob("*.records"))
+
+
 ENDS_WITHIN = """
 import syncscope
 def forbidden():
@@ -451,6 +466,16 @@ def test_a_step_in_an_outer_recording_is_not_untraced() -> None:
         for _ in range(6):
             session.step()
     assert "untraced" not in session.trace.meta
+
+
+def test_steps_that_are_found_are_as_long_as_they_were() -> None:
+    torch = pytest.importorskip("torch")
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
+    with Session(wait=2, active=2) as session:
+        for _ in range(5):
+            time.sleep(0.01)
+            optimizer.step()
+    assert session.trace.meta["untraced"]["low_ns"] >= 10_000_000
 
 
 def test_warming_up_ends_when_steps_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
