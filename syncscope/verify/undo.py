@@ -1,8 +1,9 @@
 """What a run writes is taken back when it is over: its checkpoints and logs are as many as the runs, and were others before.
 
 Python tells of every file that is opened for writing, renamed or removed (`sys.addaudithook`) before it is done. What stood
-there is kept beside it under another name, what is made is noted, both in a journal: a run is often ended in the middle. What
-stays is what lies in folders of caches, and what the first run makes before its first step: a data set that it fetches.
+there is kept in a hidden folder of the same file system, away from where the program looks for checkpoints and removes old
+ones; what is made is noted, both in a journal: a run is often ended in the middle. What stays is what lies in folders of
+caches, and what the first run makes before its first step: a data set that it fetches.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any
 
 from syncscope.tracers.hooks.patches import beats
 
-KEPT = ".before-verify"  # ends the name of what stood there
+KEPT = ".before-verify-"  # begins the name of a folder for what stood there
 LARGEST = 1 << 28  # bytes of a file that is copied because it is changed in place
 CACHES = "XDG_CACHE_HOME TORCH_HOME HF_HOME TRITON_CACHE_DIR CUDA_CACHE_PATH POCL_CACHE_DIR SYNCSCOPE_CACHE_DIR"
 SAVERS = {"torch": ("save", 1, "f"), "safetensors.torch": ("save_file", 1, "filename")}  # write past Python; the path
@@ -36,6 +37,7 @@ class Journal:
         self._preparing = preparing
         self._known: set[str] = set()
         self._folders: set[str] = set()  # that it has made
+        self._aside: dict[str, str] = {}  # by the folder in which it lies: where files are kept
         self._busy = False
         self._home = _with_end(os.path.realpath("."))
         named = (os.environ.get(name, "") for name in CACHES.split())
@@ -103,28 +105,40 @@ class Journal:
     def tree_removed(self, path: Any, *_: Any) -> None:
         """A folder is about to be removed with all that lies in it."""
         root = os.path.realpath(os.fsdecode(path))
-        aside = root + KEPT
-        if self._is_meant(root) and os.path.isdir(root) and not os.path.exists(aside):
-            self._note("made", aside)
-            os.mkdir(aside)
+        if self._is_meant(root) and os.path.isdir(root):
             for folder, _folders, files in os.walk(root):
                 for name in (*files, ""):
-                    kept = os.path.join(aside, str(len(self._known)))
-                    self._changes(os.path.join(folder, name).rstrip(os.sep), _linked, kept)
+                    self._changes(os.path.join(folder, name).rstrip(os.sep), _linked, os.path.dirname(root))
 
-    def _changes(self, path: str, keep: Callable[[str, str], object], kept: str = "") -> None:
-        """A path before anything is done to it: what stands there is `kept` under that name, or one beside it."""
+    def _changes(self, path: str, keep: Callable[[str, str], object], below: str = "") -> None:
+        """A path before anything is done to it: what stands there is kept, not deeper than `below`."""
         if path in self._known or KEPT in path or not self._is_meant(path):
             return
         self._known.add(path)
-        kept = kept or path + KEPT
         if os.path.isdir(path) and not os.path.islink(path):
             self._note("folder", path)
         elif os.path.isfile(path) or os.path.islink(path):
+            folder = self._beside(below or os.path.dirname(path))
+            # A child of the program keeps files, too; the name is for who looks for it where nobody takes it back.
+            kept = os.path.join(folder, f"{os.getpid()}-{len(self._known)}-{os.path.basename(path)[-99:]}")
             self._note("kept", path, kept)  # first: a run may end here
             keep(path, kept)
         elif not os.path.exists(path) and (path in self._folders or not self._preparing()):
             self._note("made", path)
+
+    def _beside(self, folder: str) -> str:
+        """A folder for what is kept, made where there is none: as far above as the file system goes and may be written, or
+        where the program runs, so that it stays where the program removes folders."""
+        device = os.stat(folder).st_dev
+        while _with_end(folder) != self._home:
+            above = os.path.dirname(folder)
+            if above == folder or os.stat(above).st_dev != device or not os.access(above, os.W_OK):
+                break
+            folder = above
+        if folder not in self._aside:
+            self._aside[folder] = made = tempfile.mkdtemp(prefix=KEPT, dir=folder)
+            self._note("made", made)
+        return self._aside[folder]
 
     def _is_meant(self, path: str) -> bool:
         if "__pycache__" in path or path.startswith(("/dev/", "/proc/", self._own)):

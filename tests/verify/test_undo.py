@@ -75,6 +75,34 @@ def test_what_a_run_does_is_taken_back(project: Path, program: str) -> None:
     assert not journal.exists()
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "[p.unlink() for p in (*Path('old/deep').iterdir(), Path('old/a'))]; os.rmdir('old/deep'); os.rmdir('old')",
+        "for n in (1, 2): open('ckpt.pt', 'w').write('x'); [os.remove(p) for p in Path('.').glob('ckpt*')]",
+        "for n in (1, 2): [shutil.rmtree(p) for p in Path('.').glob('old*')]; os.mkdir(f'older{n}')",
+    ],
+)
+def test_a_program_that_clears_its_folders_finds_only_what_is_its_own(project: Path, program: str) -> None:
+    before = tree(project)
+    undo(ran(project, program))
+    assert tree(project) == before
+
+
+def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path) -> None:
+    before = tree(project)
+    write = "open('log', 'a').write('more')"
+    undo(ran(project, f"child = os.fork()\nif not child: {write}; os._exit(0)\nos.waitpid(child, 0); {write}"))
+    assert tree(project) == before
+
+
+def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path) -> None:
+    ran(project, "open('ckpt.pt', 'w').write('new')").unlink()  # and nobody took it back
+    (project.parent / "run").rmdir()
+    undo(ran(project, "open('ckpt.pt', 'w').write('newer')"))
+    assert "mine: ckpt.pt" in tree(project).values()
+
+
 def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path) -> None:
     before = tree(project)
     undo(
