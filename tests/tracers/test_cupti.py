@@ -175,6 +175,29 @@ def test_where_cupti_refuses_torch_profiler_records(cuda: Any, tmp_path: Path, m
     assert len(list(tmp_path.iterdir())) == 1  # what Python saw
 
 
+@pytest.mark.parametrize("failure", [library.RefusedError, AttributeError])
+def test_a_cupti_that_refuses_half_way_writes_into_no_other_file(
+    cuda: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[Exception]
+) -> None:
+    ask = library._ask
+
+    def refuse(name: str, *arguments: Any) -> None:
+        if name == "cuptiEnableCallback":
+            raise failure(name)
+        ask(name, *arguments)
+
+    monkeypatch.setattr(library, "_ask", refuse)
+    events, source = PythonEvents(tmp_path), cupti.Cupti()
+    source.start(events)
+    with open(tmp_path / "other", "wb") as other:  # the system gives it the number of the file that was closed
+        cuda.kernel(1, 7, c.c_uint64(10), c.c_char_p(NAME))
+        cuda.cuptiActivityFlushAll(1)
+    source.stop()
+    events.close()
+    assert not source.files
+    assert not os.path.getsize(other.name)
+
+
 def test_operators_are_torch_profilers(cuda: Any, tmp_path: Path) -> None:
     events, source = PythonEvents(tmp_path), cupti.Cupti()
     events.operators_wanted += 1

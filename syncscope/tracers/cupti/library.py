@@ -104,8 +104,13 @@ def start(file: int) -> Any:
         for domain in DOMAINS:
             for number in heard(domain):
                 _ask("cuptiEnableCallback", 1, subscriber, domain, number)
-    except RefusedError:
+    except (
+        BaseException
+    ):  # also a CUPTI that lacks a function: what has begun must not write into a file that is closed
+        for kind in KINDS:
+            library().cuptiActivityDisable(kind)
         library().cuptiUnsubscribe(subscriber)
+        ours.stop()
         raise
     return subscriber
 
