@@ -64,8 +64,8 @@ class Lease:
         # May run on any thread at any time: no lock, no OpenCL.
         global in_use
         in_use -= self.size
-        if told is not None:
-            told(self.block.address, -self.size)
+        if (tell := told) is not None:  # asked once: who listens may end meanwhile
+            tell(self.block.address, -self.size)
         self.home[self.block.size].append(self.block)
 
 
@@ -89,8 +89,8 @@ def lease(size: int) -> Lease:
     if in_use > peak:
         peak = in_use
     made = Lease(block, size, _free)
-    if told is not None:
-        told(block.address, size)
+    if (tell := told) is not None:
+        tell(block.address, size)
     for lender in lenders:
         lender(made)
     return made
