@@ -128,9 +128,12 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     if speaks_of_opencl(source.path, source.code) and not any(f.rule == "syntax-error" for f in said):
         from syncscope.linter import opencl
 
-        programs = opencl.programs(source)
-        said = [*said, *opencl.findings(source, programs, config)]
-        comments += opencl.comments(source, programs)
+        try:
+            programs = opencl.programs(source)
+            said = [*said, *opencl.findings(source, programs, config)]
+            comments += opencl.comments(source, programs)
+        except RecursionError:
+            said = [*said, too_deep(source)]
     stand, silent, unused = suppressions.apply(said, comments)
     on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
     result = shown(source.path, on, config, told.relied)
@@ -178,10 +181,15 @@ def of_python(source: SourceFile, config: Config) -> Told:
     except SyntaxError as error:
         return Told([unparsable(path, error, source)], {})
     except (RecursionError, MemoryError):
-        deep = SyntaxError("nested too deeply to be analysed", (path, deepest_line(source), 1, ""))
-        return Told([unparsable(path, deep, source)], {})
+        return Told([too_deep(source)], {})
     except ValueError as error:  # a null byte, before Python 3.12
         return Told([unparsable(path, SyntaxError(str(error), (path, 1, 1, "")), source)], {})
+
+
+def too_deep(source: SourceFile) -> Finding:
+    """What is said of a file whose expressions take more frames than there are."""
+    error = SyntaxError("nested too deeply to be analysed", (source.path, deepest_line(source), 1, ""))
+    return unparsable(source.path, error, source)
 
 
 def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config) -> Iterable[tuple[Site, Finding]]:

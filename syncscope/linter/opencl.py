@@ -42,6 +42,7 @@ class Programs:
 
     units: tuple[Unit, ...]
     host: HostProgram | None = None
+    around: Unit | None = None  # the C or C++ that holds them
 
 
 def programs(source: SourceFile) -> Programs:
@@ -51,7 +52,7 @@ def programs(source: SourceFile) -> Programs:
     code = source.code
     if isinstance(source, CFile):
         root = parser().parse(code).root_node
-        return Programs(tuple(embedded.in_cpp(code, root)), host.of_cpp(code, root))
+        return Programs(tuple(embedded.in_cpp(code, root)), host.of_cpp(code, root), Unit(code, code, root))
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # said elsewhere
@@ -136,11 +137,13 @@ def unread(source: SourceFile, one: Unit) -> Iterator[Finding]:
 
 
 def comments(source: SourceFile, held: Programs) -> list[Comment]:
-    """The `// syncscope: allow[...]` of a file's programs."""
+    """The `// syncscope: allow[...]` of a file's programs, and of the C or C++ around them."""
     listed = []
-    for each in held.units:
+    for each in (*held.units, *filter(None, [held.around])):
         for match in ALLOW.finditer(each.original):
             start = match.start()
+            if each is held.around and each.root.descendant_for_byte_range(start, start + 1).type != "comment":
+                continue  # in a string, which may be a program
             row = each.original.rfind(b"\n", 0, start) + 1
             at = row
             if not each.original[row:start].strip():  # alone: it speaks of the next line that holds code

@@ -31,7 +31,7 @@ RECURSION = 6000  # Python frames: enough for a chain of a thousand `elif`
 
 @dataclass(frozen=True, eq=False)
 class SourceFile:
-    """One Python file.
+    """One file, of Python or (`CFile`) of C.
 
     `code` is what is analysed: the same text as UTF-8, without a byte order mark, lone carriage returns as line feeds and a
     foreign coding cookie defused, so that offsets into it are offsets into the text, however the file is encoded.

@@ -2,8 +2,8 @@
 
 A `Unit` holds two texts of equal length, so that a node's bytes are the file's bytes. Where the tree has errors, plainer texts
 are tried: without words in capitals that stand like qualifiers (`LOCAL_PTR float* x`), with statements that a macro is given
-as blocks, without all but the first branch of each
-`#if`, without the line of a macro that stands where C has none. The one with the fewest errors is taken.
+as blocks, without all but the first branch of each `#if`, without the line of a macro that stands where C has none. The one
+with the fewest errors is taken.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ SHOUTED = re.compile(rb"\b[A-Z_][A-Z0-9_]+\b(?=\s+(?:const\s+|unsigned\s+)?[A-Za
 MACRO_LINE = re.compile(rb"^[ \t]*[A-Z_][A-Za-z0-9_]*[ \t]*(?:\((?:[^()\n]|\([^()\n]*\))*\))?[ \t]*$", re.MULTILINE)
 LONGEST = 4000  # bytes of statements in a macro
 GIVEN = re.compile(rb"\b[A-Z_][A-Z0-9_]{2,}\(")
+SIGNS = re.compile(rb"[(),;]")
 CONDITION = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])[ \t]*((?:\\\n|[^\n])*)", re.MULTILINE)
 KERNEL = re.compile(rb"\b(?:__)?kernel\b")
@@ -173,16 +174,23 @@ def unwrapped(code: bytes) -> bytes:
 def statements(text: bytes) -> bytes:
     """What macros are given as statements, `EACH(i, n, x[i] = 0; y[i] = 1;)`, as blocks: `{ x[i] = 0; y[i] = 1;}`."""
     kept = bytearray(text)
-    for call in GIVEN.finditer(text):
-        depth, at, last = 1, call.end(), call.end() - 1  # `last` is the comma before the statements
-        while depth and at < len(text) and at < call.end() + LONGEST:
-            sign = text[at : at + 1]
-            depth += (sign == b"(") - (sign == b")")
-            last = at if sign == b"," and depth == 1 and b";" not in text[call.end() : at] else last
-            at += 1
-        if not depth and text[call.end() : at - 1].rstrip().endswith((b";", b"}")):
-            kept[call.start() : last + 1] = b"{" + BLOCK.sub(b" ", text[call.start() + 1 : last + 1])
-            kept[at - 1 : at] = b"}"
+    given = {call.end() - 1: call.start() for call in GIVEN.finditer(text)}
+    open_: list[list[int]] = []  # each bracket, and the last comma in it before a semicolon
+    semicolon = -1
+    for sign in SIGNS.finditer(text):
+        at = sign.start()
+        if sign[0] == b"(":
+            open_.append([at, at])
+        elif sign[0] == b";":
+            semicolon = at
+        elif sign[0] == b"," and open_ and semicolon < open_[-1][0]:
+            open_[-1][1] = at
+        elif sign[0] == b")" and open_:
+            bracket, last = open_.pop()
+            start = given.get(bracket, -1)
+            if start >= 0 and at - bracket <= LONGEST and text[last + 1 : at].rstrip().endswith((b";", b"}")):
+                kept[start : last + 1] = b"{" + BLOCK.sub(b" ", text[start + 1 : last + 1])
+                kept[at : at + 1] = b"}"
     return bytes(kept)
 
 

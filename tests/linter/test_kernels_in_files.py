@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -108,6 +109,52 @@ def test_any_bytes_are_taken(door):
     ):
         (door.folder / f"{number}.cl").write_bytes(raw)
     assert door("lint").code in (0, 1)
+
+
+DEEP = "__kernel void f(__global int *x, int a) {{ x[0] = a{}; int i = get_global_id(0){}; }}\n"
+HOSTILE = {
+    "a long sum": DEEP.format(" + a" * 8000, " * a" * 8000),
+    "brackets of macros that are not closed": "__kernel void f() { @@ }\n" + "EACH(a," * 20_000,
+}
+
+
+@pytest.mark.parametrize("code", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_meant_to_hold_the_linter_up_ends_in_an_answer(door, code):
+    door.write("a.cl", code + KERNEL)
+    before = time.process_time()
+    ran = door("lint", "--all", "--min-confidence", "low")
+    assert {rule for _, _, rule in ran.lines} & {RULE, "syntax-error"}
+    assert time.process_time() - before < 10
+
+
+def test_a_comment_beside_the_calls_of_c_lets_a_finding_stand(door):
+    rounds = (
+        "void f(cl_command_queue q, cl_kernel k, cl_mem m, float *out, size_t n) {\n"
+        "  for (int i = 0; i < 10; i++) {\n"
+        "    clEnqueueNDRangeKernel(q, k, 1, NULL, &n, NULL, 0, NULL, NULL);\n"
+        "    clEnqueueReadBuffer(q, m, CL_TRUE, 0, 64, out, 0, NULL, NULL);\n"
+        "  }\n}\n"
+    )
+    said = 'const char *text = "// syncscope: allow[wait-in-loop]";\n'
+    door.write("a.cpp", said + rounds)
+    assert door("lint").lines == [("a.cpp", 5, "wait-in-loop")]
+    door("lint", "--add-allow", "--reason", "known")
+    assert "NULL);  // syncscope: allow[wait-in-loop] known\n" in (door.folder / "a.cpp").read_text()
+    assert door("lint").code == 0
+    door.write("a.cpp", rounds.replace("    clEnqueueRead", "    // syncscope: allow[wait-in-loop]\n    clEnqueueRead"))
+    assert door("lint").code == 0
+    door.write("a.cpp", rounds.replace("    clEnqueueND", "    // syncscope: allow[wait-in-loop]\n    clEnqueueND"))
+    assert {rule for _, _, rule in door("lint").lines} == {"wait-in-loop", "unused-allow"}
+
+
+def test_a_fix_keeps_what_binds_less_than_what_it_writes_together(door):
+    loop = LOOP.replace("old != assumed", "as_float(*(__global int *)sum & mask) != assumed")
+    assert loop != LOOP
+    door.write("a.cl", loop.replace("float value", "float value, int mask"))
+    door.write("b.cl", "__kernel void f(__global float *x, int a, int b, int c) { size_t i = a / b * c; x[i] = 0; }\n")
+    door("lint", "--fix", "--unsafe-fixes", "--min-confidence", "low")
+    assert "while ((*(__global int *)sum & mask) != as_int(assumed));" in (door.folder / "a.cl").read_text()
+    assert "size_t i = (size_t)(a / b) * c;" in (door.folder / "b.cl").read_text()
 
 
 def test_a_program_of_the_host_is_linted_without_torch(door):

@@ -53,6 +53,7 @@ total = np.zeros(1, np.float32)
 run("total", 64, 16, total, x)
 right = bool(np.isnan(total[0]))
 """
+LOOSE = {"assignment_expression", "binary_expression", "comma_expression", "conditional_expression"}
 EXAMPLES = (
     KernelExample(
         """
@@ -216,7 +217,13 @@ def compare_bits(program: KernelProgram, routine: Routine, sides: list[Node], ki
         text = f"as_{integer}({program.written(side)})"
         if side.type == "call_expression" and callee(side) == f"as_{kinds[0]}" and (inner := arguments(side)):
             kind = program.type(inner[0], routine.variables)
-            text = program.written(inner[0]) if BITS.get(kind) == BITS[integer] else text
+            text = whole(program, inner[0]) if BITS.get(kind) == BITS[integer] else text
         edits.append(Edit(Span(side.start_byte, side.end_byte), text))
     changes = "the loop ends where a NaN is met, and no update is lost between 0.0 and -0.0"
     return Fix("compare the bits", tuple(edits), Safety.UNSAFE, changes)
+
+
+def whole(program: KernelProgram, node: Node) -> str:
+    """An expression as the operand of a comparison."""
+    text = program.written(node)
+    return f"({text})" if node.type in LOOSE else text

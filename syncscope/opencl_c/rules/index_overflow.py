@@ -75,10 +75,20 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
                 factors = [f for f in factors_of(node) if program.number(f) is None]
                 if len(factors) > 1 and (confidence := trust(program, routine, node, len(factors))):
                     message = f"{program.quote(node)} is computed in 32 bits, and used as an index of 64: it overflows at 2^31"
-                    start = node.start_byte
-                    edits = (Edit(Span(start, start), "(size_t)"),)
+                    edits = widened(node)
                     changes = "the product is computed in 64 bits: past 2^31 it is another"
                     yield seen(node, message, confidence, Fix("widen the first factor", edits, Safety.UNSAFE, changes))
+
+
+def widened(product: Node) -> tuple[Edit, ...]:
+    """The first factor as a `size_t`; `a / b * c` is `(size_t)(a / b) * c`, for a negative `a` is divided as it was."""
+    first = product
+    while is_product(first):
+        first = first.child_by_field_name("left")
+    start, end = (Span(at, at) for at in (first.start_byte, first.end_byte))
+    if first.type == "binary_expression":
+        return Edit(start, "(size_t)("), Edit(end, ")")
+    return (Edit(start, "(size_t)"),)
 
 
 def is_product(node: Node | None) -> bool:
