@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic_ns
@@ -44,7 +43,7 @@ class Graph:
         self._commands = commands
         of = zip(labels, commands, strict=True)
         self._operators = [(label, [c for _, c in own]) for label, own in itertools.groupby(of, lambda pair: pair[0])]
-        self._optimizers = [weakref.ref(optimizer) for optimizer in optimizers]
+        self._optimizers = tuple(optimizers)  # kept: a replay reads their state from where it lay
         self._pool = pool  # the memory that the step takes for itself: nobody else may have it meanwhile
         self.result = result
 
@@ -60,7 +59,7 @@ class Graph:
                 enqueue(*arguments)
         for heard in replayed:
             for optimizer in self._optimizers:
-                heard(optimizer())
+                heard(optimizer)
 
     def _observed(self) -> None:
         for label, commands in self._operators:

@@ -1,5 +1,6 @@
 """A recording of replayed steps: every kernel has its operator and line, every step is one, and the wait is where it is."""
 
+import gc
 import gzip
 import json
 from pathlib import Path
@@ -48,3 +49,28 @@ def test_kernels_and_steps_of_replays_have_names(tmp_path):
     assert sum(event["name"].startswith("ProfilerStep#") for event in events) >= 4
     (line,) = trace.report(show=False).lines
     assert line.place.line == line_of("# read")
+
+
+def test_a_graph_keeps_the_optimizer_whose_steps_it_replays():
+    def made():
+        weight = torch.nn.Parameter(torch.ones(8, 8, device="ocl"))
+        optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+        weight.grad = torch.ones_like(weight)
+        return torch.ocl.capture(optimizer.step), weight
+
+    graph, weight = made()
+    gc.collect()
+    with syncscope.trace() as trace:
+        for _ in range(3):
+            graph.replay()
+    assert trace.count == 3
+    torch.testing.assert_close(weight.cpu(), torch.full((8, 8), reference(6)))
+
+
+def reference(steps):
+    """A parameter of 1 after so many steps of momentum with a gradient of 1."""
+    value, momentum = 1.0, 0.0
+    for _ in range(steps):
+        momentum = 0.9 * momentum + 1
+        value -= 0.1 * momentum
+    return value
