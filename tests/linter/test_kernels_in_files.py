@@ -1,5 +1,6 @@
 """OpenCL C on the command line: in files of its own, in the strings of Python and C++, with comments, fixes and exit codes."""
 
+import json
 import os
 import subprocess
 import sys
@@ -188,3 +189,13 @@ def test_the_programs_of_a_recording_are_linted(door, tmp_path):
     assert ran.code == 1
     assert f"{recording}:program-1.cl:6:" in ran.out
     assert door("lint", "--from-trace", str(recording), "x.py").code == 2
+
+
+def test_code_scanning_is_told_of_kernels_in_files_and_in_strings(door):
+    door.write("a.cl", KERNEL)
+    door.write("b.cpp", f'const char *source = R"CLC(\n{KERNEL})CLC";\n')
+    (run,) = json.loads(door("lint", "--select", RULE, "--format", "sarif").out)["runs"]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert [(p["artifactLocation"]["uri"], p["region"]["startLine"]) for p in places] == [("a.cl", 6), ("b.cpp", 7)]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == [RULE]
+    assert "a NaN" in run["tool"]["driver"]["rules"][0]["shortDescription"]["text"]
