@@ -108,10 +108,10 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     """One read before a row of statements that each note a number."""
     notes = [n for s in run if (n := note(function, s)) is not None]
     join = joined([function.fact(n.tensor) for n in notes])
-    if len({ast.dump(n.tensor) for n in notes}) < 2 or join is None or not function.alone(notes[0].statement):
+    if len({ast.unparse(n.tensor) for n in notes}) < 2 or join is None or not function.alone(notes[0].statement):
         return None
-    kept = {ast.dump(t) for n in notes[:-1] for t in targets(n.statement)}
-    if any(ast.dump(part) in kept for n in notes[1:] for part in ast.walk(n.tensor)):  # what is noted is asked again
+    kept = {ast.unparse(t) for n in notes[:-1] for t in targets(n.statement)}
+    if any(ast.unparse(part) in kept for n in notes[1:] for part in ast.walk(n.tensor)):  # what is noted is asked again
         return None
     names = names_for(function, [n.tensor for n in notes])
     draft = Draft(function)

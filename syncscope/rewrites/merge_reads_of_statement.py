@@ -153,8 +153,8 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     join = joined([function.fact(t) for t in [*tensors, *(b.tensor for b in before)]])
     if join is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
         return None
-    once = {ast.dump(t): t for t in tensors}  # what stands twice is read once
-    if tensors and len({*once, *(ast.dump(b.tensor) for b in before)}) < 2:
+    once = {ast.unparse(t): t for t in tensors}  # what stands twice is read once
+    if tensors and len({*once, *(ast.unparse(b.tensor) for b in before)}) < 2:
         return None
     tensors = [once[key] for key in once]
     names = names_for(function, tensors)
@@ -170,7 +170,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         stack = ", ".join([*(f"{{{key}}}" for key in parts), *kept])
         draft.insert_before(statement, f"{', '.join([*names, *kept])} = {join}(({stack})).tolist()", **parts)
     for read in reads:
-        draft.replace(read, called[ast.dump(tensor_read(function, read) or read)])
+        draft.replace(read, called[ast.unparse(tensor_read(function, read) or read)])
     many = len(names) + len(kept)
     if many == 1:
         return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")

@@ -89,7 +89,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     tensor = tensor_read(function, site.node)
     if not isinstance(tensor, ast.Name) or isinstance(function.scope, ast.Module):
         return None
-    return function.once(f"read once {ast.dump(site.node)}", function.scope, lambda: of_name(function, site, tensor))
+    return function.once(f"read once {ast.unparse(site.node)}", function.scope, lambda: of_name(function, site, tensor))
 
 
 def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:

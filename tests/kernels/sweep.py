@@ -76,7 +76,8 @@ ELSEWHERE = {
     "_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward_impl", "_copy_from_and_resize", "random_", "randperm",
     "bernoulli", "relu_", "hardtanh_", "hardswish_", "floor_divide_", "gelu_", "index_copy_", "nansum", "range",
     "silu_backward", "set_", "resize_", "upsample_nearest2d", "upsample_nearest2d_backward", "_upsample_nearest_exact2d",
-    "_upsample_nearest_exact2d_backward", "_native_batch_norm_legit",
+    "_upsample_nearest_exact2d_backward", "_native_batch_norm_legit", "_amp_foreach_non_finite_check_and_unscale_",
+    "_amp_update_scale_",
 }  # fmt: skip
 
 

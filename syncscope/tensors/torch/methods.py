@@ -331,14 +331,14 @@ def _type_as(call: Call) -> Fact:
 
 def _made_there(node: ast.Call, fact: Fact | None) -> bool:
     """Whether the tensor was made, or moved before, with the very words that now say where it is to be."""
-    to = {ast.dump(at) for at in (*node.args, *(k.value for k in node.keywords if k.arg == "device"))}
+    to = {ast.unparse(at) for at in (*node.args, *(k.value for k in node.keywords if k.arg == "device"))}
     for _ in range(8):
         if fact is None:
             return False
         said = fact.provenance
         if isinstance(said, ast.Call) and said is not node:
             moved = said.args if getattr(said.func, "attr", "") == "to" else []
-            if to & {ast.dump(at) for at in (*moved, *(k.value for k in said.keywords if k.arg == "device"))}:
+            if to & {ast.unparse(at) for at in (*moved, *(k.value for k in said.keywords if k.arg == "device"))}:
                 return True
         fact = fact.source
     return False
