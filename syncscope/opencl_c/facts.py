@@ -22,6 +22,7 @@ BITS = dict(zip(SCALARS, (8, 8, 8, 16, 16, 32, 32, 64, 64, 16, 32, 64), strict=T
 FLOATING = {"half", "float", "double"}
 UNSIGNED = {"unsigned": "uint", "unsigned int": "uint", "unsigned char": "uchar", "unsigned short": "ushort"}
 UNSIGNED |= {"unsigned long": "ulong", "signed": "int", "signed char": "char", "long int": "long", "short int": "short"}
+LONGEST = 2000  # letters of a macro that is taken for a type or a number
 ITEM = re.compile(r"get_(global|local)_(linear_)?id$|get_sub_group_local_id$")
 OF_SIZE = re.compile(r"get_(global|local|group|num|enqueued|work)_\w+$")
 BARRIER = re.compile(
@@ -75,7 +76,7 @@ class KernelProgram:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.launched: dict[str, list[str]] = {}  # the global sizes with which a kernel is launched in the same file
-        self.aliases = {name: text.decode("utf-8", "replace") for name, text in unit.macros.items()}
+        self.aliases = {n: text.decode("utf-8", "replace") for n, text in unit.macros.items() if len(text) <= LONGEST}
         for node in unit.of("type_definition"):
             names = [c for c in node.children_by_field_name("declarator") if c.type == "type_identifier"]
             self.aliases |= {said(name): said(node.child_by_field_name("type")) for name in names}
@@ -269,7 +270,7 @@ class KernelProgram:
             new = re.sub(r"[A-Za-z_]\w*", lambda m: f"({self.aliases[m[0]]})" if self.aliases.get(m[0]) else m[0], text)
             if new == text:
                 break
-            text = new[:2000]
+            text = new[:LONGEST]
         text = re.sub(r"\(\s*(?:u?int|size_t|unsigned)\s*\)", "", re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text))
         try:
             return _value(ast.parse(text.strip(), mode="eval").body)

@@ -116,6 +116,8 @@ DEEP = "__kernel void f(__global int *x, int a) {{ x[0] = a{}; int i = get_globa
 HOSTILE = {
     "a long sum": DEEP.format(" + a" * 8000, " * a" * 8000),
     "brackets of macros that are not closed": "__kernel void f() { @@ }\n" + "EACH(a," * 20_000,
+    "a long macro that is used often": f"#define N {'9+' * 200_000}9\n"
+    f"__kernel void f(__global int *x) {{ {'x[N] = N * 2; ' * 900} }}\n",
 }
 
 
