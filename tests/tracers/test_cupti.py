@@ -137,6 +137,25 @@ def test_cupti_leaves_the_process_where_a_call_ends(cuda: Any, tmp_path: Path) -
     assert cuda.was_finalized() == 1
 
 
+def test_it_leaves_a_process_whose_device_has_failed(
+    cuda: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed() -> None:
+        cuda.synchronize()
+        raise RuntimeError("CUDA error: device-side assert triggered\nCompile with TORCH_USE_CUDA_DSA")
+
+    events, source, name = PythonEvents(tmp_path), cupti.Cupti(), c.c_char_p(NAME)
+    source.start(events)
+    work(cuda, name)
+    monkeypatch.setattr(torch._C, "_cuda_synchronize", failed, raising=False)
+    source.stop()
+    trace, meta = recorded(events, source)
+    events.close()
+    assert cuda.was_finalized()
+    assert len(trace.rows(Kind.KERNEL)) == 1
+    assert [note for note in meta["notes"] if "device-side assert" in note and "DSA" not in note]
+
+
 def test_a_buffer_that_is_full_is_written_and_used_again(cuda: Any, tmp_path: Path) -> None:
     events, source, name = PythonEvents(tmp_path), cupti.Cupti(), c.c_char_p(NAME)
     source.start(events)

@@ -95,7 +95,7 @@ class Cupti(Source):
     def settle(self) -> None:
         """Has everything written that the devices were asked for."""
         if self._handle >= 0:
-            sys.modules["torch"]._C._cuda_synchronize()
+            self._synchronize()
             library.settle()
             self._contents = record_file.read(self.files[0])
 
@@ -108,10 +108,9 @@ class Cupti(Source):
     def _end(self) -> bool:
         if self._handle < 0:
             return False
-        synchronize = sys.modules["torch"]._C._cuda_synchronize
-        synchronize()
+        self._synchronize()
         self._moments(1)
-        lost, left = library.stop(self._subscriber, synchronize)
+        lost, left = library.stop(self._subscriber, self._synchronize)
         self.lingers = not left
         if lost:
             self.notes.append(f"{lost} events of CUDA were lost: no room on the disk")
@@ -119,6 +118,15 @@ class Cupti(Source):
         self._handle = -1
         self._contents = record_file.read(self.files[0])
         return True
+
+    def _synchronize(self) -> None:
+        """Waits for the device; where a kernel of the program's has failed, the program hears of it itself."""
+        try:
+            sys.modules["torch"]._C._cuda_synchronize()
+        except RuntimeError as error:
+            note = f"the device had failed when the recording ended: {str(error).partition(chr(10))[0]}"
+            if note not in self.notes:
+                self.notes.append(note)
 
     def give_way(self, _: Any) -> None:
         """The program starts a profiler of its own, and CUPTI tells one at a time."""
