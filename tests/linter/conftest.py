@@ -93,3 +93,14 @@ def loss(scores):
     return target
 """
 """A loss with one safe fix: lines 6 and 7 become a masked_fill_."""
+
+LOOP = """\
+void add(volatile __global float *sum, float value) {
+    float old = *sum, assumed;
+    do {
+        assumed = old;
+        old = as_float(atomic_cmpxchg((volatile __global int *)sum, as_int(assumed), as_int(assumed + value)));
+    } while (old != assumed);
+}
+"""
+"""OpenCL C with one finding, in line 5: a loop that never ends where a NaN is met."""

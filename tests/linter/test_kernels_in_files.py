@@ -7,16 +7,8 @@ import sys
 import time
 
 import pytest
+from linter.conftest import LOOP
 
-LOOP = """\
-void add(volatile __global float *sum, float value) {
-    float old = *sum, assumed;
-    do {
-        assumed = old;
-        old = as_float(atomic_cmpxchg((volatile __global int *)sum, as_int(assumed), as_int(assumed + value)));
-    } while (old != assumed);
-}
-"""
 KERNEL = LOOP + "__kernel void total(__global float *sum, __global float *x) { add(sum, x[get_global_id(0)]); }\n"
 RULE = "float-compare-and-swap"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from linter.conftest import MASKS, READS
+from linter.conftest import LOOP, MASKS, READS
 
 pytest.importorskip("pygls")
 from lsprotocol import types as lsp
@@ -317,19 +317,10 @@ def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs():
 
 
 def test_a_file_of_opencl_c_has_its_findings_its_fix_and_its_comment(door):
-    code = """\
-void add(volatile __global float *sum, float value) {
-    float old = *sum, assumed;
-    do {
-        assumed = old;
-        old = as_float(atomic_cmpxchg((volatile __global int *)sum, as_int(assumed), as_int(assumed + value)));
-    } while (old != assumed);
-}
-"""
-    path = door.write("add.cl", code)
+    path = door.write("add.cl", LOOP)
 
     async def scene(editor: Editor) -> None:
-        uri = editor.open(path, code)
+        uri = editor.open(path, LOOP)
         assert ("float-compare-and-swap", 5) in (await editor.shown(1))[uri]
         place = lsp.TextDocumentIdentifier(uri)
         told = await editor.text_document_hover_async(lsp.HoverParams(place, lsp.Position(5, 14)))
@@ -337,8 +328,8 @@ void add(volatile __global float *sum, float value) {
         there = lsp.Range(lsp.Position(5, 14), lsp.Position(5, 14))
         offered = {one.title: one for one in await editor.actions(uri, there)}
         (fix,) = (one for title, one in offered.items() if title.startswith("compare the bits (unsafe"))
-        assert "while (as_int(old) != as_int(assumed));" in made(code, fix.edit.changes[uri])
+        assert "while (as_int(old) != as_int(assumed));" in made(LOOP, fix.edit.changes[uri])
         allow = offered["allow float-compare-and-swap here"].edit.changes[uri]
-        assert "assumed);  // syncscope: allow[float-compare-and-swap]\n" in made(code, allow)
+        assert "assumed);  // syncscope: allow[float-compare-and-swap]\n" in made(LOOP, allow)
 
     talk(scene)
