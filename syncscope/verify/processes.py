@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -99,8 +99,9 @@ class Processes:
         try:
             code = self._answer(replace(request, folder=str(folder), overlay=copies, first=self.count == 1))
         finally:
-            self._kill()  # and what it may have left running
-            undo(folder / JOURNAL)
+            with _undisturbed():  # who presses Ctrl-C twice wants the files back, too
+                self._kill()  # and what it may have left running
+                undo(folder / JOURNAL)
         result = folder / RESULT
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
@@ -154,6 +155,16 @@ class Processes:
         if server is not None:
             server.kill()
             server.communicate()
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Whoever wants us to end is heard when this is done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serving(imports: str) -> subprocess.Popen[bytes]:

@@ -9,6 +9,7 @@ caches, and what the first run makes before its first step: a data set that it f
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import shutil
@@ -35,6 +36,7 @@ class Journal:
     def __init__(self, path: Path, preparing: Callable[[], bool]) -> None:
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._preparing = preparing
+        self._number = itertools.count()
         self._known: set[str] = set()
         self._folders: set[str] = set()  # that it has made
         self._aside: dict[str, str] = {}  # by the folder in which it lies: where files are kept
@@ -87,20 +89,28 @@ class Journal:
             self._heard("open", (path, "w", os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
 
     def renamed(self, old: Any, new: Any, of_old: int = -1, of_new: int = -1) -> None:
-        """A file is about to get another name, and to replace what has it."""
-        self.named(old, of_old)
-        self.named(new, of_new)
+        """A file or a folder is about to get another name, and to replace what has it."""
+        old, new = _where(old, of_old), _where(new, of_new)
+        self._changes(new, _linked)
+        if os.path.isdir(old) and not os.path.islink(old):
+            self._moves(old, new)
+        else:
+            self._changes(old, _linked)
 
     def named(self, path: Any, *folder: int, is_folder: bool = False) -> None:
         """A name is about to be given, or taken away."""
-        path = os.fsdecode(path)
-        if folder and folder[-1] >= 0:
-            path = os.path.join(os.readlink(f"/proc/self/fd/{folder[-1]}"), path)
-        above, name = os.path.split(os.path.abspath(path))
-        path = os.path.join(os.path.realpath(above), name)
+        path = _where(path, *folder)
         if is_folder:
             self._folders.add(path)  # which stays where something does that lies in it
         self._changes(path, _linked)
+
+    def _moves(self, old: str, new: str) -> None:
+        """A folder with all that lies in it. What then stands below either name is other than what is known of it."""
+        prepared = old in self._known and self._preparing()  # a data set, unpacked under another name first
+        if self._is_meant(old) and not prepared:
+            self._note("moved", old, new)
+            moved = _with_end(old), _with_end(new)
+            self._known = {path for path in self._known if not _with_end(path).startswith(moved)}
 
     def tree_removed(self, path: Any, *_: Any) -> None:
         """A folder is about to be removed with all that lies in it."""
@@ -120,7 +130,7 @@ class Journal:
         elif os.path.isfile(path) or os.path.islink(path):
             folder = self._beside(below or os.path.dirname(path))
             # A child of the program keeps files, too; the name is for who looks for it where nobody takes it back.
-            kept = os.path.join(folder, f"{os.getpid()}-{len(self._known)}-{os.path.basename(path)[-99:]}")
+            kept = os.path.join(folder, f"{os.getpid()}-{next(self._number)}-{os.path.basename(path)[-99:]}")
             self._note("kept", path, kept)  # first: a run may end here
             keep(path, kept)
         elif not os.path.exists(path) and (path in self._folders or not self._preparing()):
@@ -143,7 +153,10 @@ class Journal:
     def _is_meant(self, path: str) -> bool:
         if "__pycache__" in path or path.startswith(("/dev/", "/proc/", self._own)):
             return False
-        return path.startswith(self._home) or not path.startswith(self._elsewhere)
+        caches = max((len(folder) for folder in self._elsewhere if path.startswith(folder)), default=0)
+        return not caches or (
+            path.startswith(self._home) and len(self._home) >= caches
+        )  # who works at home has them below
 
     def _note(self, *what: str) -> None:
         os.write(self._handle, json.dumps(what).encode() + b"\n")
@@ -174,6 +187,15 @@ def _copied(path: str, kept: str) -> None:
         shutil.copy2(path, kept)
 
 
+def _where(path: Any, *folder: int) -> str:
+    """A name, with the links of the folder resolved in which it stands; the last number is that of an open folder, or -1."""
+    named: str = os.fsdecode(path)
+    if folder and folder[-1] >= 0:
+        named = os.path.join(os.readlink(f"/proc/self/fd/{folder[-1]}"), named)
+    above, name = os.path.split(os.path.abspath(named))
+    return os.path.join(os.path.realpath(above), name)
+
+
 def _with_end(folder: str) -> str:
     return folder.rstrip(os.sep) + os.sep
 
@@ -191,6 +213,9 @@ def undo(path: Path) -> None:
                 if os.path.lexists(kept[0]):
                     os.makedirs(os.path.dirname(changed), exist_ok=True)
                     os.replace(kept[0], changed)
+            elif what == "moved":
+                if not os.path.lexists(changed):
+                    os.rename(kept[0], changed)
             elif os.path.isdir(changed):
                 os.rmdir(changed)  # where something is left in it that nobody told of, it stays
             else:

@@ -1,11 +1,16 @@
 """What a run does to files is taken back: a program in a process of its own, before and after."""
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from syncscope.verify import processes
+from syncscope.verify.processes import Processes
+from syncscope.verify.request import Program, Request
 from syncscope.verify.undo import undo
 
 WATCHED = """
@@ -62,6 +67,11 @@ def project(tmp_path: Path) -> Path:
         "os.makedirs('runs/7'); open('runs/7/events', 'w').write('x'); os.mkdir('runs/8')",
         "shutil.rmtree('old'); os.mkdir('old'); open('old/a', 'w').write('new')",
         "os.truncate('log', 2); os.link('log', 'again'); os.remove('log')",
+        "os.rename('old', 'older'); os.mkdir('old'); open('old/a', 'w').write('new')",
+        "shutil.move('old', 'aside'); open('aside/a', 'a').write('more')",
+        "for n in '12': os.mkdir('tmp'); open('tmp/f', 'w').write(n); os.rename('tmp', 'epoch' + n)",
+        "shutil.rmtree('old'); os.mkdir('tmp'); open('tmp/a', 'w').write('n'); os.rename('tmp', 'old'); os.remove('old/a')",
+        "os.mkdir('empty')\ntry: os.rename('empty', 'old')\nexcept OSError: pass",
         "sqlite3.connect('results.db').execute('create table t (x)')",
         "import os as o; fd = o.open('ckpt.pt', o.O_WRONLY | o.O_TRUNC); o.write(fd, b'new')",
     ],
@@ -111,8 +121,44 @@ def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Pat
     assert tree(project) == before | {"data": None, "data/set": "x"}
 
 
+def test_a_data_set_unpacked_under_another_name_stays(project: Path) -> None:
+    before = tree(project)
+    undo(
+        ran(
+            project,
+            "os.mkdir('data.part'); open('data.part/set', 'w').write('x'); os.rename('data.part', 'data')",
+            True,
+        )
+    )
+    assert tree(project) == before | {"data": None, "data/set": "x"}
+
+
 def test_caches_keep_what_a_run_leaves(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(project.parent / "cache"))
     (project.parent / "cache").mkdir()
     undo(ran(project, f"open({str(project.parent / 'cache' / 'kernel')!r}, 'w').write('x')"))
     assert (project.parent / "cache" / "kernel").exists()
+
+
+def test_caches_below_the_folder_where_it_runs_keep_it_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    before = tree(project)
+    undo(ran(project, "os.makedirs('.triton/cache'); open('.triton/cache/kernel', 'w').write('x'); open('log', 'w')"))
+    assert tree(project) == before | {".triton": None, ".triton/cache": None, ".triton/cache/kernel": "x"}
+
+
+def test_files_are_taken_back_whole_where_ctrl_c_comes_meanwhile(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(path: Path) -> None:
+        assert tree(project) != before
+        signal.raise_signal(signal.SIGINT)
+        undo(path)
+
+    (project / "train.py").write_text("import os; open('log', 'w').write('new'); os.rename('old', 'older')")
+    before = tree(project)
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(processes, "undo", interrupted)
+    with Processes(time.monotonic() + 120) as runs, pytest.raises(KeyboardInterrupt):
+        runs.run(Request("time", Program("train.py"), ""))
+    assert tree(project) == before
