@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from syncscope.verify.request import PARAMETERS, Request
+from syncscope.verify.request import HEAD, PARAMETERS, Request
 
-HEAD = 64  # numbers of a value that are kept to say how far it is off; of the others it is known whether they are equal
 MOST_READS = 200_000
 MOST_NUMBERS = 1 << 26  # of parameters that are kept; of more, evenly some
 
@@ -151,12 +150,13 @@ def numbers(value: Any) -> Any:
 
 
 def digest(value: Any) -> tuple[str, list[float]]:
-    """What tells the value from any other, and its first numbers."""
+    """What tells the value from any other, and its first numbers; behind them the sum of the sizes of all others, if any."""
     value = np.ascontiguousarray(value)
     told = hashlib.blake2b(value.tobytes(), digest_size=8).hexdigest()
     if value.dtype.kind not in "biuf":
         return told, []
-    return told, [float(x) for x in value.ravel()[:HEAD]]
+    head, rest = np.split(value.ravel().astype(float), [HEAD])
+    return told, [*head.tolist(), *([float(np.abs(rest).sum())] if len(rest) else [])]
 
 
 def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:

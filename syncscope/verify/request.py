@@ -11,6 +11,7 @@ PARAMETERS = "parameters.npz"
 OUTPUT = "output"  # all that the program prints
 TRACE = "trace.json.gz"
 JOURNAL = "journal"  # what it changes of files
+HEAD = 64  # numbers of a value that are kept to say how far it is off; of the others it is known whether they are equal
 WITHIN = "SYNCSCOPE_VERIFY_IMPORTS"  # modules that are imported before a program is run
 
 Kind = Literal["time", "values", "trace", "stale"]

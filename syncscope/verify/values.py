@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from syncscope.model.source import Place
 from syncscope.verify.lines import LineMap
 from syncscope.verify.processes import RunResult
-from syncscope.verify.request import PARAMETERS
+from syncscope.verify.request import HEAD, PARAMETERS
 
 Piece = tuple[str, int]
 PieceOf = Callable[[Place], Piece]
@@ -24,11 +24,16 @@ LAST_BIT = 2.0**-23  # of a number of 32 bits
 
 
 class NotedValue(NamedTuple):
-    """A value at a moment: what tells it from any other, and its first numbers."""
+    """A value at a moment: what tells it from any other, and its first numbers; a sum stands for those behind `HEAD`."""
 
     step: int
     digest: str
     head: Sequence[float]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it has numbers that are not kept one by one."""
+        return len(self.head) > HEAD
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,8 @@ def _apart(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | 
     """How far the values read in a piece are apart, number by number; None where they have no counterpart."""
     if [v.digest for v in mine] == [v.digest for v in theirs]:
         return 0.0
-    return _of_numbers([x for v in mine for x in v.head], [x for v in theirs for x in v.head])
+    apart = _of_numbers([x for v in mine for x in v.head], [x for v in theirs for x in v.head])
+    return LAST_BIT if apart == 0.0 and any(v.is_cut for v in (*mine, *theirs)) else apart  # it is what is not kept
 
 
 def _of_sequences(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | None:
