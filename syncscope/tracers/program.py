@@ -9,6 +9,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -34,10 +35,12 @@ def run(target: str, arguments: Sequence[str], *, module: bool) -> int:
             runpy.run_module(target, run_name="__main__", alter_sys=True)
         else:
             code = compiled(target)
+            path = code.co_filename  # where it lies, however the program changes folders
             main: dict[str, Any] = sys.modules["__main__"].__dict__
             main.clear()
-            main |= {"__name__": "__main__", "__file__": target, "__builtins__": builtins, "__spec__": None}
-            main |= {"__doc__": None, "__loader__": None, "__package__": None, "__cached__": None}
+            main |= {"__name__": "__main__", "__file__": path, "__builtins__": builtins, "__spec__": None}
+            main |= {"__doc__": None, "__loader__": SourceFileLoader("__main__", path), "__package__": None}
+            main |= {"__cached__": None, "__annotations__": {}}
             exec(code, main)
     except SystemExit as stop:
         return exit_code(stop)
@@ -59,8 +62,9 @@ def compiled(path: str) -> CodeType:
         UserError: it cannot be read.
     """
     try:
-        with io.open_code(str(Path(path).resolve())) as file:
-            return compile(file.read(), str(Path(path).resolve()), "exec", dont_inherit=True)
+        path = os.path.abspath(path)
+        with io.open_code(path) as file:
+            return compile(file.read(), path, "exec", dont_inherit=True)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}", "give the script as you give it to python") from None
 

@@ -239,6 +239,16 @@ def test_the_trace_is_json(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "plugins" / "profile").is_dir()
 
 
+def test_a_script_finds_itself_where_it_goes_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    script = "import os; os.chdir('elsewhere'); print(__file__, __loader__.path, open(__file__).read().count('print'))"
+    (tmp_path / "script.py").write_text(script)
+    (tmp_path / "link.py").symlink_to("script.py")
+    for name in ("script.py", "link.py"):
+        plain = subprocess.run([sys.executable, name], capture_output=True, text=True, cwd=tmp_path, check=True)
+        assert run(name, folder=tmp_path).stdout == plain.stdout == f"{tmp_path / name} {tmp_path / name} 2\n"
+
+
 EXITING = """
 import os, threading, time, torch
 def watchdog():
