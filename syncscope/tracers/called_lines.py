@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from syncscope.model.source import Place
-from syncscope.model.trace import Kind, Trace
+from syncscope.model.trace import Kind, Table, Trace
 
 AT = " at "  # between the name of a comprehension and the line that calls it, as kernels/comprehension says them
 
@@ -18,13 +18,13 @@ def with_lines(trace: Trace) -> Trace:
     rows = np.flatnonzero((trace.kind == Kind.OP) & np.isin(trace.name, list(told)))
     if not len(rows):
         return trace
-    names, places, of = list(trace.names), list(trace.places), dict[int, int]()
+    names, places, of = Table[str](), Table[Place](), dict[int, int]()
+    known = [places[one] for one in trace.places]
+    short = np.array([names[told[i].partition(AT)[0] if i in told else name] for i, name in enumerate(trace.names)])
     for i, text in told.items():
-        names[i], _, line = text.partition(AT)
-        path, _, number = line.rpartition(":")
-        of[i] = len(places)
-        places.append(Place(path, int(number)))
-    place = trace.place.copy()
+        path, _, number = text.partition(AT)[2].rpartition(":")
+        of[i] = places[Place(path, int(number))]
+    place = np.append(np.array(known, trace.place.dtype), -1)[trace.place]
     calls = np.flatnonzero(trace.kind == Kind.CALL)
     starts = trace.start[calls]
     work = np.flatnonzero(np.isin(trace.kind, (Kind.KERNEL, Kind.COPY, Kind.FILL)) & (trace.correlation >= 0))
@@ -38,4 +38,5 @@ def with_lines(trace: Trace) -> Trace:
         place[inside] = at
         for correlation in trace.correlation[inside].tolist():
             place[order[np.searchsorted(keys, correlation) : np.searchsorted(keys, correlation, "right")]] = at
-    return replace(trace, names=tuple(names), places=tuple(places), place=place)
+    name = short.astype(trace.name.dtype)[trace.name]
+    return replace(trace, names=tuple(names), name=name, places=tuple(places), place=place)

@@ -8,33 +8,41 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from syncscope import files
+from syncscope.tracers.hooks import reads
 
 BYTES = 16 << 20
 ROUNDS = 5
 
 
-def of_uploads(names: Iterable[str]) -> dict[str, float]:
-    """What belongs into the meta of a recording with these events: what its uploads could be, where none of them tells."""
+def of_uploads(names: Iterable[str], recording: bool = False) -> dict[str, float]:
+    """What belongs into the meta of a recording with these events: what its uploads could be, where none of them tells. While
+    somebody is `recording` only what is known is told: measuring would be in what they get."""
     copies = [name for name in names if name.endswith("-> Device)")]
     if not any("Pageable" in name for name in copies) or any("Pinned" in name for name in copies):
         return {}
-    found = pinned_bandwidth()
+    found = pinned_bandwidth(measure=not recording)
     return {"pinned": found} if found else {}
 
 
-def pinned_bandwidth(again: bool = False) -> float | None:
-    """Bytes a ns (GB/s) of copies to the current CUDA or ROCm device, kept for it unless `again`; None where that fails.
+def pinned_bandwidth(measure: bool = True) -> float | None:
+    """Bytes a ns (GB/s) of copies to the current CUDA or ROCm device, as kept for it, else measured; None where that fails.
 
-    Takes some ms, on a stream of its own.
+    Measuring takes some ms, on a stream of its own, and what it waits for is no read of the program's.
     """
     import torch
 
     try:
         said = torch.cuda.get_device_properties(torch.cuda.current_device())
         path = _kept(f"{said.name}|{said.total_memory}|{torch.version.cuda or torch.version.hip}")
-        if not again and path.is_file():
+        if path.is_file():
             return float(json.loads(path.read_text())["pinned"])
-        found = _measured()
+        if not measure:
+            return None
+        inside, reads.local.inside = reads.local.inside, True
+        try:
+            found = _measured()
+        finally:
+            reads.local.inside = inside
         files.write(path, json.dumps({"device": said.name, "pinned": found}).encode())
     except (RuntimeError, OSError, ValueError, KeyError):  # no memory is left, say
         return None

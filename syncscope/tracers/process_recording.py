@@ -68,9 +68,9 @@ class ProcessRecording:
             stack.callback(self.events.close)
             for make in known_sources().values():
                 source = make()
-                source.start(self.events)
                 self._sources.append(source)
-                stack.callback(source.stop)
+                stack.callback(source.stop)  # also where its start fails half way
+                source.start(self.events)
             listener = Listener(read=self.events.read, region=self.events.annotation, modules=True, sync_debug=True)
             stack.enter_context(listening(listener))
             return stack.pop_all()

@@ -11,6 +11,8 @@ pytest.importorskip("pyopencl")
 import syncscope  # noqa: E402
 from syncscope.kernels import memory  # noqa: E402 - registers the device
 from syncscope.tracers.columns import Builder  # noqa: E402
+from syncscope.tracers.hooks import listening  # noqa: E402
+from syncscope.tracers.hooks.listeners import Listener  # noqa: E402
 from syncscope.tracers.python_events import PythonEvents  # noqa: E402
 from syncscope.tracers.sources.memory import Memory  # noqa: E402
 
@@ -75,44 +77,81 @@ def test_it_is_recorded_only_where_it_is_asked_for_and_only_in_its_window(tmp_pa
     assert syncscope.report(file).memory == trace.report(show=False).memory
 
 
-def test_what_cuda_keeps_becomes_allocations(monkeypatch):
-    """The form of `torch.cuda.memory._snapshot()`; on a GPU tests/on_cuda asks torch itself."""
-    asked = []
-    here = {"filename": HERE, "line": 7, "name": "f"}
-    library = {"filename": torch.__file__, "line": 1, "name": "g"}
+class Cuda:
+    """What torch says of CUDA's memory, in the form of `torch.cuda.memory._snapshot()`; on a GPU tests/on_cuda asks torch."""
 
-    def snapshot():
-        at = events.began_unix // 1000
-        entry = {"stream": 0, "addr": 5, "size": 64, "frames": []}
-        return {
-            "device_traces": [
-                [
-                    entry | {"action": "segment_alloc", "size": 2048, "time_us": at + 1},
-                    entry | {"action": "alloc", "time_us": at + 2, "frames": [library, here]},
-                    entry | {"action": "free_requested", "time_us": at + 4},
-                    entry | {"action": "free_completed", "time_us": at + 5},
-                ]
-            ]
-        }
+    def __init__(self, keeps, monkeypatch):
+        self.keeps, self.asked = keeps, []
+        self.events, self.source, self.builder = PythonEvents(), Memory(), Builder()
+        self.events.memory_wanted = 1
+        self.entries = [self.entry("alloc", -5, 32)] if keeps else []  # of the program, before we came
+        stats = {"requested_bytes.all.current": 1000, "reserved_bytes.all.current": 4096}
+        cuda = SimpleNamespace(memory=self, device_count=lambda: 1, memory_stats=lambda device: stats)
+        monkeypatch.setattr(torch, "cuda", cuda)
+        monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: self.keeps, raising=False)
+        monkeypatch.setattr(torch._C, "_cuda_record_memory_history", self._set, raising=False)
+        monkeypatch.setattr("syncscope.tracers.sources.torch_profiler.wanted", lambda: True)
 
-    history = SimpleNamespace(_record_memory_history=lambda **how: asked.append(how), _snapshot=snapshot)
-    stats = {"requested_bytes.all.current": 1000, "reserved_bytes.all.current": 4096}
-    cuda = SimpleNamespace(memory=history, device_count=lambda: 1, memory_stats=lambda device: stats)
-    monkeypatch.setattr(torch, "cuda", cuda)
-    monkeypatch.setattr("syncscope.tracers.sources.torch_profiler.wanted", lambda: True)
-    events, source, builder = PythonEvents(), Memory(), Builder()
-    events.memory_wanted = 1
-    try:
-        source.start(events)
-        source.stop()
-    finally:
-        events.close()
-        for file in events.files:
+    def entry(self, action, ms, size, *frames):
+        at = self.events.began_unix // 1000 + 1000 * ms
+        return {"stream": 0, "addr": 5, "frames": list(frames), "action": action, "size": size, "time_us": at}
+
+    def _set(self, enabled):
+        self.asked.append(enabled)
+        self.keeps = enabled is not None
+        self.entries = self.entries if self.keeps else []
+
+    def _record_memory_history(self, enabled="all", **how):
+        torch._C._cuda_record_memory_history(enabled)
+
+    def _snapshot(self):
+        return {"device_traces": [self.entries.copy()]}
+
+    def works(self, ms, size):
+        here, library = ({"filename": path, "line": 7, "name": "f"} for path in (HERE, torch.__file__))
+        self.entries += [
+            self.entry("segment_alloc", ms, 2048),
+            self.entry("alloc", ms, size, library, here),
+            self.entry("free_requested", ms, size),
+            self.entry("free_completed", ms, size),
+        ]
+
+    def ended(self):
+        self.source.stop()
+        notes = self.source.add(self.builder, self.events.began)["notes"]
+        self.events.close()
+        for file in self.events.files:
             file.unlink()
-    assert asked == [{"context": "alloc", "stacks": "python"}, {"enabled": None}]
-    assert source.add(builder, events.began) == {}
-    trace = builder.trace()
-    assert rows(trace) == [(64, 7), (-64, 0)]
+        return self.builder.trace(), notes
+
+
+@pytest.fixture(params=[False, True], ids=["ours", "the program's"])
+def cuda(request, monkeypatch):
+    return Cuda(request.param, monkeypatch)
+
+
+def test_what_cuda_keeps_becomes_allocations_and_a_history_of_the_programs_stays(cuda):
+    kept = cuda.keeps
+    cuda.source.start(cuda.events)
+    cuda.works(1000, 64)
+    trace, notes = cuda.ended()
+    assert trace.memory.bytes.tolist() == [64, -64]
     assert trace.memory.total.tolist() == [1064, 1000]
-    assert trace.memory.reserved.tolist() == [6144, 6144]
-    assert 1000 < trace.memory.time[0] <= 2000
+    assert [trace.places[n].line for n in trace.memory.place.tolist() if n >= 0] == [7]
+    assert notes == []
+    assert cuda.keeps == kept
+    assert cuda.asked == ([] if kept else ["all", None])
+
+
+def test_a_program_that_sets_the_history_itself_gets_it(cuda):
+    cuda.source.start(cuda.events)
+    with listening(Listener(read=lambda record: None)):
+        cuda.works(1000, 64)
+        torch.cuda.memory._record_memory_history(enabled=None)
+        torch.cuda.memory._record_memory_history("state")
+        cuda.works(2000, 128)
+        trace, notes = cuda.ended()
+    assert trace.memory.bytes.tolist() == [64, -64]
+    assert len(notes) == 1
+    assert cuda.keeps
+    assert len(cuda.entries) == 4

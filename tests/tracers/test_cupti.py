@@ -2,6 +2,7 @@
 
 import ctypes as c
 import os
+import resource
 import subprocess
 import threading
 import time
@@ -166,6 +167,29 @@ def test_a_buffer_that_is_full_is_written_and_used_again(cuda: Any, tmp_path: Pa
     trace, _ = recorded(events, source)
     events.close()
     assert len(trace.rows(Kind.KERNEL)) == sum(e.name == "cudaLaunchKernel" for e in trace) == 20_000
+
+
+def test_a_full_disk_costs_what_did_not_fit_and_nothing_else(cuda: Any, tmp_path: Path) -> None:
+    events, source, name = PythonEvents(tmp_path), cupti.Cupti(), c.c_char_p(NAME)
+    source.start(events)
+    cuda.kernel(cuda.call(LAUNCH, c.c_uint64(10)), 7, c.c_uint64(10), name)
+    library.settle()
+    whole, room = os.path.getsize(source.files[0]), 5 * 64 + 30  # it ends within a record
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (whole + room, most))
+    try:
+        for _ in range(20):
+            cuda.call(LAUNCH, c.c_uint64(10))
+        library.settle()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    cuda.kernel(cuda.call(LAUNCH, c.c_uint64(10)), 7, c.c_uint64(7_000), name)
+    source.stop()
+    trace, meta = recorded(events, source)
+    events.close()
+    assert [e.duration for e in trace if e.kind == Kind.KERNEL] == [10, 7_000]
+    assert sum(e.name == "cudaLaunchKernel" for e in trace) == 1 + 5 + 1
+    assert any("15 events of CUDA were lost" in note for note in meta["notes"])
 
 
 def test_a_process_that_was_killed_leaves_what_was_written(cuda: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import gc
 import re
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from syncscope.model.trace import Kind
 from syncscope.tracers import doctor, process_recording, sources
+from syncscope.tracers.python_events import PythonEvents
 from syncscope.tracers.session import Session
 
 DOCS = Path(__file__).parents[2] / "docs" / "development.md"
@@ -67,3 +69,19 @@ def test_what_it_told_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
     assert trace is not None
     assert {e.name for e in trace if e.kind == Kind.ANNOTATION} >= {"garbage collection, generation 1"}
     assert [e.name for e in trace if e.kind == Kind.STEP] == ["ProfilerStep#0"]
+
+
+@pytest.mark.usefixtures("garbage")
+def test_nothing_is_left_of_one_whose_start_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(process_recording.known_sources()["garbage"]):  # type: ignore[misc]
+        def start(self, events: PythonEvents) -> None:
+            super().start(events)
+            raise MemoryError("no room")
+
+    before, files = list(gc.callbacks), set(Path(tempfile.gettempdir()).glob("syncscope-*"))
+    monkeypatch.setattr(sys.modules["syncscope.tracers.sources.garbage"], "SOURCE", Broken)
+    with pytest.raises(MemoryError), Session():
+        pass
+    assert gc.callbacks == before
+    assert not process_recording.running()
+    assert set(Path(tempfile.gettempdir()).glob("syncscope-*")) <= files

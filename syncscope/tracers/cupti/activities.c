@@ -8,6 +8,7 @@
  * The layouts of its records only grow at their end; what is read here stands since CUDA 11 (cupti_activity.h).
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -63,14 +64,24 @@ static _Atomic uint64_t lost;
 static struct out { pthread_mutex_t lock; unsigned filled; Rec batch[BATCH]; }
   host = {.lock = PTHREAD_MUTEX_INITIALIZER}, device = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Where the disk is full the file ends with a whole record: those that come once there is room again are read at their places. */
 static void flush(struct out *out) {
+  static pthread_mutex_t file = PTHREAD_MUTEX_INITIALIZER;
   const char *data = (const char *)out->batch;
   size_t size = out->filled * sizeof(Rec), done = 0;
+  pthread_mutex_lock(&file);
   while (fd >= 0 && done < size) {
     ssize_t wrote = write(fd, data + done, size - done);
-    if (wrote < 0) { lost += (size - done) / sizeof(Rec); break; }
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) {
+      off_t end = lseek(fd, -(off_t)(done % sizeof(Rec)), SEEK_CUR);
+      if (end < 0 || ftruncate(fd, end)) fd = -1;
+      lost += (size - done + sizeof(Rec) - 1) / sizeof(Rec);
+      break;
+    }
     done += wrote;
   }
+  pthread_mutex_unlock(&file);
   out->filled = 0;
 }
 

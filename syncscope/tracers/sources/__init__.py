@@ -57,7 +57,7 @@ class Source:
         """Has what was heard so far ready for `add`, and goes on."""
 
     def stop(self) -> None:
-        """Ends, and gives back what it took."""
+        """Ends, and gives back what it took; also where `start` has raised."""
 
     def add(self, builder: Builder, origin: int) -> dict[str, Any]:
         """Adds the events, with times from `origin` (ns of CLOCK_MONOTONIC); what belongs into the trace's meta, `notes`

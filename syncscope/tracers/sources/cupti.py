@@ -77,10 +77,12 @@ class Cupti(Source):
         try:
             os.write(handle, b"".join(_facts(torch)))
             self._subscriber = library.start(handle)
-        except (library.RefusedError, AttributeError):  # torch.profiler may have more luck
+        except BaseException as failed:
             os.close(handle)
             path.unlink()
-            return
+            if isinstance(failed, (library.RefusedError, AttributeError)):
+                return  # torch.profiler may have more luck
+            raise
         self._handle, self._path = handle, path
         serving.append(self)
         self.notes.append(WITHOUT)
@@ -139,7 +141,8 @@ class Cupti(Source):
             return {"notes": self.notes}
         header, records = self._contents
         facts = add_records(builder, records, origin, header["pid"])
-        uploads = of_uploads(builder.tables["names"]) if header["pid"] == os.getpid() else {}
+        ours = header["pid"] == os.getpid()
+        uploads = of_uploads(builder.tables["names"], recording=self._handle >= 0) if ours else {}
         return facts | uploads | _job() | {"notes": self.notes}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import get_native_id
 from time import monotonic_ns
 from typing import Any
@@ -18,7 +18,7 @@ from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.tracers import places
 from syncscope.tracers.columns import Builder
-from syncscope.tracers.hooks import reads
+from syncscope.tracers.hooks import methods, reads
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import Seen
 from syncscope.tracers.python_events import PythonEvents
@@ -37,12 +37,17 @@ class Memory(Source):
 
     def __init__(self) -> None:
         self._events: PythonEvents | None = None
+        self._forget: tuple[Callable[[], None], ...] = ()
         self._ours: Any = None  # the allocator of our device, once it listens
         self._told: list[tuple[int, int, int, int, int, int, Seen | None]] = []
         self._before: list[tuple[int, int]] | None = (
             None  # of each CUDA device, once it listens: bytes asked for, reserved
         )
         self._snapshot: list[list[dict[str, Any]]] = []
+        self._since = 0  # of it, ns of CLOCK_MONOTONIC
+        self._mine = False  # torch keeps it because we asked
+        self._over = False  # we have had what there is for us
+        self._notes: list[str] = []
         self._passes: list[tuple[int, int, Seen]] = []
 
     def start(self, events: PythonEvents) -> None:
@@ -51,7 +56,7 @@ class Memory(Source):
             return
         self._events = events
         reads.passes = []
-        self._forget = patches.when_imported(OURS, self._listen)
+        self._forget = patches.when_imported(OURS, self._listen), patches.when_imported("torch", self._hear)
         self.boundary()
 
     def boundary(self) -> None:
@@ -62,8 +67,21 @@ class Memory(Source):
 
         stats = [torch.cuda.memory_stats(device) for device in range(torch.cuda.device_count())]
         keys = ("requested_bytes.all.current", "reserved_bytes.all.current")
+        self._since = monotonic_ns()
+        if not torch._C._cuda_isHistoryEnabled():  # else the program keeps it for itself, and it serves both
+            torch.cuda.memory._record_memory_history(context="alloc", stacks="python")
+            self._mine = True
         self._before = [(one.get(keys[0], 0), one.get(keys[1], 0)) for one in stats]
-        torch.cuda.memory._record_memory_history(context="alloc", stacks="python")
+
+    def _hear(self, torch: Any) -> None:
+        methods.hear(torch._C, "_cuda_record_memory_history", self._give_way)
+
+    def _give_way(self, *_: Any) -> None:
+        """The program begins or ends a history of its own, of which there is one: ours ends there."""
+        if self._before is not None and not self._over:
+            self.settle()
+            self._mine, self._over = False, True
+            self._notes.append("the program set torch's memory history itself: later allocations are missing")
 
     def _listen(self, memory: Any) -> None:
         told, frame_of, now = self._told, sys._getframe, monotonic_ns
@@ -76,7 +94,7 @@ class Memory(Source):
 
     def settle(self) -> None:
         """Takes over what CUDA has kept so far."""
-        if self._before is not None:
+        if self._before is not None and not self._over:
             import torch
 
             self._snapshot = torch.cuda.memory._snapshot()["device_traces"]
@@ -86,11 +104,13 @@ class Memory(Source):
         """No more."""
         if self._events is None:
             return
-        self._forget()
+        for forget in self._forget:
+            forget()
         if self._ours is not None:
             self._ours.told = None
         self.settle()
-        if self._before is not None:
+        self._over = True
+        if self._mine:
             import torch
 
             torch.cuda.memory._record_memory_history(enabled=None)
@@ -108,7 +128,7 @@ class Memory(Source):
         known = builder.numbers("place", [row[7] for row in rows]).tolist()
         numbered = [(row[0] - origin, *row[1:6], int(lanes[row[6]]), n) for row, n in zip(rows, known, strict=True)]
         builder.add_memory(Allocations.of(numbered))
-        return {}
+        return {"notes": self._notes}
 
     def _own(self) -> Iterator[Row]:
         device = 0
@@ -122,11 +142,13 @@ class Memory(Source):
         for device, (entries, (total, held)) in enumerate(zip(self._snapshot, self._before or [], strict=False)):
             for entry in entries:
                 action, size = entry["action"], entry["size"]
+                time = 1000 * entry["time_us"] - events.began_unix + events.began
+                if time < self._since:  # in a history that the program began
+                    continue
                 held += HELD.get(action, 0) * size
                 if not (way := ADDED.get(action, 0)):
                     continue
                 total += way * size
-                time = 1000 * entry["time_us"] - events.began_unix + events.began
                 place = _users(entry.get("frames", ()))
                 if place is None and way > 0 and (at := bisect_right(begins, time)) and time < passes[at - 1][1]:
                     place = _place(passes[at - 1][2])

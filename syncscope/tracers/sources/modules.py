@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
@@ -28,11 +29,13 @@ class Modules(Source):
 
     def __init__(self) -> None:
         self._handles: list[Any] = []
+        self._forget: Callable[[], None] = lambda: None
 
     def start(self, events: PythonEvents) -> None:
         """Begins to listen as soon as torch is there."""
         self._events = events
-        self._forget = patches.when_imported("torch", self._listen) if events.operators_wanted else lambda: None
+        if events.operators_wanted:
+            self._forget = patches.when_imported("torch", self._listen)
 
     def _listen(self, torch: Any) -> None:
         events, running, compiling, kind = self._events, _Running(), torch.compiler.is_compiling, torch.nn.Module

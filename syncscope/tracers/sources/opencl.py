@@ -56,6 +56,7 @@ class OpenCL(Source):
         failed = library.start(self._handle, record_file.HEADER, compiled.cycles_are_time())
         if failed:
             os.close(self._handle)
+            self._handle = -1
             self._path.unlink(missing_ok=True)
             raise UserError(
                 f"cannot record into {self._path}: {os.strerror(failed)}", "set TMPDIR to a folder with room"

@@ -6,6 +6,7 @@ There are hundreds in a step, and half of them (views, memory) launch nothing: w
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
@@ -22,13 +23,16 @@ QUEUE = "syncscope.kernels.queue"
 class Operators(Source):
     """From `start` to `stop`, every operator goes into the hook's file; to `events` where shapes are wanted."""
 
+    def __init__(self) -> None:
+        self._observers: list[Any] | None = None  # of the device, once it is there
+        self._mine: Any = None
+        self._forget: Callable[[], None] = lambda: None
+
     def start(self, events: PythonEvents) -> None:
         """Begins to listen as soon as the device is there."""
         self._events = events
         self._shapes = Shapes(events.fact)
         self._compiled = compiled.observer(pyopencl.explain)
-        self._observers: list[Any] | None = None  # of the device, once it is there
-        self._mine: Any = None
         self._forget = patches.when_imported(QUEUE, lambda queue: self.boundary())
 
     def boundary(self) -> None:

@@ -141,7 +141,12 @@ class TorchProfiler(Source):
             experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True),  # what each wait was for
         )
         serving.append(self)
-        self._profiler.start()
+        try:
+            self._profiler.start()
+        except BaseException:  # there is nothing to stop
+            serving.remove(self)
+            self._profiler = None
+            raise
         self._profiler.profiler.acc_events = False  # which would have it parse everything again when it ends: seconds
         for _ in range(WARM):
             self.anchor()
