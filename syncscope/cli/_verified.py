@@ -162,19 +162,24 @@ def verdict(found: Verification) -> str:
         refused = "Every fix was refused." if found.refused else "Nothing was measured."
         return f"{refused} The files are as they were."
     share = f"{abs(1 - ratio.ratio):.1%} ({abs(1 - ratio.high):.1%} to {abs(1 - ratio.low):.1%})"
+    open_ = not (found.gains or found.loses) and ratio.half > UNDECIDED
+    how = "answered late" if found.stale else "rewritten"
+    undecided = f"Nothing is decided: {how} the step is {interval(ratio)} times as long."
     if found.stale:
         if found.gains:
             return f"Without these waits the step is {share} shorter. Nothing that this run computed is to be kept."
         if found.loses:
             return "Answered late the step is longer: to fetch the values takes more than the waits cost. That is no answer."
-        if ratio.half > UNDECIDED:
-            return f"Nothing is decided: answered late the step is {interval(ratio)} times as long."
+        if open_:
+            return undecided
         return "Without these waits the step is no shorter: they cost nothing that could be had back."
     if found.values == "changed":
         return "The values changed: that is another program." if not found.fixes else "What is left changes values."
     if ratio.turns < FEWEST:
         turns = f"{ratio.turns} turn{'s' * (ratio.turns != 1)}"
         return f"Nothing is decided: the budget was spent after {turns} of {FEWEST} at least."
+    if open_ and not found.refused:
+        return undecided
     if found.fixes and not any(fix.kept for fix in found.fixes):
         return "No fix is left." if found.refused else "No fix gains beyond noise: the program stays as it is."
     if found.gains:

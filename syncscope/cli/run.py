@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import echo, rewrites
+from syncscope.cli._script import script
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -75,10 +76,8 @@ def command(
     if not module and not arguments:
         raise UserError("no program to run", "syncscope run train.py, or syncscope run -m package.train")
     target, rest = (module, arguments) if module else (arguments[0], arguments[1:])
-    if not module and os.path.isdir(target):
-        raise UserError(f"{target} is a directory", "give a script, or a module: syncscope run -m package.train")
-    if not module and not os.path.isfile(target):
-        raise UserError(f"{target}: no such script", "give the script as you give it to python")
+    if not module:
+        script(target, "run")
     output = os.path.abspath(output)  # the program may go elsewhere
     schedule: dict[str, Any] = {"wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
     if INSIDE in os.environ:

@@ -13,6 +13,7 @@ import click
 
 from syncscope import files
 from syncscope.cli._console import echo
+from syncscope.cli._script import script
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class Duration(click.ParamType[Any]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Seconds."""
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
-        return float(found[1]) * UNITS[found[2]] if found else self.fail(f"{value!r} is no time; write 90s or 10m")
+        seconds = float(found[1]) * UNITS[found[2]] if found else 0.0
+        return seconds or self.fail(f"{value!r} is no time; write 90s or 10m", param, ctx)
 
 
 class LinePlace(click.ParamType[Any]):
@@ -47,7 +49,7 @@ class LinePlace(click.ParamType[Any]):
         from syncscope.model.source import Place
 
         path, colon, line = str(value).rpartition(":")
-        if not colon or not line.isdigit():
+        if not colon or not line.isdecimal():
             self.fail(f"{value!r} is no line; write train.py:95", param, ctx)
         if not os.path.isfile(path):
             self.fail(f"{path}: no such file", param, ctx)
@@ -155,16 +157,14 @@ def programs(arguments: tuple[str, ...], said: dict[str, Any]) -> tuple[Program,
         return Program(module, arguments, True, device), None
     if not arguments:
         raise UserError("no program to verify", "syncscope verify train.py, or syncscope verify -m package.train")
-    script, *rest = arguments
-    if not os.path.isfile(script):
-        raise UserError(f"{script}: no such script", "give the script as you give it to python")
+    first, *rest = script(arguments[0], "verify"), *arguments[1:]
     other = None
     if rest and rest[0] == "--":
         rest = rest[1:]
-    elif rest and rest[0].endswith(".py") and os.path.isfile(rest[0]) and _are_versions(script, rest[0]):
+    elif rest and rest[0].endswith(".py") and os.path.isfile(rest[0]) and _are_versions(first, rest[0]):
         other = Program(rest[0], tuple(rest[1:]), False, device)
         rest = rest[1:]
-    return Program(script, tuple(rest), False, device), other
+    return Program(first, tuple(rest), False, device), other
 
 
 def _are_versions(one: str, other: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from syncscope.discover import did_you_mean
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter.engine import check_source
@@ -21,11 +22,13 @@ from syncscope.model.source import Place
 from syncscope.rules import family
 from syncscope.verify.lines import LineMap
 
-MOST = 40  # fixes that are tried
+HEARD = (Family.SHAPE, Family.READ, Family.LIBRARY, Family.EXPLICIT, Family.TIMING)  # whose waits a run shows by line
+MOST = 40  # fixes that are tried, and as many that are only listed
 PASSES = 10  # of one file, until no further fix of those that are wanted appears
 ROUNDING = re.compile(r"last bits?|rounding|float64|dtype|computed on every pass|is computed for all")
 """By what the text of an unsafe fix says, whether the last bits of what it computes may be others."""
 REDRAWN = re.compile(r"draws? other numbers|numbers are drawn")
+Waited = Callable[[str, range], bool]  # whether the host has waited at one of these lines of a file
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Candidate:
     """A fix that can be tried. `line` to `end_line` are those of the file as it is.
 
     `needs` are the candidates that must be made before the linter offers this one: `finding` is of the file with them.
+    `idle` is why it is not worth trying.
     """
 
     number: int
@@ -43,6 +47,7 @@ class Candidate:
     fix: Fix
     family: Family | None
     needs: frozenset[int] = frozenset()
+    idle: str = ""
 
     @property
     def rounds(self) -> bool:
@@ -63,13 +68,20 @@ class Candidate:
 class Plan:
     """The candidates in some files, and versions of the files. `only` are places, `rules` names: none is all.
 
-    Named places are tried whatever the linter thinks of them; else safe and unsafe fixes are, of code that may run in a step.
+    Named places are tried whatever the linter thinks of them; else safe and unsafe fixes are, of lines that waited, or (copies
+    to the device) of code that may run in a step. `unlisted` is how many fixes there are beside the candidates.
 
     Raises:
-        UserError: a file cannot be read, or nothing at a place that is named can be rewritten.
+        UserError: a file cannot be read, or there is no rule of such a name.
     """
 
-    def __init__(self, paths: Sequence[str], only: Collection[Place] = (), rules: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        only: Collection[Place] = (),
+        rules: Collection[str] = (),
+        waited: Waited = lambda path, lines: True,
+    ) -> None:
         self._files = Files([_shown(path) for path in paths], {"all": True, "min_confidence": "low", "baseline": ""})
         self.before: dict[str, bytes] = {}
         self._sources: dict[str, SourceFile] = {}
@@ -81,6 +93,11 @@ class Plan:
                 raise UserError(f"{path} cannot be read: {error.strerror}", "look at its permissions") from None
             except SyntaxError as error:
                 raise UserError(f"{path}: {error}", "it must run before it can be verified") from None
+        known = {name for path in paths for name in ruleset(self._files.config(_shown(path)).rules)}
+        for name in set(rules) - known:
+            raise UserError(
+                f"no rule is called {name!r}", did_you_mean(name, [*known], "`syncscope explain` lists them all")
+            )
         allowed = set(Safety) if only else {Safety.SAFE, Safety.UNSAFE}
         self.candidates: list[Candidate] = []
         self.by_hand: list[Finding] = []  # suggestions that nobody asked for
@@ -89,7 +106,8 @@ class Plan:
         self._versions: dict[frozenset[int], dict[str, bytes]] = {}
         for path, source in self._sources.items():
             self._first(path, source, allowed, only, rules)
-        firsts = list(self.candidates)
+        self.unlisted = self._choose(waited, bool(only))
+        firsts = [candidate for candidate in self.candidates if not candidate.idle]
         for candidate in firsts:
             self._follow(frozenset({candidate.number}), allowed)
         if len(firsts) > 1:
@@ -116,9 +134,24 @@ class Plan:
                     if candidate.path == path and candidate.fix == fix:
                         last = max(candidate.end_line, finding.end_line)
                         self.candidates[candidate.number] = replace(candidate, end_line=last)
-            elif len(self.candidates) < MOST:
+            else:
                 seen.add(fix.edits)
                 self._add(path, finding, finding.place.line, finding.end_line, frozenset())
+
+    def _choose(self, waited: Waited, named: bool) -> int:
+        """Keeps what can be tried, first that of lines that waited, and some that is not worth it; how many it drops."""
+
+        def rank(candidate: Candidate) -> int:
+            if candidate.idle:
+                return 2
+            return int(not waited(candidate.path, range(candidate.line, candidate.end_line + 1)))
+
+        judged = self.candidates if named else [replace(c, idle=_idle(c, waited)) for c in self.candidates]
+        in_order = sorted(judged, key=rank)
+        tried = [candidate for candidate in in_order if not candidate.idle][:MOST]
+        idle = [candidate for candidate in in_order if candidate.idle][: MOST - len(tried)]
+        self.candidates = [replace(candidate, number=number) for number, candidate in enumerate((*tried, *idle))]
+        return len(judged) - len(self.candidates)
 
     def _follow(self, base: frozenset[int], allowed: set[Safety]) -> None:
         """Adds what the linter offers once these are made, and what it offers then."""
@@ -195,6 +228,14 @@ class Plan:
             source = mended
             left.remove(by_key[taken[0].rule, key(taken[0].fix)])
         return source.raw
+
+
+def _idle(candidate: Candidate, waited: Waited) -> str:
+    """Why a fix is not worth trying."""
+    if candidate.family in HEARD:
+        lines = range(candidate.line, candidate.end_line + 1)
+        return "" if waited(candidate.path, lines) else "its line did not wait in these steps"
+    return "" if candidate.finding.hot else "it runs too rarely"
 
 
 def _shown(path: str) -> str:

@@ -34,6 +34,8 @@ class RunFailedError(Exception):
     @property
     def why(self) -> str:
         """In one line."""
+        if self.code == 0:
+            return "it ended with exit code 0 before its steps were counted"
         last = next((line.strip() for line in reversed(self.said.splitlines()) if line.strip()), "")
         return last or f"it ended with exit code {self.code}"
 
@@ -105,7 +107,7 @@ class Processes:
         result = folder / RESULT
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
-            raise RunFailedError(code, _last(folder / OUTPUT))
+            raise RunFailedError(code or (found or {}).get("code", 0), _last(folder / OUTPUT))
         return RunResult(folder, found)
 
     def _answer(self, request: Request) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from syncscope.errors import UserError
 from syncscope.model.finding import Adds, Finding, Safety
-from syncscope.model.ops import Family
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.verify.foretold import foretold
@@ -17,7 +16,6 @@ from syncscope.verify.search import AS_WRITTEN, MOST_TURNS, Search, Set
 from syncscope.verify.timing import FEWEST, Ratio, narrow
 from syncscope.verify.values import Difference
 
-HEARD = (Family.SHAPE, Family.READ, Family.LIBRARY, Family.EXPLICIT, Family.TIMING)  # whose waits a run shows by line
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
 EACH, ALL = 0.6, 0.85  # parts of the budget until which each fix by itself, and sets of them, are timed
 NONE: Set = frozenset()
@@ -45,7 +43,7 @@ class Fixes:
                 f"{os.path.relpath(missing[0])} is no source that {search.program} imports",
                 "name one of its own files, as it stands in the project",
             )
-        self.plan = search.plan = Plan(sorted(named) or files, search.settings.only, search.settings.rules)
+        self.plan = search.plan = Plan(sorted(named) or files, search.settings.only, search.settings.rules, self._read)
         self._offer()
         search.turned = self._refresh
         search.told = self._tell
@@ -76,6 +74,10 @@ class Fixes:
             fix = TriedFix(path, candidate.line, candidate.finding, candidate.fix, why=why)
             self.tried[candidate.number] = fix
             self.found.fixes.append(fix)
+        if self.plan.unlisted:
+            self.found.notes.append(
+                f"{self.plan.unlisted} more fixes are not listed: --rule and --line try those of one rule or line"
+            )
         self.found.fixes += [_by_hand(finding) for finding in self.plan.by_hand if self._waits(finding)]
         if not any(not fix.why for fix in self.tried.values()):
             raise UserError(*self._nothing())
@@ -92,16 +94,13 @@ class Fixes:
         return said, "--stale measures what the step would be if its reads did not wait"
 
     def _untried(self, candidate: Candidate) -> str:
+        if candidate.idle:
+            return candidate.idle
         if candidate.redraws:
             return "it draws other random numbers, so that nothing can be compared"
         if not self.plan.version(self.plan.closed({candidate.number})):
             return "it cannot be made by itself"
-        if self.search.settings.only or candidate.needs:
-            return ""
-        if candidate.family in HEARD:
-            lines = range(candidate.line, candidate.end_line + 1)
-            return "" if self._read(candidate.path, lines) else "its line did not wait in these steps"
-        return "" if candidate.finding.hot else "it runs too rarely"
+        return ""
 
     def _waits(self, finding: Finding) -> bool:
         path = os.path.realpath(finding.place.path)

@@ -91,6 +91,7 @@ class Observed:
         self.folder = Path(request.folder)
         self.count = 0
         self.optimizers: dict[int, Any] = {}
+        self._main: str | None = None
         self._since = 0.0
         self._stack = contextlib.ExitStack()
         self._process = os.getpid()
@@ -122,6 +123,8 @@ class Observed:
         if os.getpid() != self._process:
             return
         self.count += 1
+        if self.count == 1:
+            self._main = getattr(sys.modules["__main__"], "__file__", None)  # runpy takes a module away at its end
         self.boundary()
         if self.count <= 3:
             self._since = monotonic()
@@ -145,8 +148,7 @@ class Observed:
         if os.getpid() != self._process:
             return
         files = {os.path.realpath(path) for path in map(_source, list(sys.modules.values())) if path}
-        main = getattr(sys.modules.get("__main__"), "__file__", None)
-        files |= {os.path.realpath(main)} if main else set()
+        files |= {os.path.realpath(self._main)} if self._main else set()
         own = sorted(path for path in files if places.kind_of_file(path) == places.USER and os.path.isfile(path))
         said = {"steps": self.count, "code": code, "files": own, "device": _device(), **self.found()}
         said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in LIBRARIES]

@@ -209,14 +209,18 @@ def left_in(folder: Path) -> list[str]:
     [
         ((), "no program to verify"),
         (("nowhere.py",), "nowhere.py: no such script"),
+        ((".",), "hint: give a script, or a module: syncscope verify -m package.train"),
+        (("notes.ipynb",), "hint: jupyter nbconvert --to script notes.ipynb"),
         (("--line", "train.py", "train.py"), "is no line; write train.py:95"),
+        (("--budget", "0", "train.py"), "is no time; write 90s or 10m"),
         (("--budget", "soon", "train.py"), "is no time; write 90s or 10m"),
         (("--stale", "--write", "train.py"), "--stale makes no fixes"),
         (("-o", "what", "train.py"), "does not say what to write"),
     ],
 )
 def test_usage_is_explained(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    (tmp_path / "train.py").write_text("")
+    for name in ("train.py", "notes.ipynb"):
+        (tmp_path / name).write_text("")
     process = verify(tmp_path, *arguments)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2

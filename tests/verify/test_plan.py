@@ -1,0 +1,59 @@
+"""Which fixes of a program are tried, and in which order."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.errors import UserError
+from syncscope.verify import plan as plans
+from syncscope.verify.plan import Plan
+
+MOST = 4  # as if no more were tried
+
+COPY = """
+def shift{0}(device):
+    return torch.zeros({0}).to(device)
+"""
+TRAIN = """
+import torch
+
+def train(model, loader, optimizer):
+    total = 0.0
+    for x in loader:
+        loss = model(x.cuda()).mean()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """A file full of copies, and one with a wait that stands behind it in the alphabet."""
+    monkeypatch.setattr(plans, "MOST", MOST)
+    many, train = tmp_path / "blocks.py", tmp_path / "train.py"
+    many.write_text("import torch\n" + "".join(map(COPY.format, range(2, 2 * MOST))))
+    train.write_text(TRAIN)
+    return str(many), str(train)
+
+
+def test_lines_that_waited_come_first_however_many_others_there_are(project: tuple[str, str]) -> None:
+    plan = Plan(project, waited=lambda path, lines: path == project[1])
+    assert [candidate.number for candidate in plan.candidates] == list(range(MOST))
+    assert {candidate.path for candidate in plan.candidates if candidate.finding.rule == "host-read"} == {project[1]}
+    assert plan.candidates[0].path == project[1]
+    assert plan.unlisted == 2 * MOST - 2 + 1 - MOST
+
+
+def test_what_did_not_wait_is_listed_with_the_reason_and_after_all_others(project: tuple[str, str]) -> None:
+    plan = Plan(project[1:], waited=lambda path, lines: False)
+    (candidate,) = plan.candidates
+    assert candidate.idle == "its line did not wait in these steps"
+    assert not plan.unlisted
+
+
+def test_a_rule_that_does_not_exist_is_not_taken_for_one_without_fixes(project: tuple[str, str]) -> None:
+    with pytest.raises(UserError, match="no rule is called 'host-red'") as error:
+        Plan(project, rules=["host-red"])
+    assert error.value.hint == "did you mean 'host-read'?"
