@@ -9,12 +9,15 @@
 
 `--loops` also takes a folder of one's own: `benchmarks/loops/__init__.py` says what a file holds.
 
-Every loop is run as written and without its waits, in turns, without a recording: that is the truth, and A/A is by how much
-two runs of one version differ. A recording of it as written then foretells the step without waits, and the range in which it
-may lie; recordings whose replay cannot be trusted give no price, and are counted. *Off* is in points of the share of a step
-that is saved. A price is outside where its range meets neither the truth's 95 % interval, by the rounds, nor what its own round
-measured, give or take A/A: processes differ in speed. Beside it stands what blocked time would have foretold: the step less the
-time the host was blocked.
+Every loop is run as written and without its waits, in sixteen turns, without a recording and without Python's garbage collector
+(which goes over all that earlier recordings left, for 100 ms at once): that is the truth, and A/A is by how much two halves of
+the turns of one version differ, each by its median. A loop whose A/A is over 5 % says nothing about a price of 5 %: it is
+marked as noisy, and the errors are given with those and without.
+
+A recording of it as written then foretells the step without waits, and the range in which it may lie; recordings whose replay
+cannot be trusted give no price, and are counted. *Off* is in points of the share of a step that is saved. A price is outside
+where its range meets neither the truth's 95 % interval, by the rounds, nor what its own round measured, give or take A/A:
+processes differ in speed. Beside it stands what blocked time would have foretold: the step less the time the host was blocked.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
 not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command helps.
@@ -23,8 +26,10 @@ not slow each other down more than a GPU would. Other programs must leave both a
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import json
+import math
 import os
 import subprocess
 import sys
@@ -35,11 +40,14 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
+from typing import Any, NamedTuple
 
 from loops import Step
 
 WARM = 8  # steps before a recording, which are timed without it
+TURNS = "TFFTFTTF" * 2  # who is timed, as written (T) or without waits: either half has both, and drifts alike
+TURN = 0.04  # s that a turn takes at least
+NOISY = 0.05  # A/A from which on a loop says nothing
 LOOPS = Path(__file__).with_name("loops")
 COLUMNS = ("as written", "without", "A/A", "predicted", "range", "error", "saves: said", "really", "off", "by blocked")
 
@@ -75,17 +83,36 @@ def loops_of(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
     return found
 
 
-def timed(torch: Any, device: Any, run: Step, reads: bool, steps: int) -> float:
-    """ms of a step without a recording: many in a row, and the device waited for at the end."""
+def timed(torch: Any, device: Any, run: Step, steps: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """ms of a step without a recording, as written and without waits, each by the first and by the second half of the turns.
+
+    A turn is many steps in a row, and the device waited for at the end.
+    """
     synchronize = getattr(torch, device.type).synchronize
-    for _ in range(3):
-        run(reads)
-    synchronize()
-    begin = time.perf_counter()
-    for _ in range(steps):
-        run(reads)
-    synchronize()
-    return 1e3 * (time.perf_counter() - begin) / steps
+
+    def turn(reads: bool, steps: int) -> float:
+        for _ in range(3):
+            run(reads)
+        synchronize()
+        begin = time.perf_counter()
+        for _ in range(steps):
+            run(reads)
+        synchronize()
+        return (time.perf_counter() - begin) / steps
+
+    gc.collect()
+    gc.disable()
+    try:
+        counts = {reads: max(steps, math.ceil(TURN / turn(reads, steps))) for reads in (True, False)}
+        times = [(which == "T", turn(which == "T", counts[which == "T"])) for which in TURNS]
+    finally:
+        gc.enable()
+    half = len(times) // 2
+    written, without = (
+        tuple(1e3 * median(t for which, t in part if which is reads) for part in (times[:half], times[half:]))
+        for reads in (True, False)
+    )
+    return (written[0], written[1]), (without[0], without[1])
 
 
 def recorded(run: Step, reads: bool, steps: int, warm: int) -> Any:
@@ -111,16 +138,13 @@ def rounds_of(
         for _ in range(3):
             run(reads)
     for number in range(rounds):
-        order = (True, False) if number % 2 else (False, True)  # who is first, in turns too
-        times: dict[bool, list[float]] = {True: [], False: []}
-        for reads in (*order, *reversed(order)):
-            times[reads].append(timed(torch, device, run, reads, max(steps, 14)))
+        truth = Round(*timed(torch, device, run, steps))
+        order = (True, False) if number % 2 else (False, True)  # who is recorded first, in turns too
         traces = {reads: recorded(run, reads, steps, WARM) for reads in order if reads is False or not early}
         if kept:
             for reads, trace in traces.items():
                 save(trace, f"{kept}-{number}-{'written' if reads else 'without'}.json.gz")
         found = compare(early.pop() if early else traces[True], traces[False])
-        truth = Round((times[True][0], times[True][1]), (times[False][0], times[False][1]))
         if found.predicted is None or found.predicted_range is None or found.before.step is None:
             yield truth
             continue
@@ -152,8 +176,18 @@ def interval(values: list[float]) -> tuple[float, float]:
     return mean(values) - half, mean(values) + half
 
 
-def row(name: str, found: list[Round], errors: list[tuple[float, float, float, bool]]) -> str:
-    """A line of the table; `errors` gets those of the step, of the share and of blocked time, and whether the sign is wrong."""
+class Errors(NamedTuple):
+    """By how much the prices of a loop were off: the step, the share, blocked time's step; and what to think of it."""
+
+    step: float
+    share: float
+    blocked: float
+    sign: bool  # whether it is wrong
+    noisy: bool  # A/A says that the truth is not known well enough
+
+
+def row(name: str, found: list[Round], errors: list[Errors]) -> str:
+    """A line of the table; `errors` gets those of the loop, if it has a price."""
     written, without = (
         median(time for one in found for time in getattr(one, which)) for which in ("written", "without")
     )
@@ -167,13 +201,13 @@ def row(name: str, found: list[Round], errors: list[tuple[float, float, float, b
         error, naive = predicted / without - 1, median(one.by_blocked for one in told) / without - 1
         low_truth, high_truth = interval([one.saves for one in found])
         surely = low_truth > same or high_truth < -same
-        errors.append((error, said - really, naive, surely and said * really < 0))
+        errors.append(Errors(error, said - really, naive, surely and said * really < 0, same > NOISY))
         cells += [f"{predicted:.2f}", f"{low:.2f}-{high:.2f}", f"{error:+.1%}", f"{said:+.1%}", f"{really:+.1%}"]
         cells += [f"{100 * (said - really):+.1f}", f"{naive:+.1%}"]
     cells += ["no price"] * (not told)
     outside = sum(_outside(one, (low_truth, high_truth)) for one in told) if told else 0
     more = f"  {len(found) - len(told)} refused" * (len(told) < len(found)) + f"  {outside} outside" * bool(outside)
-    return f"{name:16}" + "".join(f"{cell:>13}" for cell in cells) + more
+    return f"{name:20}" + "".join(f"{cell:>13}" for cell in cells) + more + "  noisy" * (same > NOISY)
 
 
 def _outside(one: Round, truth: tuple[float, float]) -> bool:
@@ -216,8 +250,8 @@ def main() -> None:
         one = next(rounds_of(torch, device, loops[given.names[0]](torch, device), 1, given.steps, cold=True))
         print(json.dumps(asdict(one)))
         return
-    print(f"{'ms per step':16}" + "".join(f"{column:>13}" for column in COLUMNS), flush=True)
-    errors: list[tuple[float, float, float, bool]] = []
+    print(f"{'ms per step':20}" + "".join(f"{column:>13}" for column in COLUMNS), flush=True)
+    errors: list[Errors] = []
     refused, rounds = 0, {}
     with ExitStack() as stack:
         for _ in range(given.load):
@@ -235,10 +269,18 @@ def main() -> None:
                 Path(given.keep, "rounds.json").write_text(json.dumps(rounds, indent=1))
             refused += sum(one.predicted is None for one in found)
             print(row(name, found, errors), flush=True)
+    summary("all loops", errors)
+    if any(one.noisy for one in errors):
+        summary(f"those with A/A up to {NOISY:.0%}", [one for one in errors if not one.noisy])
+    print(f"recordings without a price: {refused}")
+
+
+def summary(of: str, errors: list[Errors]) -> None:
+    """How far the prices of some loops were off, in the median and at worst."""
+    print(f"{of}: {len(errors)}, wrong sign: {sum(one.sign for one in errors)}")
     for number, (what, unit) in enumerate((("the step", "%"), ("the share saved", "points"), ("by blocked time", "%"))):
         if sizes := sorted(100 * abs(one[number]) for one in errors):
-            print(f"{what}: {median(sizes):.1f} {unit} off in the median, {sizes[-1]:.1f} at worst")
-    print(f"wrong sign: {sum(one[3] for one in errors)} of {len(errors)}; recordings without a price: {refused}")
+            print(f"  {what}: {median(sizes):.1f} {unit} off in the median, {sizes[-1]:.1f} at worst")
 
 
 if __name__ == "__main__":
