@@ -194,7 +194,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             try:
                 _try(search, recording, said["stale"])
             except TimeIsUpError:
-                found.notes.append("the budget was spent before everything was tried: --budget gives more")
+                found.notes.append(f"the budget was spent before everything was tried: {search.shortage()}")
                 search.told()
             except KeyboardInterrupt:
                 found.interrupted = True

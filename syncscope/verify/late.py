@@ -25,7 +25,7 @@ def measure(search: Search) -> None:
         UserError: nothing waits there, or the program makes too few steps.
     """
     found = search.found
-    found.stale = True
+    found.stale, search.least = True, 3
     search.as_written(twice=False)
     if found.device == "cpu":
         raise UserError(

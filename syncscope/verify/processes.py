@@ -58,6 +58,8 @@ class Processes:
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline  # by time.monotonic
         self.count = 0
+        self.importing = 0.0  # s until runs could begin
+        self.starting = 0.0  # s that runs took up to the ends of their first steps
         self._temporary = tempfile.TemporaryDirectory(prefix="syncscope-verify-", ignore_cleanup_errors=True)
         self._server: subprocess.Popen[bytes] | None = None
         self._served = 0
@@ -108,6 +110,7 @@ class Processes:
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
             raise RunFailedError(code or (found or {}).get("code", 0), _last(folder / OUTPUT))
+        self.starting += found.get("ready", 0.0)
         return RunResult(folder, found)
 
     def _answer(self, request: Request) -> int:
@@ -117,8 +120,10 @@ class Processes:
         ):  # elsewhere a fork of a large process is not to be trusted
             self._end()
         if self._server is None:
+            began = time.monotonic()
             self._server, self._served = _serving(self._imports), 0
             self._line()  # "ready"
+            self.importing += time.monotonic() - began
         self._served += 1
         assert self._server.stdin is not None
         self._server.stdin.write(request.text().encode() + b"\n")

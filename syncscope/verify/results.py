@@ -41,6 +41,8 @@ class Verification:
     steps: int = 0
     runs: int = 0
     seconds: float = 0.0
+    importing: float = 0.0  # s of these: imports, once for all runs
+    starting: float = 0.0  # s of these: what each run does before its first step has ended
     ratio: Ratio | None = None
     same: Ratio | None = None
     before: float | None = None
@@ -70,7 +72,11 @@ class Verification:
     @property
     def gains(self) -> bool:
         """Whether the step is surely shorter, by more than two equal versions differ."""
-        return self.ratio is not None and self.ratio.gains and not self._is_noise(self.ratio)
+        return self.is_gain(self.ratio)
+
+    def is_gain(self, ratio: Ratio | None) -> bool:
+        """Whether a step of that ratio is surely shorter, by more than two equal versions differ."""
+        return ratio is not None and ratio.gains and not self._is_noise(ratio)
 
     @property
     def loses(self) -> bool:
@@ -112,6 +118,8 @@ def as_object(found: Verification) -> dict[str, Any]:
         "steps": found.steps,
         "runs": found.runs,
         "seconds": round(found.seconds, 1),
+        "importing": round(found.importing, 1),
+        "starting": round(found.starting, 1),
         "stale": found.stale,
         "interrupted": found.interrupted,
         "notes": found.notes,

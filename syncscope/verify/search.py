@@ -8,6 +8,7 @@ differ by?), and the versions, in an order that is drawn anew for each turn.
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import re
 import time
@@ -31,6 +32,8 @@ from syncscope.verify.values import LAST_BIT, Difference, PieceOf, Values, diffe
 BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
 MOST_TURNS = 30
+SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
+RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
 RANKS = re.compile(r"(?:KeyError: '|variable )(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b")
 ONE_RANK = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29501"
@@ -75,6 +78,7 @@ class Search:
     last_bit: Difference | None = None
     other: Program | None = None  # instead of fixes: another version of the program
     failed: dict[Set, str] = field(default_factory=dict)
+    least: int = 3 + 3 * timing.FEWEST  # runs by which something can be decided
     best: Set | None = None  # the version of which `found` speaks
     turned: Callable[[], None] = lambda: None  # called after each turn
     told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
@@ -93,13 +97,15 @@ class Search:
                 program = self.other
             elif self.plan is not None:
                 files = self.plan.version(chosen)
-        more = {"steps": self.found.steps or self.settings.steps, "seed": self.settings.seed} | more
+        seconds = min(LONGEST, max(SHORTEST, self.settings.budget / RUNS))
+        more = {"steps": self.found.steps or self.settings.steps, "seed": self.settings.seed, "seconds": seconds} | more
         request = Request(kind, program, "", **more)
         try:
             return self.processes.run(request, files)
         finally:
             self.found.runs = self.processes.count
             self.found.seconds = time.monotonic() - self._began
+            self.found.importing, self.found.starting = self.processes.importing, self.processes.starting
 
     def as_written(self, twice: bool = True) -> list[str]:
         """The program itself, with what it computes: how many steps a run has, and which files are the user's.
@@ -279,6 +285,20 @@ class Search:
     def spent(self) -> float:
         """The part of the budget."""
         return 1 - self.processes.left() / self.settings.budget
+
+    def shortage(self) -> str:
+        """What the budget went to, and how much is enough for the `least` number of runs."""
+        found, runs = self.found, max(1, self.processes.count)
+        found.seconds = time.monotonic() - self._began
+        spent = f"imports took {found.importing:.0f} s"
+        if not found.steps:
+            return f"{spent}, and the first run had not made its steps by then"
+        each, first = (found.seconds - found.importing) / runs, found.starting / runs
+        minutes = math.ceil((found.importing + self.least * each) / 60)
+        return (
+            f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
+            f"least that decides: --budget {minutes}m may hold them"
+        )
 
     def runs_left(self, part: float) -> float:
         """How many more runs fit into this part of the budget, as long as they were so far."""

@@ -79,6 +79,7 @@ class Fixes:
                 f"{self.plan.unlisted} more fixes are not listed: --rule and --line try those of one rule or line"
             )
         self.found.fixes += [_by_hand(finding) for finding in self.plan.by_hand if self._waits(finding)]
+        self.search.least += sum(not fix.why for fix in self.tried.values())
         if not any(not fix.why for fix in self.tried.values()):
             raise UserError(*self._nothing())
 
@@ -190,7 +191,7 @@ class Fixes:
         """The smallest set whose step is as short as that of all; none where nothing gains."""
         search = self.search
         alone = {number: search.ratio(self.plan.closed({number})) for number in good}
-        gaining = self.plan.closed([number for number, ratio in alone.items() if ratio is not None and ratio.gains])
+        gaining = self.plan.closed([number for number, ratio in alone.items() if self.found.is_gain(ratio)])
         start = kept = self._best_of(together, gaining)
         for number in sorted(self._leaves(kept), key=lambda n: -_worth(alone.get(n))):
             rest = kept - {number}
@@ -217,9 +218,9 @@ class Fixes:
         """All of them, or those that gain by themselves where that is as much; none where neither gains."""
         whole = self.search.ratio(together)
         fewer = bool(gaining) and gaining != together
-        if fewer and (whole is None or not whole.gains or self._as_short(gaining, together)):
+        if fewer and (not self.found.is_gain(whole) or self._as_short(gaining, together)):
             return gaining
-        return together if whole is not None and whole.gains else NONE
+        return together if self.found.is_gain(whole) else NONE
 
     # what is said
 
@@ -229,11 +230,13 @@ class Fixes:
             fix.ratio = self.search.ratio(self.plan.closed({number}))
 
     def _keep(self, kept: Set) -> None:
-        """These stay, whatever happens from now on."""
-        for number in kept:
-            fix = self.tried[number]
-            fix.kept = True
-            fix.why = "the step is longer without it" if len(kept) > 1 else "the step is shorter with it"
+        """These stay, as far as is known by now."""
+        for number, fix in self.tried.items():
+            if number in kept:
+                fix.kept = True
+                fix.why = "the step is longer without it" if len(kept) > 1 else "the step is shorter with it"
+            elif fix.kept:
+                fix.kept, fix.why = False, "what seemed a gain was lost in noise in later turns"
         made = self.plan.version(kept) if kept else {}
         self.found.files = {path: (self.plan.before[path], raw) for path, raw in made.items()}
 
@@ -245,6 +248,8 @@ class Fixes:
                 fix.why = _no_gain(fix.ratio, fix.values, self.search.failed.get(self.plan.closed({number})))
         if self.search.best is not None:
             self.search.note(self.search.best)
+            if self.found.ratio is not None and not self.found.gains:
+                self._keep(NONE)
 
     def _foretell(self, recording: Trace | None, chosen: Set) -> None:
         if recording is None or chosen not in self.search.values:

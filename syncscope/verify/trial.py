@@ -92,7 +92,7 @@ class Observed:
         self.count = 0
         self.optimizers: dict[int, Any] = {}
         self._main: str | None = None
-        self._since = 0.0
+        self._began, self._since, self._ready = monotonic(), 0.0, 0.0
         self._stack = contextlib.ExitStack()
         self._process = os.getpid()
 
@@ -128,6 +128,7 @@ class Observed:
         self.boundary()
         if self.count <= 3:
             self._since = monotonic()
+            self._ready = self._ready or self._since - self._began
         steps, seconds = self.request.steps, self.request.seconds
         enough = self.count >= FEWEST and monotonic() - self._since >= seconds
         if self.count >= (steps or MOST) or (steps is None and enough):
@@ -151,6 +152,7 @@ class Observed:
         files |= {os.path.realpath(self._main)} if self._main else set()
         own = sorted(path for path in files if places.kind_of_file(path) == places.USER and os.path.isfile(path))
         said = {"steps": self.count, "code": code, "files": own, "device": _device(), **self.found()}
+        said["ready"] = self._ready  # s until the first step had ended
         said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in LIBRARIES]
         (self.folder / RESULT).write_text(json.dumps(said))
 
