@@ -22,6 +22,7 @@ from syncscope.model.report import Line, Read, Report
 from syncscope.model.trace import Trace
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
+BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for less is as good as not
 SAME = 0.1  # counts and times that differ by less than this part are the same
 
 
@@ -41,8 +42,8 @@ class Comparison:
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
     `predicted_range` the least and the most that it may be (`fidelity.bounds`), `error` its distance from the measured one,
     relative; None where no read went or the first cannot be replayed. `work` is how long the device works in a step, `pieces`
-    on how many kernels, copies and fills, `calls` how many of them the host launches: in the first without those reads, and in
-    the second. What differs there is what else was changed, which no replay can know.
+    on how many kernels, copies and fills, `calls` how many of them the host launches: in the first, without the reads of the
+    prediction, and in the second. What differs there is what else was changed, which no replay can know.
     """
 
     before: Report
@@ -54,9 +55,9 @@ class Comparison:
     predicted: float | None
     error: float | None
     predicted_range: tuple[float, float] | None = None
-    work: tuple[float, float] | None = None
-    pieces: tuple[float, float] | None = None
-    calls: tuple[float, float] | None = None
+    work: tuple[float, float] = (0.0, 0.0)
+    pieces: tuple[float, float] = (0.0, 0.0)
+    calls: tuple[float, float] = (0.0, 0.0)
     spread: tuple[float, float] | None = None
 
     @property
@@ -89,13 +90,12 @@ def compare(before: Trace, after: Trace) -> Comparison:
     one, other = summarize(before), summarize(after)
     pairs = _pairs(one.lines, other.lines)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
-    changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after))
-    foretold = _foretold(before, pairs)
-    predicted, likely, left = foretold or (None, None, (0.0, 0.0, 0.0))
-    error = work = pieces = calls = None
-    if predicted is not None and other.step:
-        error = (predicted - other.step) / other.step
-        work, pieces, calls = zip(left, _work(event_graph_of(after)), strict=True)
+    slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
+    changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
+    event_graph = event_graph_of(before)
+    predicted, likely, freed = _foretold(event_graph, before, pairs) or (None, None, set())
+    error = (predicted - other.step) / other.step if predicted is not None and other.step else None
+    work, pieces, calls = zip(_work(event_graph, freed), _work(event_graph_of(after)), strict=True)
     spreads = [_spread(report) for report in (one, other)]
     return Comparison(
         before=one,
@@ -121,9 +121,9 @@ def _spread(report: Report) -> float | None:
     return half_interval(np.array(counted, float)) if len(lengths) >= 4 and len(counted) > 1 else None
 
 
-def _alike(one: Line, other: Line) -> bool:
+def _alike(one: Line, other: Line, slight: float) -> bool:
     return _near(one.count, other.count) and (
-        _near(one.blocked, other.blocked) or max(one.blocked, other.blocked) < 1e4
+        _near(one.blocked, other.blocked) or max(one.blocked, other.blocked) < slight
     )
 
 
@@ -177,14 +177,12 @@ def _line(line: Line) -> int:
 
 
 def _foretold(
-    trace: Trace, pairs: list[tuple[Line | None, Line | None]]
-) -> tuple[float, tuple[float, float], tuple[float, float, float]] | None:
+    event_graph: EventGraph, trace: Trace, pairs: list[tuple[Line | None, Line | None]]
+) -> tuple[float, tuple[float, float], set[int]] | None:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less.
 
-    With the range that it leaves open, and the device's work that is left. Such reads are not made at all: they go with
-    all that their expressions did.
+    With the range that it leaves open, and these reads. They are not made at all: they go with all that their expressions did.
     """
-    event_graph = event_graph_of(trace)
     graph = event_graph.graph()
     if not fidelity_of(event_graph, graph).enough:
         return None
@@ -198,7 +196,7 @@ def _foretold(
     if not freed:
         return None
     predicted = timed_part(graph).of(replay(event_graph.graph(gone=True), freed))
-    return predicted, bounds(event_graph, graph, freed), _work(event_graph, freed)
+    return predicted, bounds(event_graph, graph, freed), freed
 
 
 def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, float, float]:

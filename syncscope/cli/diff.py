@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from syncscope.model.source import Place
 
 
+CHANGED = 0.03  # part by which the work of two recordings of the same loop does not differ
+
+
 @click.command(short_help="What became of a loop between two recordings.")
 @click.argument("before", metavar="BEFORE")
 @click.argument("after", metavar="AFTER")
@@ -60,9 +63,9 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "within_noise": found.within_noise,
         "prediction_came_true": found.came_true,
         "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
-        "device_work_ms": [ms(t) for t in found.work] if found.work else None,
-        "device_work_pieces": list(found.pieces) if found.pieces else None,
-        "launches": list(found.calls) if found.calls else None,
+        "device_work_ms": [ms(t) for t in found.work],
+        "device_work_pieces": list(found.pieces),
+        "launches": list(found.calls),
         "gone": [_as_object(line) for line in found.gone],
         "new": [_as_object(line) for line in found.new],
         "changed": [{"before": _as_object(c.before), "after": _as_object(c.after)} for c in found.changed],
@@ -124,7 +127,8 @@ def show(found: Comparison, before: str, after: str) -> None:
         totals.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich's own literal
     one, other = found.before, found.after
     change = _change(one.step, other.step) + (", within noise" if found.within_noise else "")
-    totals.add_row("step, ms", _number(one.step, 1e6), _number(other.step, 1e6), change)
+    length = "step, ms" if one.steps and other.steps else "step or recording, ms"
+    totals.add_row(length, _number(one.step, 1e6), _number(other.step, 1e6), change)
     if found.spread:
         totals.add_row("give or take, ms (95 %)", *(_number(t, 1e6) for t in found.spread))
     totals.add_row("steps", str(len(one.steps)), str(len(other.steps)))
@@ -169,7 +173,7 @@ def sentence(found: Comparison) -> str:
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = "the first recording cannot be replayed" if fewer else "no read went"
-        return f"Nothing is predicted: {why}."
+        return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first and of the second')}"
     low, high = found.predicted_range or (found.predicted, found.predicted)
     give = f" give or take {in_ms(found.spread[1], '')}" if found.spread else ""
     verdict = "that came true" if found.came_true else "that did not come true"
@@ -180,20 +184,25 @@ def sentence(found: Comparison) -> str:
     )
     if found.within_noise:
         told += " The two recordings differ by no more than equal ones may: take more steps to tell them apart."
+    return told + _besides(found, "a step of the first without those reads and of the second")
+
+
+def _besides(found: Comparison, what: str) -> str:
+    """What else was changed, in numbers: of the device's work, and of what the host does for it."""
     others = [
-        f"{what} {pair[0] / unit:.{digits}f} and {pair[1] / unit:.{digits}f}"
-        for what, pair, unit, digits in (
+        f"{name} {pair[0] / unit:,.{digits}f} and {pair[1] / unit:,.{digits}f}"
+        for name, pair, unit, digits in (
             ("ms of the device's work", found.work, 1e6, 2),
             ("pieces of it", found.pieces, 1, 0),
             ("launches", found.calls, 1, 0),
         )
-        if pair and abs(pair[1] - pair[0]) > 0.01 * max(pair)
+        if abs(pair[1] - pair[0]) > CHANGED * max(pair)
     ]
     if others:
-        told += (
-            f" What else was changed, a step of the first without those reads and of the second: {', '.join(others)}."
-        )
-    return told
+        return f" What else was changed, {what}: {', '.join(others)}."
+    if found.before.step and found.after.step and not found.within_noise and found.predicted is None:
+        return " The device has the same work in both: what differs is the host, or how fast the device is."
+    return ""
 
 
 def _number(value: float | None, unit: float) -> str:

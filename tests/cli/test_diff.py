@@ -34,3 +34,15 @@ def test_diff_as_json(tmp_path):
     assert [(line["path"], line["line"], line["op"]) for line in found["gone"]] == [("train.py", 57, "item")]
     assert abs(found["prediction_error"]) < 0.02
     assert found["after"]["step_ms"] < found["before"]["step_ms"]
+
+
+def test_diff_says_what_else_was_changed_where_no_read_went(tmp_path):
+    """A batch twice as large: the same reads, and nothing to predict."""
+    larger = [("launch", 0, 10_000_000), *STEP[1:]]
+    paths = [str(tmp_path / name) for name in ("before.json.gz", "after.json.gz")]
+    for path, step in zip(paths, (STEP, larger), strict=True):
+        kineto.save(Device().run([step] * 6)[0], path)
+    done = CliRunner().invoke(command, paths, standalone_mode=False)
+    said = " ".join(done.output.split())
+    assert "no read went. What else was changed" in said
+    assert "ms of the device's work 5.00 and 10.00." in said
