@@ -18,7 +18,6 @@ from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.operators import NotNative
 
 GROUP = (256,)
-HALF = {torch.float16: "half", torch.bfloat16: "ushort"}  # stored so, computed in float
 _RANKS = (4, 12)  # collapsed dimensions that strided kernels walk: few, because each is a kernel to compile
 
 
@@ -52,7 +51,7 @@ _PLANS = 4096
 
 def storable(dtype: torch.dtype) -> bool:
     """Whether kernels can load and store this dtype."""
-    return programs.supported(dtype) or dtype in HALF
+    return programs.supported(dtype) or dtype in programs.HALVES
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -61,11 +60,9 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     Raises:
         NotNative: complex numbers, float8, uint16 and the like.
     """
-    if dtype in HALF:
-        return torch.float32
-    if not programs.supported(dtype):
+    if not storable(dtype):
         raise NotNative
-    return dtype
+    return programs.computed(dtype)
 
 
 def apply(
@@ -238,19 +235,15 @@ def kernel_name(op: Pointwise, compute: torch.dtype) -> str:
 
 def load(dtype: torch.dtype, pointer: str, index: str, compute: str) -> str:
     """C that reads one element and casts it."""
-    if dtype == torch.float16:
-        return f"({compute})vload_half({index}, {pointer})"
-    if dtype == torch.bfloat16:
-        return f"({compute})as_float((uint){pointer}[{index}] << 16)"
+    if dtype in programs.HALVES:
+        return f"({compute})LOAD_{programs.HALVES[dtype]}({pointer}, {index})"
     return f"({compute}){pointer}[{index}]"
 
 
 def store(dtype: torch.dtype, pointer: str, index: str, value: str, boolean: bool = False) -> str:
     """C that casts one element and writes it."""
-    if dtype == torch.float16:
-        return f"vstore_half((float)({value}), {index}, {pointer});"
-    if dtype == torch.bfloat16:
-        return f"{pointer}[{index}] = to_bfloat16((float)({value}));"
+    if dtype in programs.HALVES:
+        return f"STORE_{programs.HALVES[dtype]}((float)({value}), {pointer}, {index});"
     if dtype == torch.bool:
         return f"{pointer}[{index}] = ({value}) != 0;"
     return f"{pointer}[{index}] = ({programs.C_TYPE[dtype]})({value});"
@@ -258,7 +251,7 @@ def store(dtype: torch.dtype, pointer: str, index: str, value: str, boolean: boo
 
 def c_storage(dtype: torch.dtype) -> str:
     """The C type of an element in memory."""
-    return HALF.get(dtype) or programs.C_TYPE[dtype]
+    return "ushort" if dtype in programs.HALVES else programs.C_TYPE[dtype]
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """float16 and bfloat16 for operators whose kernels know neither: run in float32 on copies, and rounded at the end.
 
-Pointwise work, copies, reductions, products, convolutions and norms load and store halves themselves and never come here.
+Pointwise work, copies, reductions, products, convolutions, norms, softmax, pooling and lists of tensors load and store halves
+themselves and never come here.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
@@ -28,9 +29,9 @@ _ARGUMENTS = min(int(device.max_parameter_size), 4096) - 128  # bytes, without t
 class Listwise:
     """One statement for element `i` of the tensors of a slot; `x` is the pointer of a list `x`, from its first element on.
 
-    `lists` and `shared` name pointers, the latter the same for all slots; `each` and `numbers` are of type T, of a slot or of
-    all; `sizes` are unsigned integers of a slot. `statistics` are lists of floats, whatever T is. `setup` comes before the
-    loop.
+    `lists`, `shared` and `common` name pointers, the last two the same for all slots: to elements as they lie in memory, for
+    LOAD and STORE, but `common` to such as are computed in (T). `each` and `numbers` are of type T, of a slot or of all;
+    `sizes` are unsigned integers of a slot. `statistics` are lists of floats, whatever T is. `setup` comes before the loop.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Listwise:
     each: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    common: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ()
     setup: str = ""
@@ -54,8 +56,10 @@ class Listwise:
 
 
 @functools.cache
-def _source(what: Listwise, t: str, slots: int, group: int) -> str:
-    pointers = [(name, t) for name in what.lists] + [(name, "float") for name in what.statistics]
+def _source(what: Listwise, dtype: torch.dtype, slots: int, group: int) -> str:
+    macros = programs.elements(dtype)
+    t = macros["T"]
+    pointers = [(name, "S") for name in what.lists] + [(name, "float") for name in what.statistics]
     parameters, cases = [], []
     for k in range(slots):
         parameters += [text for name, c in pointers for text in (f"__global {c} *{name}{k}", f"uint {name}{k}_at")]
@@ -64,21 +68,23 @@ def _source(what: Listwise, t: str, slots: int, group: int) -> str:
         chosen = [f"{name} = {name}{k} + {name}{k}_at;" for name, _ in pointers]
         chosen += [f"{name} = {name}{k};" for name in (*what.each, *what.sizes, "count")]
         cases.append(f"        case {k}: {' '.join(chosen)} break;")
-    parameters += [text for name in what.shared for text in (f"__global {t} *{name}", f"uint {name}_at")]
+    for name in (*what.shared, *what.common):
+        parameters += [f"__global {'S' if name in what.shared else t} *{name}", f"uint {name}_at"]
     parameters += [f"{t} {name}" for name in what.numbers]
     variables = [f"__global {c} *{name};" for name, c in pointers]
     variables += [f"{t} {name};" for name in what.each] + [f"uint {name};" for name in (*what.sizes, "count")]
     teams = f"#define GROUP {group}\n#define LANES GROUP\n#define V 1\n{programs.text('rows')}" if what.sums else ""
     return "\n".join(
         [
-            f"#define T {t}\n{teams}#define FLOATING {int(t in ('float', 'double'))}\n{HELPERS}\n{what.helpers}",
+            *(f"#define {key} {value}" for key, value in macros.items()),
+            f"{teams}#define FLOATING {int(t in ('float', 'double'))}\n{HELPERS}\n{what.helpers}",
             f"__kernel void {what.name}_{t}({', '.join(parameters)}) {{",
             "    " + " ".join(variables),
             "    switch (get_group_id(1)) {",
             *cases,
             "        default: return;",
             "    }",
-            *(f"    {name} += {name}_at;" for name in what.shared),
+            *(f"    {name} += {name}_at;" for name in (*what.shared, *what.common)),
             f"    {what.setup}",
             *(["    T sum = 0;", "    __local T all[GROUP];"] if what.sums else []),
             f"    for (uint block = get_group_id(0) * {_BLOCK}; block < count; block += get_num_groups(0) * {_BLOCK})",
@@ -100,6 +106,7 @@ def run(
     each: Sequence[Sequence[Any]] = (),
     numbers: Sequence[Any] = (),
     shared: Sequence[Tensor] = (),
+    common: Sequence[Tensor] = (),
     sizes: Sequence[Sequence[int]] = (),
     counts: Sequence[int] | None = None,
     turns: int = 1,
@@ -115,7 +122,12 @@ def run(
     if not lists or not lists[0]:
         return
     dtype = lists[0][0].dtype
-    if not programs.supported(dtype) or any(x.dtype != dtype for x in shared):
+    inside = programs.computed(dtype)
+    if (
+        not programs.supported(inside)
+        or any(x.dtype != dtype for x in shared)
+        or any(x.dtype != inside for x in common)
+    ):
         raise NotNative
     alike = len(what.lists)
     slots = []
@@ -134,9 +146,9 @@ def run(
         arguments += [numbers_of_slot[k] for numbers_of_slot in (*each, *sizes)]
         arguments.append(tensors[0].numel() if counts is None else counts[k])
         slots.append(arguments)
-    rest = [a for x in shared for a in (storage.buffer(x), x.storage_offset())] + list(numbers)
-    width = what.slots(dtype.itemsize)
-    t = programs.C_TYPE[dtype]
+    rest = [a for x in (*shared, *common) for a in (storage.buffer(x), x.storage_offset())] + list(numbers)
+    width = what.slots(inside.itemsize)
+    t = programs.C_TYPE[inside]
     for part in _parts(slots, width):
         largest = max(arguments[-1] for arguments in part)
         if not largest:
@@ -145,7 +157,7 @@ def run(
         filler = [*part[0][:-1], 0]
         flat = [a for arguments in part + [filler] * (room - len(part)) for a in arguments]
         groups = PARTS if what.sums else min(-(-largest // _BLOCK), _GROUPS)
-        kernel = programs.build(_source(what, t, room, programs.GROUP), f"{what.name}_{t}")
+        kernel = programs.build(_source(what, dtype, room, programs.GROUP), f"{what.name}_{t}")
         queue.launch(kernel, (groups * programs.GROUP, len(part), turns), (programs.GROUP, 1, 1), *flat, *rest)
 
 

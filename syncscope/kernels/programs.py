@@ -26,6 +26,7 @@ C_TYPE = {
     torch.uint8: "uchar",
     torch.bool: "uchar",
 }
+HALVES = {torch.float16: "half", torch.bfloat16: "bfloat16"}  # 16 bits in memory, computed in float
 _NUMPY = {
     "float": np.float32,
     "double": np.float64,
@@ -97,9 +98,37 @@ def text(file: str) -> str:
     return _INCLUDE.sub(lambda found: (CL / found[1]).read_text(), (CL / f"{file}.cl").read_text())
 
 
-def rows_kernel(file: str, name: str, dtype: torch.dtype, rows: int, columns: int, **macros: str | int) -> cl.Kernel:
+def rows_kernel(
+    file: str,
+    name: str,
+    dtype: torch.dtype,
+    rows: int,
+    columns: int,
+    made: torch.dtype | None = None,
+    **macros: str | int,
+) -> cl.Kernel:
     """A kernel of a file that includes `rows.cl`, with teams that suit so many rows of so many neighbouring elements."""
-    return kernel(file, name, T=C_TYPE[dtype], GROUP=GROUP, V=WIDTH, LANES=lanes(rows, columns), **macros)
+    return kernel(file, name, **elements(dtype, made), GROUP=GROUP, V=WIDTH, LANES=lanes(rows, columns), **macros)
+
+
+def elements(dtype: torch.dtype, made: torch.dtype | None = None) -> dict[str, str]:
+    """The macros of a kernel that reads tensors of one dtype and writes them (`made`: of another); see `cl/prelude.cl`."""
+    made = made or dtype
+    return {
+        "T": C_TYPE[computed(dtype)],
+        "S": "ushort" if dtype in HALVES else C_TYPE[dtype], "STORED": HALVES.get(dtype, "plain"),
+        "O": "ushort" if made in HALVES else C_TYPE[made], "MADE": HALVES.get(made, "plain"),
+    }  # fmt: skip
+
+
+def computed(dtype: torch.dtype) -> torch.dtype:
+    """What kernels compute in for a dtype in memory."""
+    return torch.float32 if dtype in HALVES else dtype
+
+
+def floating(*dtypes: torch.dtype) -> bool:
+    """Whether kernels can load, compute in and store these floating-point numbers."""
+    return all(dtype in HALVES or (dtype.is_floating_point and supported(dtype)) for dtype in dtypes)
 
 
 def lanes(rows: int, columns: int) -> int:

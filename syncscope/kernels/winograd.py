@@ -17,7 +17,7 @@ from syncscope.kernels import memory, queue, storage
 from syncscope.kernels.generate import run
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index
-from syncscope.kernels.programs import C_TYPE, kernel
+from syncscope.kernels.programs import computed, elements, kernel
 from syncscope.kernels.tuning import store
 
 PASSES = ("conv_forward", "conv_backward_input", "conv_backward_weight")
@@ -80,11 +80,11 @@ def backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor) -> Te
     tiles = _Tiles.over(g.made)
     seen = _transformed("winograd_seen", image, tiles, g.padding)
     slopes = _transformed("winograd_grad", grad, tiles, (0, 0))
-    made, read = g.made[1], g.image[1]
-    sums = storage.empty([16, made, read], out.dtype)
-    _product(PASSES[2], made, read, tiles.room, (tiles.room, 1), (1, tiles.room), out.dtype)(slopes, seen, None, sums)
+    made, read, inside = g.made[1], g.image[1], computed(out.dtype)
+    sums = storage.empty([16, made, read], inside)
+    _product(PASSES[2], made, read, tiles.room, (tiles.room, 1), (1, tiles.room), inside)(slopes, seen, None, sums)
     queue.launch(
-        kernel("winograd", "winograd_to_weight", T=C_TYPE[out.dtype], TURNED=0), (_round(made * read),), (_GROUP,),
+        kernel("winograd", "winograd_to_weight", **elements(out.dtype), TURNED=0), (_round(made * read),), (_GROUP,),
         storage.buffer(sums), storage.buffer(out), out.storage_offset(), made * read,
     )  # fmt: skip
     return out
@@ -94,19 +94,18 @@ def _convolved(
     name: str, image: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor, padding: tuple[int, ...], turned: bool
 ) -> Tensor:
     tiles = _Tiles.over(tuple(out.shape))
-    read, made = image.shape[1], out.shape[1]
-    t = C_TYPE[out.dtype]
-    factors = storage.empty([16, made, read], out.dtype)
+    read, made, inside = image.shape[1], out.shape[1], computed(out.dtype)
+    factors = storage.empty([16, made, read], inside)
     queue.launch(
-        kernel("winograd", "winograd_weight", T=t, TURNED=int(turned)), (_round(made * read),), (_GROUP,),
+        kernel("winograd", "winograd_weight", **elements(out.dtype), TURNED=int(turned)), (_round(made * read),), (_GROUP,),
         storage.buffer(weight), weight.storage_offset(), storage.buffer(factors), *weight.shape[:2],
     )  # fmt: skip
     seen = _transformed("winograd_seen", image, tiles, padding)
-    sums = storage.empty([16, made, tiles.room], out.dtype)
-    _product(name, made, tiles.room, read, (read, 1), (tiles.room, 1), out.dtype)(factors, seen, None, sums)
+    sums = storage.empty([16, made, tiles.room], inside)
+    _product(name, made, tiles.room, read, (read, 1), (tiles.room, 1), inside)(factors, seen, None, sums)
     given = out if bias is None else bias
     queue.launch(
-        kernel("winograd", "winograd_made", T=t, TURNED=0), (_round(tiles.room), made), (_GROUP, 1),
+        kernel("winograd", "winograd_made", **elements(out.dtype), TURNED=0), (_round(tiles.room), made), (_GROUP, 1),
         storage.buffer(sums), storage.buffer(out), out.storage_offset(), storage.buffer(given), given.storage_offset(),
         int(bias is not None), *out.shape[2:], tiles.down, tiles.across, tiles.count, tiles.room,
     )  # fmt: skip
@@ -114,9 +113,9 @@ def _convolved(
 
 
 def _transformed(name: str, x: Tensor, tiles: _Tiles, padding: tuple[int, ...]) -> Tensor:
-    made = storage.empty([16, x.shape[1], tiles.room], x.dtype)
+    made = storage.empty([16, x.shape[1], tiles.room], computed(x.dtype))
     queue.launch(
-        kernel("winograd", name, T=C_TYPE[x.dtype], TURNED=0), (_round(tiles.room), x.shape[1]), (_GROUP, 1),
+        kernel("winograd", name, **elements(x.dtype), TURNED=0), (_round(tiles.room), x.shape[1]), (_GROUP, 1),
         storage.buffer(x), x.storage_offset(), storage.buffer(made), *x.shape[2:], *padding, tiles.down, tiles.across,
         tiles.count, tiles.room,
     )  # fmt: skip

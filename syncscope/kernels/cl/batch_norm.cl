@@ -23,14 +23,14 @@ static inline T group_sum(T x, __local T *all) {
 }
 
 // Of each share: how many elements, their mean, and the squares of what is left of them without it.
-__kernel void batch_norm_statistics(__global const T *restrict in, long at, __global T *parts, uint columns, uint chunks,
+__kernel void batch_norm_statistics(__global const S *restrict in, long at, __global T *parts, uint columns, uint chunks,
                                     uint units, uint length) {
     __local T all[GROUP];
     SHARE
     in += at;
-    const T shift = in[((long)(share * length / chunks) * get_num_groups(0) + c) * columns];
+    const T shift = LOAD(in, ((long)(share * length / chunks) * get_num_groups(0) + c) * columns);
     T sums[V] = {0}, squares[V] = {0};
-    OVER_SHARE(const T d = in[i] - shift; sums[j] += d; squares[j] += d * d;)
+    OVER_SHARE(const T d = LOAD(in, i) - shift; sums[j] += d; squares[j] += d * d;)
     const T sum = group_sum(total(sums), all), square = group_sum(total(squares), all);
     if (get_local_id(0)) return;
     uint count = 0;
@@ -44,11 +44,11 @@ __kernel void batch_norm_statistics(__global const T *restrict in, long at, __gl
 }
 
 // With TRAINING the mean and 1 / deviation come from the shares, are saved, and move the running ones; else the running ones serve.
-__kernel void batch_norm_forward(__global const T *restrict in, long at, __global const T *parts,
+__kernel void batch_norm_forward(__global const S *restrict in, long at, __global const T *parts,
                                  __global const T *restrict weight, long weight_at, int has_weight,
                                  __global const T *restrict bias, long bias_at, int has_bias, __global T *running_mean,
                                  long running_mean_at, __global T *running_var, long running_var_at, int has_running,
-                                 __global T *means, __global T *scales, __global T *restrict out, T momentum, T eps,
+                                 __global T *means, __global T *scales, __global O *restrict out, T momentum, T eps,
                                  uint columns, uint chunks, uint units, uint length) {
     SHARE
     running_mean += running_mean_at;
@@ -80,11 +80,11 @@ __kernel void batch_norm_forward(__global const T *restrict in, long at, __globa
     const T slope = has_weight ? scale * weight[weight_at + c] : scale;
     const T shift = has_bias ? bias[bias_at + c] : (T)0;
     in += at;
-    OVER_SHARE(out[i] = (in[i] - mean) * slope + shift;)
+    OVER_SHARE(STORE((LOAD(in, i) - mean) * slope + shift, out, i);)
 }
 
 // Of each share: the sum of the gradient, and of the gradient times what the input is without its mean.
-__kernel void batch_norm_slopes(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+__kernel void batch_norm_slopes(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                 __global const T *means, long means_at, __global T *parts, uint columns, uint chunks,
                                 uint units, uint length) {
     __local T all[GROUP];
@@ -93,17 +93,17 @@ __kernel void batch_norm_slopes(__global const T *restrict grad, long grad_at, _
     in += at;
     const T mean = means[means_at + c];
     T plain[V] = {0}, projected[V] = {0};
-    OVER_SHARE(const T g = grad[i]; plain[j] += g; projected[j] += g * (in[i] - mean);)
+    OVER_SHARE(const T g = LOAD(grad, i); plain[j] += g; projected[j] += g * (LOAD(in, i) - mean);)
     const T a = group_sum(total(plain), all), b = group_sum(total(projected), all);
     if (get_local_id(0)) return;
     parts[(c * shares + share) * 2] = a;
     parts[(c * shares + share) * 2 + 1] = b;
 }
 
-__kernel void batch_norm_backward(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+__kernel void batch_norm_backward(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                   __global const T *means, long means_at, __global const T *scales, long scales_at,
                                   __global const T *parts, __global const T *restrict weight, long weight_at, int has_weight,
-                                  __global T *restrict to_input, int has_input, __global T *to_weight, __global T *to_bias,
+                                  __global O *restrict to_input, int has_input, __global T *to_weight, __global T *to_bias,
                                   uint columns, uint chunks, uint units, uint length, T count) {
     SHARE
     T plain = 0, projected = 0;
@@ -123,5 +123,5 @@ __kernel void batch_norm_backward(__global const T *restrict grad, long grad_at,
     const T level = TRAINING ? plain / count : 0, tilt = TRAINING ? projected * scale * scale / count : 0;
     grad += grad_at;
     in += at;
-    OVER_SHARE(to_input[i] = (grad[i] - level - (in[i] - mean) * tilt) * slope;)
+    OVER_SHARE(STORE((LOAD(grad, i) - level - (LOAD(in, i) - mean) * tilt) * slope, to_input, i);)
 }

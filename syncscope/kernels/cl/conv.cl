@@ -1,5 +1,5 @@
 // Images (N, C, H, W) with zeros around each. An item makes a row.
-__kernel void conv_pad(__global const T *in, long in_at, __global T *out, int H, int W, int top, int left, int HP, int WP,
+__kernel void conv_pad(__global const S *in, long in_at, __global S *out, int H, int W, int top, int left, int HP, int WP,
                        uint rows) {
     const uint i = get_global_id(0);
     if (i >= rows) return;

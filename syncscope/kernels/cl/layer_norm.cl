@@ -8,9 +8,9 @@
 #define PLACE (i - base)
 #endif
 
-__kernel void row_norm_forward(__global const T *restrict in, long at, __global const T *restrict weight, long weight_at,
+__kernel void row_norm_forward(__global const S *restrict in, long at, __global const T *restrict weight, long weight_at,
                                int has_weight, __global const T *restrict bias, long bias_at, int has_bias,
-                               __global T *restrict out, __global T *means, __global T *scales, uint rows, uint columns,
+                               __global O *restrict out, __global T *means, __global T *scales, uint rows, uint columns,
                                uint groups, uint pixels, T eps) {
     __local T all[GROUP];
     const uint row = get_group_id(0) * TEAMS + TEAM;
@@ -18,25 +18,25 @@ __kernel void row_norm_forward(__global const T *restrict in, long at, __global 
     in += at;
     weight += weight_at;
     bias += bias_at;
-    const T shift = row < rows ? in[base] : 0;
+    const T shift = row < rows ? LOAD(in, base) : 0;
     T sums[V] = {0}, squares[V] = {0};
-    EACH(base, end, sums[j] += in[i] - shift;)
+    EACH(base, end, sums[j] += LOAD(in, i) - shift;)
     const T mean = shift + team_sum(total(sums), all) / columns;
-    EACH(base, end, const T d = in[i] - mean; squares[j] += d * d;)
+    EACH(base, end, const T d = LOAD(in, i) - mean; squares[j] += d * d;)
     const T scale = 1 / sqrt(team_sum(total(squares), all) / columns + eps);
     if (row >= rows) return;
     if (LANE == 0) {
         means[row] = mean;
         scales[row] = scale;
     }
-    EACH(base, end, T x = (in[i] - mean) * scale; if (has_weight) x *= weight[PLACE]; if (has_bias) x += bias[PLACE]; out[i] = x;)
+    EACH(base, end, T x = (LOAD(in, i) - mean) * scale; if (has_weight) x *= weight[PLACE]; if (has_bias) x += bias[PLACE]; STORE(x, out, i);)
 }
 
 // A team takes every so many-th row, and sums what falls to weight and bias in its own line of `parts`, [2][columns].
-__kernel void layer_norm_backward(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+__kernel void layer_norm_backward(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                   __global const T *means, long means_at, __global const T *scales, long scales_at,
                                   __global const T *restrict weight, long weight_at, int has_weight,
-                                  __global T *restrict to_input, int has_input, __global T *parts, int has_parts, uint rows,
+                                  __global O *restrict to_input, int has_input, __global T *parts, int has_parts, uint rows,
                                   uint columns) {
     __local T all[GROUP];
     const uint team = get_group_id(0) * TEAMS + TEAM, teams = get_num_groups(0) * TEAMS;
@@ -50,12 +50,12 @@ __kernel void layer_norm_backward(__global const T *restrict grad, long grad_at,
         const long base = (long)row * columns, end = row < rows ? base + columns : base;
         const T mean = row < rows ? means[means_at + row] : 0, scale = row < rows ? scales[scales_at + row] : 0;
         T plain[V] = {0}, projected[V] = {0};
-        EACH(base, end, const T g = has_weight ? grad[i] * weight[i - base] : grad[i]; plain[j] += g;
-             projected[j] += g * (in[i] - mean);)
+        EACH(base, end, const T g = has_weight ? LOAD(grad, i) * weight[i - base] : LOAD(grad, i); plain[j] += g;
+             projected[j] += g * (LOAD(in, i) - mean);)
         const T level = team_sum(total(plain), all) / columns;
         const T tilt = team_sum(total(projected), all) * scale * scale / columns;
-        EACH(base, end, const T g = grad[i], centred = in[i] - mean;
-             if (has_input) to_input[i] = ((has_weight ? g * weight[i - base] : g) - level - centred * tilt) * scale;
+        EACH(base, end, const T g = LOAD(grad, i), centred = LOAD(in, i) - mean;
+             if (has_input) STORE(((has_weight ? g * weight[i - base] : g) - level - centred * tilt) * scale, to_input, i);
              if (has_parts) {
                  parts[i - base] += g * centred * scale;
                  parts[columns + i - base] += g;
@@ -64,7 +64,7 @@ __kernel void layer_norm_backward(__global const T *restrict grad, long grad_at,
 }
 
 // For each channel of each image: the sum of the gradient, and of the gradient times the normalized input.
-__kernel void group_norm_slopes(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+__kernel void group_norm_slopes(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                 __global const T *means, long means_at, __global const T *scales, long scales_at,
                                 __global T *parts, uint rows, uint columns, uint channels) {
     __local T all[GROUP];
@@ -74,7 +74,7 @@ __kernel void group_norm_slopes(__global const T *restrict grad, long grad_at, _
     in += at;
     const T mean = row < rows ? means[means_at + row / channels] : 0, scale = row < rows ? scales[scales_at + row / channels] : 0;
     T plain[V] = {0}, projected[V] = {0};
-    EACH(base, end, const T g = grad[i]; plain[j] += g; projected[j] += g * (in[i] - mean);)
+    EACH(base, end, const T g = LOAD(grad, i); plain[j] += g; projected[j] += g * (LOAD(in, i) - mean);)
     const T a = team_sum(total(plain), all), b = team_sum(total(projected), all);
     if (row >= rows || LANE) return;
     parts[2 * row] = a;
@@ -82,10 +82,10 @@ __kernel void group_norm_slopes(__global const T *restrict grad, long grad_at, _
 }
 
 // A team takes one group of `channels` channels of one image; those of the first image also sum what falls to weight and bias.
-__kernel void group_norm_backward(__global const T *restrict grad, long grad_at, __global const T *restrict in, long at,
+__kernel void group_norm_backward(__global const S *restrict grad, long grad_at, __global const S *restrict in, long at,
                                   __global const T *means, long means_at, __global const T *scales, long scales_at,
                                   __global const T *parts, __global const T *restrict weight, long weight_at, int has_weight,
-                                  __global T *restrict to_input, int has_input, __global T *to_weight, __global T *to_bias,
+                                  __global O *restrict to_input, int has_input, __global T *to_weight, __global T *to_bias,
                                   uint rows, uint groups, uint channels, uint pixels) {
     const uint row = get_group_id(0) * TEAMS + TEAM;
     if (row >= rows) return;
@@ -116,6 +116,6 @@ __kernel void group_norm_backward(__global const T *restrict grad, long grad_at,
     for (uint c = 0; c < channels; c++) {
         const long base = (long)row * columns + (long)c * pixels;
         const T w = has_weight ? weight[first + c] : (T)1;
-        EACH(base, base + pixels, to_input[i] = (grad[i] * w - level - (in[i] - mean) * tilt) * scale;)
+        EACH(base, base + pixels, STORE((LOAD(grad, i) * w - level - (LOAD(in, i) - mean) * tilt) * scale, to_input, i);)
     }
 }

@@ -5,7 +5,7 @@
     const long plane = i / OW / OH;                                                                  \
     const int y0 = y * sh - ph, x0 = x * sw - pw;
 
-__kernel void max_pool2d_forward(__global const T *in, long at, __global T *out, long out_at, __global long *places, long places_at,
+__kernel void max_pool2d_forward(__global const S *in, long at, __global O *out, long out_at, __global long *places, long places_at,
                                  uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw, int ph, int pw,
                                  int dh, int dw) {
     const uint i = get_global_id(0);
@@ -20,14 +20,14 @@ __kernel void max_pool2d_forward(__global const T *in, long at, __global T *out,
         for (int kx = 0; kx < kw; kx++) {
             const int ix = x0 + kx * dw;
             if (ix < 0 || ix >= W) continue;
-            const T v = in[iy * W + ix];
+            const T v = LOAD(in, iy * W + ix);
             if (where < 0 || v > top || v != v) {
                 top = v;
                 where = (long)iy * W + ix;
             }
         }
     }
-    out[out_at + i] = top;
+    STORE(top, out, out_at + i);
     places[places_at + i] = where;
 }
 
@@ -39,8 +39,8 @@ __kernel void max_pool2d_forward(__global const T *in, long at, __global T *out,
     const int x0 = FIRST_WINDOW(ix, pw, reach_x, sw), x1 = LAST_WINDOW(ix, pw, sw, OW);
 
 // An item gathers, for one input pixel, from all windows that hold it and chose it: no two items meet.
-__kernel void max_pool2d_backward(__global const T *grad, long grad_at, __global const long *places, long places_at,
-                                  __global T *out, long out_at, uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw,
+__kernel void max_pool2d_backward(__global const S *grad, long grad_at, __global const long *places, long places_at,
+                                  __global O *out, long out_at, uint total, int H, int W, int OH, int OW, int kh, int kw, int sh, int sw,
                                   int ph, int pw, int dh, int dw) {
     const uint i = get_global_id(0);
     if (i >= total) return;
@@ -51,9 +51,9 @@ __kernel void max_pool2d_backward(__global const T *grad, long grad_at, __global
     for (int y = y0; y <= y1; y++)
         for (int x = x0; x <= x1; x++) {
             const long k = (plane * OH + y) * OW + x;
-            if (places[places_at + k] == here) sum += grad[grad_at + k];
+            if (places[places_at + k] == here) sum += LOAD(grad, grad_at + k);
         }
-    out[out_at + i] = sum;
+    STORE(sum, out, out_at + i);
 }
 
 static inline int divisor(int y0, int x0, int H, int W, int kh, int kw, int ph, int pw, int count_pad, int fixed) {
@@ -63,7 +63,7 @@ static inline int divisor(int y0, int x0, int H, int W, int kh, int kw, int ph, 
     return (min(y1, H) - max(y0, 0)) * (min(x1, W) - max(x0, 0));
 }
 
-__kernel void avg_pool2d_forward(__global const T *in, long at, __global T *out, long out_at, uint total, int H, int W, int OH,
+__kernel void avg_pool2d_forward(__global const S *in, long at, __global O *out, long out_at, uint total, int H, int W, int OH,
                                  int OW, int kh, int kw, int sh, int sw, int ph, int pw, int count_pad, int fixed) {
     const uint i = get_global_id(0);
     if (i >= total) return;
@@ -71,11 +71,11 @@ __kernel void avg_pool2d_forward(__global const T *in, long at, __global T *out,
     in += at + plane * H * W;
     T sum = 0;
     for (int iy = max(y0, 0); iy < min(y0 + kh, H); iy++)
-        for (int ix = max(x0, 0); ix < min(x0 + kw, W); ix++) sum += in[iy * W + ix];
-    out[out_at + i] = sum / divisor(y0, x0, H, W, kh, kw, ph, pw, count_pad, fixed);
+        for (int ix = max(x0, 0); ix < min(x0 + kw, W); ix++) sum += LOAD(in, iy * W + ix);
+    STORE(sum / divisor(y0, x0, H, W, kh, kw, ph, pw, count_pad, fixed), out, out_at + i);
 }
 
-__kernel void avg_pool2d_backward(__global const T *grad, long grad_at, __global T *out, long out_at, uint total, int H, int W,
+__kernel void avg_pool2d_backward(__global const S *grad, long grad_at, __global O *out, long out_at, uint total, int H, int W,
                                   int OH, int OW, int kh, int kw, int sh, int sw, int ph, int pw, int count_pad, int fixed) {
     const uint i = get_global_id(0);
     if (i >= total) return;
@@ -85,16 +85,16 @@ __kernel void avg_pool2d_backward(__global const T *grad, long grad_at, __global
     T sum = 0;
     for (int y = y0; y <= y1; y++)
         for (int x = x0; x <= x1; x++)
-            sum += grad[grad_at + (plane * OH + y) * OW + x] /
+            sum += LOAD(grad, grad_at + (plane * OH + y) * OW + x) /
                    divisor(y * sh - ph, x * sw - pw, H, W, kh, kw, ph, pw, count_pad, fixed);
-    out[out_at + i] = sum;
+    STORE(sum, out, out_at + i);
 }
 
 // Windows of adaptive pooling: from floor(y H / OH) to ceil((y + 1) H / OH).
 #define FIRST(y, O, N) ((int)((long)(y) * (N) / (O)))
 #define LAST(y, O, N) ((int)(((long)((y) + 1) * (N) + (O) - 1) / (O)))
 
-__kernel void adaptive_avg_pool2d_forward(__global const T *in, long at, __global T *out, uint total, int H, int W, int OH, int OW) {
+__kernel void adaptive_avg_pool2d_forward(__global const S *in, long at, __global O *out, uint total, int H, int W, int OH, int OW) {
     const uint i = get_global_id(0);
     if (i >= total) return;
     const int x = i % OW, y = i / OW % OH;
@@ -102,11 +102,11 @@ __kernel void adaptive_avg_pool2d_forward(__global const T *in, long at, __globa
     const int y0 = FIRST(y, OH, H), y1 = LAST(y, OH, H), x0 = FIRST(x, OW, W), x1 = LAST(x, OW, W);
     T sum = 0;
     for (int iy = y0; iy < y1; iy++)
-        for (int ix = x0; ix < x1; ix++) sum += in[iy * W + ix];
-    out[i] = sum / ((y1 - y0) * (x1 - x0));
+        for (int ix = x0; ix < x1; ix++) sum += LOAD(in, iy * W + ix);
+    STORE(sum / ((y1 - y0) * (x1 - x0)), out, i);
 }
 
-__kernel void adaptive_avg_pool2d_backward(__global const T *grad, long at, __global T *out, uint total, int H, int W, int OH,
+__kernel void adaptive_avg_pool2d_backward(__global const S *grad, long at, __global O *out, uint total, int H, int W, int OH,
                                            int OW) {
     const uint i = get_global_id(0);
     if (i >= total) return;
@@ -116,7 +116,7 @@ __kernel void adaptive_avg_pool2d_backward(__global const T *grad, long at, __gl
     for (int y = FIRST(iy, H, OH); y < LAST(iy, H, OH); y++)
         for (int x = FIRST(ix, W, OW); x < LAST(ix, W, OW); x++) {
             const int height = LAST(y, OH, H) - FIRST(y, OH, H), width = LAST(x, OW, W) - FIRST(x, OW, W);
-            sum += grad[y * OW + x] / (height * width);
+            sum += LOAD(grad, y * OW + x) / (height * width);
         }
-    out[i] = sum;
+    STORE(sum, out, i);
 }

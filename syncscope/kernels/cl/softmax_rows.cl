@@ -12,22 +12,22 @@
     in += at;                                                                                                    \
     T tops[V], sums[V] = {0};                                                                                    \
     for (int j = 0; j < V; j++) tops[j] = -INFINITY;                                                             \
-    EACH(base, end, const T x = in[i]; tops[j] = x != x || x > tops[j] ? x : tops[j];)                           \
+    EACH(base, end, const T x = LOAD(in, i); tops[j] = x != x || x > tops[j] ? x : tops[j];)                           \
     T top = tops[0];                                                                                             \
     for (int j = 1; j < V; j++) top = top != top || top > tops[j] ? top : tops[j];                               \
     top = team_top(top, all);                                                                                    \
-    EACH(base, end, sums[j] += exp(in[i] - top);)                                                                \
+    EACH(base, end, sums[j] += exp(LOAD(in, i) - top);)                                                                \
     const T sum = team_sum(total(sums), all), shift = log(sum);                                                  \
-    EACH(base, end, out[i] = VALUE;)
+    EACH(base, end, STORE(VALUE, out, i);)
 
-__kernel void softmax_forward(__global const T *restrict in, long at, __global T *restrict out, uint lines, uint length,
+__kernel void softmax_forward(__global const S *restrict in, long at, __global O *restrict out, uint lines, uint length,
                               uint inner) {
-    FORWARD(exp(in[i] - top) / sum)
+    FORWARD(exp(LOAD(in, i) - top) / sum)
 }
 
-__kernel void log_softmax_forward(__global const T *restrict in, long at, __global T *restrict out, uint lines, uint length,
+__kernel void log_softmax_forward(__global const S *restrict in, long at, __global O *restrict out, uint lines, uint length,
                                   uint inner) {
-    FORWARD(in[i] - top - shift)
+    FORWARD(LOAD(in, i) - top - shift)
 }
 
 #define BACKWARD(ADDED, VALUE)                                                                                   \
@@ -37,14 +37,14 @@ __kernel void log_softmax_forward(__global const T *restrict in, long at, __glob
     T sums[V] = {0};                                                                                             \
     EACH(base, end, sums[j] += ADDED;)                                                                           \
     const T sum = team_sum(total(sums), all);                                                                    \
-    EACH(base, end, out[i] = VALUE;)
+    EACH(base, end, STORE(VALUE, out, i);)
 
-__kernel void softmax_backward(__global const T *restrict grad, long grad_at, __global const T *restrict result, long at,
-                               __global T *restrict out, uint lines, uint length, uint inner) {
-    BACKWARD(grad[i] * result[i], (grad[i] - sum) * result[i])
+__kernel void softmax_backward(__global const S *restrict grad, long grad_at, __global const S *restrict result, long at,
+                               __global O *restrict out, uint lines, uint length, uint inner) {
+    BACKWARD(LOAD(grad, i) * LOAD(result, i), (LOAD(grad, i) - sum) * LOAD(result, i))
 }
 
-__kernel void log_softmax_backward(__global const T *restrict grad, long grad_at, __global const T *restrict result, long at,
-                                   __global T *restrict out, uint lines, uint length, uint inner) {
-    BACKWARD(grad[i], grad[i] - exp(result[i]) * sum)
+__kernel void log_softmax_backward(__global const S *restrict grad, long grad_at, __global const S *restrict result, long at,
+                                   __global O *restrict out, uint lines, uint length, uint inner) {
+    BACKWARD(LOAD(grad, i), LOAD(grad, i) - exp(LOAD(result, i)) * sum)
 }

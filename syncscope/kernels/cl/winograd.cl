@@ -53,24 +53,24 @@ static inline void weight_3(T *x, int apart) {
     _Pragma("unroll") for (int i = 0; i < side * side; i++) {                                              \
         const int row = y + i / side - top, column = x + i % side - left;                                  \
         const bool inside = real && (uint)row < (uint)height && (uint)column < (uint)width;                \
-        t[i / side * 4 + i % side] = inside ? in[row * width + column] : (T)0;                             \
+        t[i / side * 4 + i % side] = inside ? LOAD(in, row * width + column) : (T)0;                          \
     }                                                                                                      \
     _Pragma("unroll") for (int i = 0; i < side; i++) STEP(t + 4 * i, 1);                                   \
     _Pragma("unroll") for (int i = 0; i < 4; i++) STEP(t + i, 4);                                          \
     _Pragma("unroll") for (int i = 0; i < 16; i++) out[((long)i * channels + c) * room + tile] = t[i];
 
-__kernel void winograd_seen(__global const T *restrict in, long at, __global T *restrict out, int height, int width, int top,
+__kernel void winograd_seen(__global const S *restrict in, long at, __global T *restrict out, int height, int width, int top,
                             int left, int down, int across, int tiles, int room) {
     TRANSFORM(4, seen_4)
 }
 
-__kernel void winograd_grad(__global const T *restrict in, long at, __global T *restrict out, int height, int width, int top,
+__kernel void winograd_grad(__global const S *restrict in, long at, __global T *restrict out, int height, int width, int top,
                             int left, int down, int across, int tiles, int room) {
     TRANSFORM(2, grad_4)
 }
 
 // The 2 x 2 pixels of each tile.
-__kernel void winograd_made(__global const T *restrict in, __global T *restrict out, long at, __global const T *bias, long bias_at,
+__kernel void winograd_made(__global const T *restrict in, __global O *restrict out, long at, __global const S *bias, long bias_at,
                             int has_bias, int height, int width, int down, int across, int tiles, int room) {
     TILE
     if (!real) return;
@@ -81,22 +81,22 @@ __kernel void winograd_made(__global const T *restrict in, __global T *restrict 
     for (int i = 0; i < 4; i++) made_2(t + 4 * i, 1);
 #pragma unroll
     for (int i = 0; i < 2; i++) made_2(t + i, 4);
-    const T more = has_bias ? bias[bias_at + c] : (T)0;
+    const T more = has_bias ? LOAD(bias, bias_at + c) : (T)0;
     out += at + ((long)image * channels + c) * height * width;
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (y + i / 2 < height && x + i % 2 < width) out[(y + i / 2) * width + x + i % 2] = t[i / 2 * 4 + i % 2] + more;
+        if (y + i / 2 < height && x + i % 2 < width) STORE(t[i / 2 * 4 + i % 2] + more, out, (y + i / 2) * width + x + i % 2);
 }
 
 // A weight [made][read][3][3] as [16][made][read]; TURNED is for the way back, by half a turn: [16][read][made].
-__kernel void winograd_weight(__global const T *restrict in, long at, __global T *restrict out, int made, int read) {
+__kernel void winograd_weight(__global const S *restrict in, long at, __global T *restrict out, int made, int read) {
     const int k = get_global_id(0);
     if (k >= made * read) return;
     const int m = TURNED ? k % made : k / read, r = TURNED ? k / made : k % read;
     in += at + (m * read + r) * 9;
     T t[16];
 #pragma unroll
-    for (int i = 0; i < 9; i++) t[i / 3 * 4 + i % 3] = in[TURNED ? 8 - i : i];
+    for (int i = 0; i < 9; i++) t[i / 3 * 4 + i % 3] = LOAD(in, TURNED ? 8 - i : i);
 #pragma unroll
     for (int i = 0; i < 3; i++) weight_4(t + 4 * i, 1);
 #pragma unroll
@@ -106,7 +106,7 @@ __kernel void winograd_weight(__global const T *restrict in, long at, __global T
 }
 
 // [16][made][read] to the gradient of a weight.
-__kernel void winograd_to_weight(__global const T *restrict in, __global T *restrict out, long at, int count) {
+__kernel void winograd_to_weight(__global const T *restrict in, __global O *restrict out, long at, int count) {
     const int k = get_global_id(0);
     if (k >= count) return;
     T t[16];
@@ -117,5 +117,5 @@ __kernel void winograd_to_weight(__global const T *restrict in, __global T *rest
 #pragma unroll
     for (int i = 0; i < 3; i++) weight_3(t + i, 4);
 #pragma unroll
-    for (int i = 0; i < 9; i++) out[at + k * 9 + i] = t[i / 3 * 4 + i % 3];
+    for (int i = 0; i < 9; i++) STORE(t[i / 3 * 4 + i % 3], out, at + k * 9 + i);
 }

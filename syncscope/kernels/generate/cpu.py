@@ -1,7 +1,8 @@
 """A contraction in the shape of a CPU: vectors of eight columns, operands packed into panels, no local memory.
 
-An item makes tm x tn elements and walks k from front to back. A packed operand lies as it is read, [z][panel][k][width]:
-neither the cache nor the address translation is surprised, and packing is where padding, strides and windows are resolved.
+An item makes tm x tn elements and walks k from front to back. A packed operand lies as it is read, [z][panel][k][width], and in
+the type that is computed in: neither the cache nor the address translation is surprised, and packing is where padding, strides
+and windows are resolved, and halves widened.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ def pack(c: Contraction, label: str, width: int) -> tuple[str, bytes]:
         steps_of = [getattr(index, axis)[-1] for index in bounds]
         run += [f"bound{i}[{width - 1}] - bound{i}[0] == {step * (width - 1)}" for i, step in enumerate(steps_of)]
     whole = " && ".join(filter(None, ("run", valid("0"), valid(str(width - 1)))))
-    copies = " ".join(f"ST8(LD8(from + {i}), to + {i});" for i in range(0, width, 8))
-    element = f"{valid('j')} ? from_all[place[j]] : (T)0" if bounds else "from_all[place[j]]"
+    copies = " ".join(f"ST8(LOAD8(from + {i}), to + {i});" for i in range(0, width, 8))
+    element = f"{valid('j')} ? LOAD(from_all, place[j]) : (T)0" if bounds else "LOAD(from_all, place[j])"
     singly = f"for (int j = 0; j < {width}; j++) to[j] = {element};"
     body = f"if ({whole}) {{ {copies} }} else {singly}" if neighbours and width % 8 == 0 else singly
     text = f"""
 {DIVIDE}@fields@
-__kernel void {c.name}_pack_{label}(__global const T *x, long x_at, __global T *to, Numbers p) {{
+__kernel void {c.name}_pack_{label}(__global const S *x, long x_at, __global T *to, Numbers p) {{
     const int panel = get_global_id(0), first = get_global_id(1) * {block}, z = get_global_id(2);
     const int panels = ({size} + {width - 1}) / {width};
     if (panel >= panels) return;
@@ -72,7 +73,7 @@ __kernel void {c.name}_pack_{label}(__global const T *x, long x_at, __global T *
     const int run = {" && ".join(run)};
     for (int k = first; k < min({depth}, first + {block}); k++, to += {width}) {{
         {k_lines}
-        __global const T *from_all = x + {place(fields, "x", "k", access.at, k)}, *from = from_all + place[0];
+        __global const S *from_all = x + {place(fields, "x", "k", access.at, k)}, *from = from_all + place[0];
         {body}
     }}
 }}
@@ -127,10 +128,10 @@ def source(c: Contraction, s: Schedule) -> tuple[str, bytes]:
             m_lines, m_names = loops(fields, "m", c.m, f"m{r}")
             row_lines.append(
                 f"    const int m{r} = min(m + {r}, {m_size} - 1); {m_lines} "
-                f"__global const T *row{r} = a + {place(fields, 'a', 'm', c.a.at, m_names)};"
+                f"__global const S *row{r} = a + {place(fields, 'a', 'm', c.a.at, m_names)};"
             )
         a_rows = f"a += a_at + {start(fields, 'a', c.a.at, z_names)};\n" + "\n".join(row_lines)
-        a_values, a_next = [f"row{r}[a_k]" for r in range(tm)], ""
+        a_values, a_next = [f"LOAD(row{r}, a_k)" for r in range(tm)], ""
     a_k = "" if s.pack_a else f"const int a_k = {place(fields, 'a', 'k', c.a.at, k_names)};"
     if s.pack_b:
         panels = f"(({n_size} + {tn - 1}) / {tn})"
@@ -140,12 +141,13 @@ def source(c: Contraction, s: Schedule) -> tuple[str, bytes]:
         n_place = place(fields, "b", "n", c.b.at, n_names)
         b_start = f"b += b_at + {start(fields, 'b', c.b.at, z_names)} + {n_place};"
         b_from, b_next = f"(b + {place(fields, 'b', 'k', c.b.at, k_names)})", ""
-    loads = " ".join(f"const T8 b{v} = LD8({b_from} + {v * 8});" for v in vectors)
+    loads = " ".join(f"const T8 b{v} = {'LD8' if s.pack_b else 'LOAD8'}({b_from} + {v * 8});" for v in vectors)
     multiply = "\n".join("        " + " ".join(f"s{r}_{v} += x{r} * b{v};" for v in vectors) for r in range(tm))
     values = " ".join(f"const T x{r} = {value};" for r, value in enumerate(a_values))
     text = f"""
 {DIVIDE}@fields@
-__kernel void {c.name}(__global const T *a, long a_at, __global const T *b, long b_at, {arguments(c)}) {{
+__kernel void {c.name}(__global const {"T" if s.pack_a else "S"} *a, long a_at,
+        __global const {"T" if s.pack_b else "S"} *b, long b_at, {arguments(c)}) {{
     const int m = get_global_id(0) * {tm}, tile = get_global_id(1), z = get_global_id(2);
     if (m >= {m_size} || tile >= {count}) return;
     {z_lines}
@@ -198,8 +200,8 @@ def _store(c: Contraction, s: Schedule, fields: Fields, z_names: list[str], left
     if c.bias is not None:
         bias_line = f"bias += bias_at + {start(fields, 'bias', c.bias, z_names)};"
         bias_m, bias_n = place(fields, "bias", "m", c.bias, m_names), place(fields, "bias", "n", c.bias, n_names)
-    added = f" + beta * bias[{bias_m}]" if c.bias is not None else ""
-    vector = f"if (run) {{ ST8(alpha * sums[r][v]{added}, out + row_at + spots[0]); continue; }}"
+    added = f" + beta * LOAD(bias, {bias_m})" if c.bias is not None else ""
+    vector = f"if (run) {{ STORE8(alpha * sums[r][v]{added}, out + row_at + spots[0]); continue; }}"
     simple = bias_n == "0" and c.then == "x"
     return f"""    out += out_at + {start(fields, "out", c.out, z_names)};
     {bias_line}
@@ -220,7 +222,7 @@ def _store(c: Contraction, s: Schedule, fields: Fields, z_names: list[str], left
             {vector if simple else ""}
             const T *lanes = (const T *)&sums[r][v];
             for (int j = 0; j < width; j++)
-                {result(c, "lanes[j]", "out[row_at + spots[j]]", bias_m + (" + bias_spots[j]" if bias_n != "0" else ""))}
+                {result(c, "lanes[j]", "row_at + spots[j]", bias_m + (" + bias_spots[j]" if bias_n != "0" else ""))}
         }}
     }}
 """

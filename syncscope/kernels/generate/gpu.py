@@ -122,7 +122,7 @@ def packing(c: Contraction) -> tuple[str, bytes, int]:
     )
     text = f"""
 {DIVIDE}@fields@
-__kernel void {c.name}_pack_a(__global const T *x, long x_at, __global T *to, Numbers p) {{
+__kernel void {c.name}_pack_a(__global const S *x, long x_at, __global S *to, Numbers p) {{
     const int i = get_global_id(0);
     if (i >= {total}) return;
     const int row = DIVIDE(i, width), m = min(i - row * p.width, {fields("M", d.size("m"))} - 1);
@@ -172,7 +172,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[str,
 {DIVIDE}#define T4 JOIN(T, 4)
 @fields@
 __kernel __attribute__((reqd_work_group_size({s.items}, 1, 1)))
-void {c.name}(__global const T *a, long a_at, __global const T *b, long b_at, {arguments(c)}) {{
+void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {arguments(c, "T" if s.split > 1 else "O")}) {{
     __local T4 a_tiles[2][{s.bk}][{(s.bm + _PAD) // 4}], b_tiles[2][{s.bk}][{(s.bn + _PAD) // 4}];
     const int item = get_local_id(0), lane = item % 32, warp = item / 32;
     const int down = ({m} + {s.bm - 1}) / {s.bm}, over = ({n} + {s.bn - 1}) / {s.bn};
@@ -269,10 +269,10 @@ class _Side:
         valid = " && ".join(filter(None, (end, inside(fields, x, access, given))))
         at = f"{x}_place[{j}] + {place(fields, x, 'k', access.at, k)}"
         if how.wide:
-            load = f"{x}_next[i] = " + (f"{valid} ? " if valid else "") + f"*(__global const T4 *)({x} + {at})"
+            load = f"{x}_next[i] = " + (f"{valid} ? " if valid else "") + f"LOAD4({x} + {at})"
             load += " : (T4)(0);" if valid else ";"
         else:
-            load = f"{x}_next[i][j] = " + (f"{valid} ? {x}[{at}] : (T)0;" if valid else f"{x}[{at}];")
+            load = f"{x}_next[i][j] = " + (f"{valid} ? LOAD({x}, {at}) : (T)0;" if valid else f"LOAD({x}, {at});")
         self.fetch = self._each(f"const int {x}_k = {step}; {k_lines} {load}")
         if how.wide and own:
             self._kept = f"{x}_tiles[@][{x}_step + i * {down}][{x}_spot / 4] = {x}_next[i];"
@@ -318,15 +318,16 @@ def _store(c: Contraction, s: Schedule, fields: Fields, z_names: list[str], alig
         bias = f"{place(fields, 'bias', 'm', c.bias, m_names)} + {place(fields, 'bias', 'n', c.bias, n_names)}"
     factor = "" if s.split > 1 else "alpha * "
     if whole:
-        body = f"if (m < p.M && n < p.N) *(__global T4 *)(out + {at_m} + {at_n}) = {factor}sums[r][q];"
+        store = "STORE4_plain" if s.split > 1 else "STORE4"
+        body = f"if (m < p.M && n < p.N) {store}({factor}sums[r][q], out + {at_m} + {at_n});"
         lanes = [f"{n_head}; {n_lines}"]
         bodies = [body]
     else:
         lanes = [f"{n_head} + {lane}; {n_lines}" for lane in range(4)]
         bodies = []
         for lane in range(4):
-            x, target = f"sums[r][q].s{lane}", f"out[{at_m} + {at_n}]"
-            end = f"{target} = {x};" if s.split > 1 else result(c, x, target, bias)
+            x, at = f"sums[r][q].s{lane}", f"{at_m} + {at_n}"
+            end = f"out[{at}] = {x};" if s.split > 1 else result(c, x, at, bias)
             bodies.append(f"if (m < p.M && n < p.N) {end}")
     rows_loop = f"#pragma unroll\n            for (int r = 0; r < {s.tm}; r++)"
     inner = "\n".join(
@@ -356,7 +357,6 @@ def summing(c: Contraction) -> tuple[str, bytes]:
         m, n = place(fields, label, "m", index, m_names), place(fields, label, "n", index, n_names)
         return f"{label}_at + {start(fields, label, index, z_names)} + {m} + {n}"
 
-    target = f"out[{whole('out', c.out)}]"
     bias = "0" if c.bias is None else whole("bias", c.bias)
     text = f"""
 {DIVIDE}@fields@
@@ -367,7 +367,7 @@ __kernel void {c.name}_sum(__global const T *parts, int count, {arguments(c)}) {
     {z_lines} {m_lines} {n_lines}
     T sum = 0;
     for (int part = 0; part < count; part++) sum += parts[(long)part * total + i];
-    {result(c, "sum", target, bias)}
+    {result(c, "sum", whole("out", c.out), bias)}
 }}
 """
     return text.replace("@fields@", fields.declaration()), fields.packed()

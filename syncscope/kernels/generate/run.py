@@ -35,6 +35,7 @@ class Step:
     group: Ints
     numbers: bytes
     room: int = 0  # elements of the buffer that it fills for the next
+    kind: torch.dtype = torch.float32  # of these elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,14 @@ class Plan:
         if adding is None:
             queue.launch(main.kernel, main.size, main.group, *operands, *end, main.numbers)
             return
-        parts = storage.empty([main.room], out.dtype)
+        parts = storage.empty([main.room], main.kind)
         room = (*given, storage.buffer(parts), 0, *end[-2:])
         queue.launch(main.kernel, main.size, main.group, *operands, *room, main.numbers)
         queue.launch(adding.kernel, adding.size, adding.group, storage.buffer(parts), self.parts, *end, adding.numbers)
 
 
 def _packed(step: Step, x: Tensor) -> Tensor:
-    panels = storage.empty([step.room], x.dtype)
+    panels = storage.empty([step.room], step.kind)
     at = (storage.buffer(x), x.storage_offset(), storage.buffer(panels))
     queue.launch(step.kernel, step.size, step.group, *at, step.numbers)
     return panels
@@ -94,21 +95,20 @@ def plan(
     c = simplified(c)
     if not fits(c):
         raise NotNative
-    t = programs.C_TYPE[dtype]
     if SHAPE == "cpu":
         assert not isinstance(schedule, gpu.Schedule)
         turned = schedule is None and space.turns(c)
         c = cpu.swapped(c) if turned else c
-        return replace(_on_cpu(c, schedule or space.default_cpu(c), t), turned=turned)
+        return replace(_on_cpu(c, schedule or space.default_cpu(c), dtype), turned=turned)
     assert not isinstance(schedule, cpu.Schedule)
     copied = gpu.packed(c)
     if copied is None:
-        return _on_gpu(c, schedule or _best(c, dtype, aligned), t, aligned)
+        return _on_gpu(c, schedule or _best(c, dtype, aligned), dtype, aligned)
     aligned = (True, *aligned[1:])
     text, numbers, room = gpu.packing(c)
     size, group = (_round(room, _SUM_GROUP),), (_SUM_GROUP,)
-    pack = Step(_built(text, f"{c.name}_pack_a", t), size, group, numbers, room)
-    return replace(_on_gpu(copied, schedule or _best(copied, dtype, aligned), t, aligned), pack_a=pack)
+    pack = Step(_built(text, f"{c.name}_pack_a", dtype), size, group, numbers, room, dtype)
+    return replace(_on_gpu(copied, schedule or _best(copied, dtype, aligned), dtype, aligned), pack_a=pack)
 
 
 def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> gpu.Schedule:
@@ -119,40 +119,43 @@ def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> gpu.
     return space.default(c, int(device.max_compute_units), aligned, dtype.itemsize)
 
 
-def _on_gpu(c: Contraction, s: gpu.Schedule, t: str, aligned: tuple[bool, ...]) -> Plan:
+def _on_gpu(c: Contraction, s: gpu.Schedule, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Plan:
     text, numbers = gpu.source(c, s, aligned)
     groups = -(-c.size("m") // s.bm) * -(-c.size("n") // s.bn)
     total = c.size("z") * c.size("m") * c.size("n")
     size = (groups * s.items, c.size("z") * s.split)
-    main = Step(_built(text, c.name, t), size, (s.items, 1), numbers, total * s.split)
+    inside = programs.computed(dtype)
+    main = Step(_built(text, c.name, dtype), size, (s.items, 1), numbers, total * s.split, inside)
     if s.split == 1:
         return Plan(main)
     text, numbers = gpu.summing(c)
-    adding = Step(_built(text, f"{c.name}_sum", t), (_round(total, _SUM_GROUP),), (_SUM_GROUP,), numbers)
+    adding = Step(_built(text, f"{c.name}_sum", dtype), (_round(total, _SUM_GROUP),), (_SUM_GROUP,), numbers)
     return Plan(main, adding=adding, parts=s.split)
 
 
-def _on_cpu(c: Contraction, s: cpu.Schedule, t: str) -> Plan:
+def _on_cpu(c: Contraction, s: cpu.Schedule, dtype: torch.dtype) -> Plan:
     def packing(label: str, width: int) -> Step:
         access, axis = (c.a, "m") if label == "a" else (c.b, "n")
         text, numbers = cpu.pack(c, label, width)
         panels = -(-c.size(axis) // width)
         copies = c.size("z") if cpu.depends_on_z(access) else 1
         size = (panels, max(1, -(-c.size("k") // cpu.block_of(c))), copies)
-        return Step(
-            _built(text, f"{c.name}_pack_{label}", t), size, (1, 1, 1), numbers, copies * panels * c.size("k") * width
-        )
+        room = copies * panels * c.size("k") * width
+        kernel = _built(text, f"{c.name}_pack_{label}", dtype)
+        return Step(kernel, size, (1, 1, 1), numbers, room, programs.computed(dtype))
 
     text, numbers = cpu.source(c, s)
     size = (_round(-(-c.size("m") // s.tm), _CPU_GROUP[0]), _round(cpu.tiles(c, s), _CPU_GROUP[1]), c.size("z"))
-    main = Step(_built(text, c.name, t), size, _CPU_GROUP, numbers)
+    main = Step(_built(text, c.name, dtype), size, _CPU_GROUP, numbers)
     return Plan(main, packing("a", s.tm) if s.pack_a else None, packing("b", s.tn) if s.pack_b else None)
 
 
-def _built(text: str, name: str, t: str) -> cl.Kernel:
+def _built(text: str, name: str, dtype: torch.dtype) -> cl.Kernel:
+    macros = programs.elements(dtype)
+    defines = "".join(f"#define {key} {value}\n" for key, value in macros.items())
     # fma() is of floats alone.
-    own = "" if t in ("float", "double") else "#undef FMA\n#define FMA(x, y, z) ((x) * (y) + (z))\n"
-    return programs.build(f"#define T {t}\n{own}{text}", name, ("T", t))
+    own = "" if dtype.is_floating_point else "#undef FMA\n#define FMA(x, y, z) ((x) * (y) + (z))\n"
+    return programs.build(f"{defines}{own}{text}", name, ("T", macros["T"]))
 
 
 def _round(n: int, step: int) -> int:

@@ -32,8 +32,8 @@ _GROUP = 1 << 15
 
 
 def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], width: int) -> bool:
-    """Whether a schedule can make a contraction of elements of `width` bytes."""
-    local = 2 * s.bk * (s.bm + s.bn + 8) * width
+    """Whether a schedule can make a contraction of elements of `width` bytes, which lie in local memory as floats at least."""
+    local = 2 * s.bk * (s.bm + s.bn + 8) * max(width, 4)
     return (
         16 <= s.items <= 256
         and local <= _LOCAL

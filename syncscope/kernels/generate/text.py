@@ -1,4 +1,7 @@
-"""Pieces of OpenCL C that both shapes of a contraction are written with: loops from flat numbers, places from loops."""
+"""Pieces of OpenCL C that both shapes of a contraction are written with: loops from flat numbers, places from loops.
+
+Kernels compute in T; operands and bias lie in memory as S, the result as O, and are read and written by LOAD and STORE.
+"""
 
 from __future__ import annotations
 
@@ -76,18 +79,18 @@ def inside(fields: Fields, label: str, access: Access, given: list[str]) -> str:
     return " && ".join(f"(uint)({g}) < (uint){size}" for g, size in zip(given, sizes, strict=True))
 
 
-def result(c: Contraction, x: str, target: str, bias: str) -> str:
+def result(c: Contraction, x: str, at: str, bias: str) -> str:
     """The statement that turns a sum into an element of the result; a bias that `then` asks for as `y` is not added."""
     if c.bias is not None and re.search(r"\by\b", c.then):
-        return f"{{ const T y = bias[{bias}], x = alpha * {x}; {target} = {c.then}; }}"
-    value = f"alpha * {x}" + (f" + beta * bias[{bias}]" if c.bias is not None else "")
-    return f"{{ const T x = {value}; {target} = {c.then}; }}"
+        return f"{{ const T y = LOAD(bias, {bias}), x = alpha * {x}; STORE({c.then}, out, {at}); }}"
+    value = f"alpha * {x}" + (f" + beta * LOAD(bias, {bias})" if c.bias is not None else "")
+    return f"{{ const T x = {value}; STORE({c.then}, out, {at}); }}"
 
 
-def arguments(c: Contraction) -> str:
+def arguments(c: Contraction, made: str = "O") -> str:
     """What comes after the operands, in the order of `contract`: bias, result, factors, numbers."""
-    bias = "__global const T *bias, long bias_at, " if c.bias is not None else ""
-    return f"{bias}__global T *out, long out_at, T alpha, T beta, Numbers p"
+    bias = "__global const S *bias, long bias_at, " if c.bias is not None else ""
+    return f"{bias}__global {made} *out, long out_at, T alpha, T beta, Numbers p"
 
 
 def fits(c: Contraction) -> bool:

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from syncscope.kernels import fallback, queue, storage, winograd
 from syncscope.kernels.device import device, is_gpu
+from syncscope.kernels.fold import fold
 from syncscope.kernels.generate import convolutions, run
 from syncscope.kernels.generate.convolutions import Geometry, Lying
 from syncscope.kernels.generate.ir import Contraction
 from syncscope.kernels.operators import op
 from syncscope.kernels.ops.copying import dense
-from syncscope.kernels.programs import C_TYPE, kernel, supported
+from syncscope.kernels.programs import computed, elements, floating, kernel
 
 Ints = Sequence[int]
 _GROUP = 64
@@ -25,13 +26,7 @@ _LARGEST = 64  # taps of a depthwise convolution that are written out
 
 def _native(*tensors: Tensor | None) -> bool:
     given = [t for t in tensors if t is not None]
-    return all(
-        supported(t.dtype) and t.dtype.is_floating_point and t.dtype == given[0].dtype and t.numel() for t in given
-    )
-
-
-def _is_half(*tensors: Tensor | None) -> bool:
-    return all(t is None or t.dtype in (torch.float16, torch.bfloat16) for t in tensors)
+    return all(floating(t.dtype) and t.dtype == given[0].dtype and t.numel() for t in given)
 
 
 @op("convolution_overrideable")
@@ -48,10 +43,6 @@ def convolution(
 ) -> Tensor:
     """Convolution of one to three dimensions, also transposed; integers go to the CPU."""
     rest = (transposed, output_padding, groups)
-    if _is_half(input, weight, bias):
-        wide = None if bias is None else bias.float()
-        whole = convolution(input.float(), weight.float(), wide, stride, padding, dilation, *rest)
-        return whole.to(input.dtype)
     if not _native(input, weight, bias):
         result: Tensor = fallback.on_cpu(
             torch.ops.aten.convolution.default, input, weight, bias, stride, padding, dilation, *rest
@@ -87,11 +78,6 @@ def convolution_backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Gradients of input, weight and bias, each where the mask asks for it."""
     rest = (transposed, output_padding, groups, output_mask)
-    if _is_half(grad_output, input, weight):
-        wide = convolution_backward(
-            grad_output.float(), input.float(), weight.float(), stride, padding, dilation, *rest
-        )
-        return tuple(None if g is None else g.to(input.dtype) for g in wide)  # type: ignore[return-value]  # of three
     if not _native(grad_output, input, weight):
         sizes = [grad_output.shape[1]] if output_mask[2] else None
         result: tuple[Tensor, Tensor, Tensor] = fallback.on_cpu(
@@ -150,13 +136,14 @@ def _backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor) -> T
         taps = math.prod(g.weight[2:])
         pixels = g.made[0] * math.prod(g.made[2:])
         shares = max(1, min(_round(pixels // 64, 32), 1024)) if is_gpu else device.max_compute_units
-        parts = storage.empty([shares, g.made[1], taps], out.dtype)
+        parts = storage.empty([shares, g.made[1], taps], computed(out.dtype))
         queue.launch(
             _depthwise_kernel("conv_depthwise_backward_weight", g, out.dtype), (shares, g.made[1]), (min(shares, 32), 1),
             storage.buffer(image), image.storage_offset(), storage.buffer(grad), grad.storage_offset(),
             storage.buffer(parts), g.made[0],
         )  # fmt: skip
-        return parts.sum(0).view(out.shape)
+        fold("sum", parts, [0], out.view(g.made[1], taps), parts.dtype)
+        return out
     if winograd.pays("conv_backward_weight", g, out.dtype.itemsize):
         return winograd.backward_weight(g, image, grad, out)
     where = run.aligned(grad, image, out)
@@ -196,7 +183,7 @@ def _padded(image: Tensor, lying: Lying | None) -> Tensor:
     out = storage.empty(lying.shape, image.dtype)
     rows = math.prod(lying.shape[:-1])
     queue.launch(
-        kernel("conv", "conv_pad", T=C_TYPE[image.dtype]), (_round(rows, 4),), (4,),
+        kernel("conv", "conv_pad", **elements(image.dtype)), (_round(rows, 4),), (4,),
         storage.buffer(image), image.storage_offset(), storage.buffer(out),
         *image.shape[2:], *lying.first, *lying.shape[2:], rows,
     )  # fmt: skip
@@ -208,10 +195,10 @@ def _is_depthwise(g: Geometry) -> bool:
 
 
 def _depthwise_kernel(name: str, g: Geometry, dtype: torch.dtype) -> object:
-    macros: dict[str, int] = dict(zip(["C", "OH", "OW", "H", "W", "KH", "KW", "SY", "SX", "PY", "PX", "DY", "DX", "TIMES"], (
-        *g.made[1:], *g.image[2:], *g.weight[2:], *g.stride, *g.padding, *g.dilation, g.made[1] // g.groups,
-    ), strict=True))  # fmt: skip
-    return kernel("depthwise", name, T=C_TYPE[dtype], **macros)
+    names = "C OH OW H W KH KW SY SX PY PX DY DX TIMES".split()
+    sizes = (*g.made[1:], *g.image[2:], *g.weight[2:], *g.stride, *g.padding, *g.dilation, g.made[1] // g.groups)
+    macros: dict[str, str | int] = dict(zip(names, sizes, strict=True))
+    return kernel("depthwise", name, **elements(dtype), **macros)
 
 
 def _depthwise(name: str, g: Geometry, image: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels import lists, storage
+from syncscope.kernels import lists, programs, storage
 from syncscope.kernels.fold import fold
 from syncscope.kernels.operators import NotNative, native, op, overload
 
@@ -76,8 +76,8 @@ def _declare(line: str, expression: str, in_place: bool) -> None:
     written = "self" if in_place else "made"
     what = lists.Listwise(
         f"foreach_{base}",
-        f"{''.join(f'const T {n}_ = {n}[i]; ' for n in many)}{''.join(f'const T {n}_ = {n}[0]; ' for n in shared)}"
-        f"{written}[i] = {_renamed(expression, (*many, *shared))};",
+        f"{''.join(f'const T {n}_ = LOAD({n}, i); ' for n in many)}{''.join(f'const T {n}_ = LOAD({n}, 0); ' for n in shared)}"
+        f"STORE({_renamed(expression, (*many, *shared))}, {written}, i);",
         (*many, *([] if in_place else ["made"])),
         tuple(each),
         tuple(numbers),
@@ -123,10 +123,15 @@ for _line, _expression in _LINES.items():
 
 _NORMS = {
     1: lists.Listwise(
-        "foreach_norm_1", "sum += fabs(self[i]);", ("self",), shared=("parts",), sizes=("row",), sums=True
+        "foreach_norm_1", "sum += fabs(LOAD(self, i));", ("self",), common=("parts",), sizes=("row",), sums=True
     ),
     2: lists.Listwise(
-        "foreach_norm_2", "sum += self[i] * self[i];", ("self",), shared=("parts",), sizes=("row",), sums=True
+        "foreach_norm_2",
+        "const T x = LOAD(self, i); sum += x * x;",
+        ("self",),
+        common=("parts",),
+        sizes=("row",),
+        sums=True,
     ),
 }
 _norm_one_by_one = one_by_one("_foreach_norm.Scalar")
@@ -138,12 +143,13 @@ def norm(self: Tensors, ord: Any = 2, dtype: torch.dtype | None = None) -> list[
     try:
         if ord not in _NORMS or dtype is not None or not all(x.dtype.is_floating_point for x in self):
             raise NotNative
-        parts = storage.empty([len(self), lists.PARTS], self[0].dtype).zero_()
-        lists.run(_NORMS[ord], (self,), shared=(parts,), sizes=(range(len(self)),))
+        parts = storage.empty([len(self), lists.PARTS], programs.computed(self[0].dtype)).zero_()
+        lists.run(_NORMS[ord], (self,), common=(parts,), sizes=(range(len(self)),))
     except NotNative:
         return list(_norm_one_by_one(self, ord, dtype=dtype))
     made = storage.empty([len(self)], parts.dtype)
     fold("sum", parts, [1], made, parts.dtype)
     if ord == 2:
         made.sqrt_()
+    made = made.to(self[0].dtype)
     return [storage.element(made, k) for k in range(len(self))]

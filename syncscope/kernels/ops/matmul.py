@@ -15,17 +15,17 @@ from syncscope.kernels.generate import run
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
-from syncscope.kernels.programs import supported
+from syncscope.kernels.programs import floating, supported
 
 Steps = tuple[int, int, int]  # from a matrix of the batch, a row and a column to the next
-_DIRECT = (torch.float32, torch.float64, torch.int32, torch.int64)
+_DIRECT = (torch.int32, torch.int64)  # beside floating point
 
 
 def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, out: Tensor) -> Tensor:
     """`alpha * a @ b + beta * bias` into `out`; all with a batch dimension or all without, `bias` broadcasts to `out`."""
     if a.is_conj() or b.is_conj() or isinstance(alpha, complex) or isinstance(beta, complex):
         raise NotNative
-    if out.dtype not in _DIRECT or not supported(out.dtype):
+    if out.dtype not in _DIRECT and not floating(out.dtype):
         return _widened(a, b, bias, alpha, beta, out)
     if not out.numel():
         return out
@@ -65,13 +65,10 @@ def _result(steps: Steps) -> Index:
 
 
 def _widened(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, out: Tensor) -> Tensor:
-    """Half precision in float, small integers (which wrap around alike) in int32."""
-    if out.dtype in (torch.float16, torch.bfloat16):
-        inside = torch.float32
-    elif supported(out.dtype) and out.dtype != torch.bool:
-        inside = torch.int32
-    else:
+    """Small integers (which wrap around alike) in int32."""
+    if not supported(out.dtype) or out.dtype.is_floating_point or out.dtype == torch.bool:
         raise NotNative
+    inside = torch.int32
     wide = storage.empty(out.shape, inside)
     multiply(a.to(inside), b.to(inside), None if bias is None else bias.to(inside), alpha, beta, wide)
     return out.copy_(wide)
@@ -160,7 +157,7 @@ def _rows(x: Tensor, singles: bool = False) -> Tensor:
 @op("dot", "vdot")
 def dot(self: Tensor, tensor: Tensor) -> Tensor:
     """Sum of products."""
-    if self.dtype not in _DIRECT or not supported(self.dtype):
+    if self.dtype not in _DIRECT and (not supported(self.dtype) or not self.dtype.is_floating_point):
         raise NotNative
     if self.shape != tensor.shape or self.dtype != tensor.dtype:
         raise RuntimeError(

@@ -1,4 +1,7 @@
-"""Batch, layer and group normalization: two launches a pass at most. Half precision is computed in float."""
+"""Batch, layer and group normalization: two launches a pass at most.
+
+Tensors in half precision are computed in float, and so are what is kept of them: statistics, weights and sums.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
@@ -14,25 +16,23 @@ from syncscope.kernels.device import device
 from syncscope.kernels.fold import fold
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
-from syncscope.kernels.programs import rows_kernel, supported
+from syncscope.kernels.programs import computed, floating, rows_kernel
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 _CHUNK = 4096  # neighbouring elements of an image that are one unit of work
 _LINES = 480  # partial sums of weight and bias in a layer norm's backward pass: as many as `fold` takes at one go
 
 
-def _wide(x: Tensor) -> Tensor:
-    """Row-major, and in the dtype that is computed in."""
-    if x.dtype in (torch.float16, torch.bfloat16):
-        return dense(x).float()
-    if not supported(x.dtype) or not x.dtype.is_floating_point:
+def _dense(x: Tensor) -> Tensor:
+    """Row-major, and of a dtype that kernels load and store."""
+    if not floating(x.dtype):
         raise NotNative
     return dense(x)
 
 
 def _like(x: Tensor, given: Tensor | None) -> Tensor | None:
-    """A weight, bias or statistic in the dtype of `x`."""
-    return None if given is None else dense(given.to(x.dtype))
+    """A weight, bias or statistic in the dtype that is computed in for `x`."""
+    return None if given is None else dense(given.to(computed(x.dtype)))
 
 
 def _at(x: Tensor) -> tuple[Any, int]:
@@ -67,7 +67,7 @@ class _Shares:
 
     def parts(self, of_each: int) -> Tensor:
         """Room for what the shares find."""
-        return storage.empty([self.channels, self.shares, of_each], self.dtype)
+        return storage.empty([self.channels, self.shares, of_each], computed(self.dtype))
 
 
 @op("native_batch_norm", "_native_batch_norm_legit")
@@ -82,7 +82,7 @@ def batch_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalizes each channel by its own, or the running, mean and variance; gives the mean and 1 / deviation it used."""
-    x = _wide(input)
+    x = _dense(input)
     if not training and (running_mean is None or running_var is None):
         raise NotNative
     if (running_mean is None) != (running_var is None):
@@ -90,7 +90,7 @@ def batch_norm(
     weight, bias = _like(x, weight), _like(x, bias)
     mean, var = _like(x, running_mean), _like(x, running_var)
     made = storage.empty(x.shape, x.dtype)
-    saved = [storage.empty([x.shape[1] if training else 0], x.dtype) for _ in range(2)]
+    saved = [storage.empty([x.shape[1] if training else 0], computed(x.dtype)) for _ in range(2)]
     if x.numel():
         shares = _Shares(x)
         parts = shares.parts(3) if training else made
@@ -105,7 +105,7 @@ def batch_norm(
             for given, moved in ((running_mean, mean), (running_var, var)):
                 if given is not None and moved is not given:
                     given.copy_(moved)
-    return made.to(input.dtype), saved[0], saved[1]
+    return made, saved[0], saved[1]
 
 
 @op("_native_batch_norm_legit.no_stats")
@@ -131,14 +131,14 @@ def batch_norm_backward(
     output_mask: Sequence[bool],
 ) -> Gradients:
     """Gradients of input, weight and bias."""
-    x, grad = _wide(input), _wide(grad_out)
+    x, grad = _dense(input), _dense(grad_out)
     mean, scale = (save_mean, save_invstd) if train else (running_mean, running_var)
     if mean is None or scale is None or grad.dtype != x.dtype:
         raise NotNative
     mean, weight = _like(x, mean), _like(x, weight)
-    scale = _like(x, scale) if train else (scale.to(x.dtype) + eps).rsqrt()
+    scale = _like(x, scale) if train else (scale.to(computed(x.dtype)) + eps).rsqrt()
     to_input = storage.empty(x.shape if output_mask[0] else [0], x.dtype)
-    to_weight, to_bias = (storage.empty([x.shape[1]], x.dtype) for _ in range(2))
+    to_weight, to_bias = (storage.empty([x.shape[1]], computed(x.dtype)) for _ in range(2))
     if not x.numel():
         to_weight.zero_(), to_bias.zero_()
     else:
@@ -150,7 +150,7 @@ def batch_norm_backward(
             storage.buffer(to_input), int(output_mask[0]), storage.buffer(to_weight), storage.buffer(to_bias), *shares.sizes,
             x.numel() // x.shape[1], training=train,
         )  # fmt: skip
-    made = (to_input.to(input.dtype), to_weight, to_bias)
+    made = (to_input, to_weight, to_bias)
     return tuple(x if wanted else None for x, wanted in zip(made, output_mask, strict=True))  # type: ignore[return-value]
 
 
@@ -165,13 +165,13 @@ def _normalized(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, rows: int, eps: float, groups: int = 0
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Rows without their mean and deviation, and these; the weights are by channel where there are groups of them."""
-    x = _wide(input)
+    x = _dense(input)
     weight, bias = (
         _like(x, weight),
         _like(x, bias),
     )  # held until the launch: else one's memory would be lent to the other
     made = storage.empty(x.shape, x.dtype)
-    mean, scale = (storage.empty([rows], x.dtype) for _ in range(2))
+    mean, scale = (storage.empty([rows], computed(x.dtype)) for _ in range(2))
     if x.numel():
         columns = x.numel() // rows
         pixels = math.prod(x.shape[2:]) if groups else 1
@@ -180,7 +180,7 @@ def _normalized(
             storage.buffer(made), storage.buffer(mean), storage.buffer(scale), rows, columns, groups, pixels, eps,
             BY_CHANNEL=int(bool(groups)),
         )  # fmt: skip
-    return made.to(input.dtype), mean, scale
+    return made, mean, scale
 
 
 @op("native_layer_norm")
@@ -206,7 +206,7 @@ def layer_norm_backward(
     output_mask: Sequence[bool],
 ) -> Gradients:
     """Gradients of input, weight and bias."""
-    x, grad = _wide(input), _wide(grad_out)
+    x, grad = _dense(input), _dense(grad_out)
     mean, scale, wide = _like(x, mean), _like(x, rstd), _like(x, weight)
     if grad.dtype != x.dtype or mean is None or scale is None:
         raise NotNative
@@ -214,22 +214,22 @@ def layer_norm_backward(
     rows = mean.numel()
     wanted = (output_mask[0], output_mask[1] and weight is not None, output_mask[2] and bias is not None)
     to_input = storage.empty(x.shape if wanted[0] else [0], x.dtype)
-    sums = storage.empty([2, *normalized_shape], x.dtype)
+    sums = storage.empty([2, *normalized_shape], computed(x.dtype))
     if not x.numel():
         sums.zero_()
     else:
         teams = programs.GROUP // programs.lanes(rows, columns)
         groups = min(-(-rows // teams), max(_LINES // teams, 1), device.max_compute_units * 8)
-        parts = storage.empty([groups * teams, 2 * columns if any(wanted[1:]) else 0], x.dtype)
+        parts = storage.empty([groups * teams, 2 * columns if any(wanted[1:]) else 0], sums.dtype)
         _rows(
             "layer_norm_backward", x, rows, columns, *_at(grad), *_at(x), *_at(mean), *_at(scale), *_optional(wide, x),
             storage.buffer(to_input), int(wanted[0]), storage.buffer(parts), int(any(wanted[1:])), rows, columns,
             groups=groups,
         )  # fmt: skip
         if any(wanted[1:]):
-            fold("sum", parts, [0], sums.view(-1), x.dtype)
+            fold("sum", parts, [0], sums.view(-1), sums.dtype)
     return (
-        to_input.to(input.dtype) if wanted[0] else None,
+        to_input if wanted[0] else None,
         sums[0].to(weight.dtype) if weight is not None and wanted[1] else None,
         sums[1].to(bias.dtype) if bias is not None and wanted[2] else None,
     )
@@ -265,21 +265,21 @@ def group_norm_backward(
     output_mask: Sequence[bool],
 ) -> Gradients:
     """Gradients of input, weight and bias."""
-    x, grad = _wide(input), _wide(grad_out)
+    x, grad = _dense(input), _dense(grad_out)
     means, scale, wide = _like(x, mean), _like(x, rstd), _like(x, weight)
     if grad.dtype != x.dtype or means is None or scale is None:
         raise NotNative
     to_input = storage.empty(x.shape if output_mask[0] else [0], x.dtype)
-    to_weight, to_bias = (storage.empty([C], x.dtype) for _ in range(2))
+    to_weight, to_bias = (storage.empty([C], computed(x.dtype)) for _ in range(2))
     if not x.numel():
         to_weight.zero_(), to_bias.zero_()
     else:
-        parts = storage.empty([N * C, 2], x.dtype)
+        parts = storage.empty([N * C, 2], to_weight.dtype)
         where = (*_at(grad), *_at(x), *_at(means), *_at(scale), storage.buffer(parts))
         _rows("group_norm_slopes", x, N * C, HxW, *where, N * C, HxW, C // group)
         _rows(
             "group_norm_backward", x, N * group, HxW, *where, *_optional(wide, x), storage.buffer(to_input),
             int(output_mask[0]), storage.buffer(to_weight), storage.buffer(to_bias), N * group, group, C // group, HxW,
         )  # fmt: skip
-    made = (to_input.to(input.dtype), to_weight.to(input.dtype), to_bias.to(input.dtype))
+    made = (to_input, to_weight.to(input.dtype), to_bias.to(input.dtype))
     return tuple(x if wanted else None for x, wanted in zip(made, output_mask, strict=True))  # type: ignore[return-value]

@@ -26,11 +26,11 @@ def _scaled(
 ) -> tuple[lists.Listwise, list[Tensor]]:
     """A step as GradScaler wants it, and what it reads besides: gradients divided by the scale, and where one of them was
     infinite, `otherwise` in place of the step."""
-    divided = "" if grad_scale is None else "grad[i] /= grad_scale[0]; "
+    divided = "" if grad_scale is None else "STORE(LOAD(grad, i) / grad_scale[0], grad, i); "
     skipped = "" if found_inf is None else f"if (found_inf[0] != 0) {{ {otherwise} continue; }} "
     given = {"grad_scale": grad_scale, "found_inf": found_inf}
-    shared = {name: tensor for name, tensor in given.items() if tensor is not None}
-    return replace(step, statement=skipped + divided + step.statement, shared=tuple(shared)), list(shared.values())
+    common = {name: tensor for name, tensor in given.items() if tensor is not None}
+    return replace(step, statement=skipped + divided + step.statement, common=tuple(common)), list(common.values())
 
 
 def _sgd(
@@ -61,9 +61,9 @@ def _sgd(
     numbers = (_number(lr), momentum, dampening, weight_decay)
     # A momentum that was never written is not a momentum of the next step.
     step, scaling = _scaled(
-        step, grad_scale, found_inf, "momenta[i] = 0;" * (is_first_step and bool(momentum_buffer_list))
+        step, grad_scale, found_inf, "STORE(0, momenta, i);" * (is_first_step and bool(momentum_buffer_list))
     )
-    lists.run(step, (self, grads, momentum_buffer_list or self), numbers=numbers, shared=scaling)
+    lists.run(step, (self, grads, momentum_buffer_list or self), numbers=numbers, common=scaling)
 
 
 def _adam(decoupled: bool) -> Callable[..., None]:
@@ -103,7 +103,7 @@ def _adam(decoupled: bool) -> Callable[..., None]:
         largest = max_exp_avg_sqs if amsgrad else self
         numbers = (_number(lr), beta1, beta2, weight_decay, eps)
         step, scaling = _scaled(step, grad_scale, found_inf)
-        lists.run(step, (self, grads, exp_avgs, exp_avg_sqs, largest, state_steps), numbers=numbers, shared=scaling)
+        lists.run(step, (self, grads, exp_avgs, exp_avg_sqs, largest, state_steps), numbers=numbers, common=scaling)
 
     return step
 

@@ -11,11 +11,11 @@ from torch import Tensor
 from syncscope.kernels import queue, storage
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
-from syncscope.kernels.programs import C_TYPE, kernel, supported
+from syncscope.kernels.programs import computed, elements, floating, kernel
 
 Ints = Sequence[int]
 _GROUP = (64,)
-_LOWEST = {torch.float32: "-INFINITY", torch.float64: "-(double)INFINITY"}
+_LOWEST = {torch.float32: "-INFINITY", torch.float64: "-(double)INFINITY"}  # of what is computed in
 
 
 def _pair(values: Ints, default: Ints = ()) -> tuple[int, int]:
@@ -24,12 +24,12 @@ def _pair(values: Ints, default: Ints = ()) -> tuple[int, int]:
 
 
 def _run(name: str, total: int, dtype: torch.dtype, *arguments: Any) -> None:
-    program = kernel("pool", name, T=C_TYPE[dtype], LOWEST=_LOWEST[dtype])
+    program = kernel("pool", name, LOWEST=_LOWEST[computed(dtype)], **elements(dtype))
     queue.launch(program, (-(-total // _GROUP[0]) * _GROUP[0],), _GROUP, *arguments)
 
 
 def _check(*tensors: Tensor) -> None:
-    if any(t.dtype not in _LOWEST or not supported(t.dtype) for t in tensors):
+    if not floating(*(t.dtype for t in tensors)):
         raise NotNative
 
 

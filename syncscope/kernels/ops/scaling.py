@@ -13,16 +13,16 @@ from syncscope.kernels.programs import kernel
 
 _UNSCALE = lists.Listwise(
     "unscale",
-    "const T g = self[i]; if (!isfinite(g)) found_inf[0] = 1; self[i] = g * inv_scale[0];",
+    "const T g = LOAD(self, i); if (!isfinite(g)) found_inf[0] = 1; STORE(g * inv_scale[0], self, i);",
     ("self",),
-    shared=("found_inf", "inv_scale"),
+    common=("found_inf", "inv_scale"),
 )
 
 
 @op("_amp_foreach_non_finite_check_and_unscale_")
 def unscale(self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
     """Multiplies all gradients by `inv_scale`; `found_inf` becomes 1 if one was infinite or no number."""
-    lists.run(_UNSCALE, (self,), shared=(found_inf, inv_scale))
+    lists.run(_UNSCALE, (self,), common=(found_inf, inv_scale))
 
 
 @op("_amp_update_scale_")

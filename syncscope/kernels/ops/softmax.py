@@ -10,21 +10,18 @@ from torch import Tensor
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.operators import NotNative, op
 from syncscope.kernels.ops.copying import dense
-from syncscope.kernels.programs import supported
+from syncscope.kernels.programs import computed, floating
 
 
 def _run(name: str, inputs: list[Tensor], dim: int, out: Tensor) -> Tensor:
-    """Runs a kernel over the lines along `dim`; half precision goes through float."""
+    """Runs a kernel over the lines along `dim`; a result in float32 may be made of halves, and one in halves of float32."""
     if not out.numel():
         return out
-    shape = inputs[0].shape
-    dtype = torch.float32 if out.dtype in (torch.float16, torch.bfloat16) else out.dtype
-    if not dtype.is_floating_point or not supported(dtype):
+    shape, dtype = inputs[0].shape, inputs[0].dtype
+    if not floating(dtype, out.dtype) or computed(dtype) != computed(out.dtype):
         raise NotNative
     inputs = [dense(x.to(dtype)) for x in inputs]
-    made = (
-        out if out.dtype == dtype and out.is_contiguous() and not out.storage_offset() else storage.empty(shape, dtype)
-    )
+    made = out if out.is_contiguous() and not out.storage_offset() else storage.empty(shape, out.dtype)
     dim = dim % max(len(shape), 1)
     length = shape[dim] if shape else 1
     lines = out.numel() // length
@@ -33,10 +30,10 @@ def _run(name: str, inputs: list[Tensor], dim: int, out: Tensor) -> Tensor:
     if inner == 1:  # a team of items for each line, whose elements are neighbours
         group = programs.GROUP
         size = -(-lines // (group // programs.lanes(lines, length))) * group
-        program = programs.rows_kernel("softmax_rows", name, dtype, lines, length)
+        program = programs.rows_kernel("softmax_rows", name, dtype, lines, length, out.dtype)
     else:  # an item for each line: neighbours read neighbours
         group, size = 64, -(-lines // 64) * 64
-        program = programs.kernel("softmax", name, T=programs.C_TYPE[dtype])
+        program = programs.kernel("softmax", name, **programs.elements(dtype, out.dtype))
     queue.launch(program, (size,), (group,), *arguments, storage.buffer(made), lines, length, inner)
     return out if made is out else out.copy_(made)
 

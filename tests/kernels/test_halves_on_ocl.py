@@ -1,0 +1,130 @@
+"""Tensors in half precision: the kernels of float32 read, widen, compute, round and write them, in as many launches."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from syncscope.kernels import fallback, plans, queue
+from syncscope.kernels.generate import run
+
+HALVES = (torch.float16, torch.bfloat16)
+WORK = {
+    "product": ((33, 70), (70, 40), lambda a, b: a @ b),
+    "product of transposes": ((70, 33), (40, 70), lambda a, b: a.t() @ b.t()),
+    "batch of products": ((3, 20, 24), (3, 24, 36), torch.bmm),
+    "linear": ((2, 9, 64), (32, 64), F.linear),
+    "convolution": ((2, 8, 9, 9), (16, 8, 3, 3), lambda x, w: F.conv2d(x, w, w[:, 0, 0, 0], padding=1)),
+    "strided convolution": ((2, 3, 11, 11), (9, 3, 3, 3), lambda x, w: F.conv2d(x, w, stride=2)),
+    "grouped convolution": ((2, 16, 7, 7), (16, 4, 3, 3), lambda x, w: F.conv2d(x, w, padding=1, groups=4)),
+    "depthwise convolution": ((2, 8, 7, 7), (8, 1, 3, 3), lambda x, w: F.conv2d(x, w, padding=1, groups=8)),
+    "transposed convolution": ((2, 8, 5, 5), (8, 6, 4, 4), lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1)),
+    "batch norm": ((4, 6, 5, 5), (6,), lambda x, w: F.batch_norm(x, None, None, w, w, training=True)),
+    "layer norm": ((7, 40), (40,), lambda x, w: F.layer_norm(x, (40,), w, w)),
+    "group norm": ((3, 8, 5, 5), (8,), lambda x, w: F.group_norm(x, 4, w, w)),
+    "softmax": ((9, 50), (1,), lambda x, w: F.softmax(x * w, 1)),
+    "softmax across": ((5, 9, 6), (1,), lambda x, w: F.log_softmax(x * w, 1)),
+    "largest of windows": ((2, 3, 9, 9), (1,), lambda x, w: F.max_pool2d(x * w, 3, 2, 1)),
+    "mean of windows": ((2, 3, 9, 9), (1,), lambda x, w: F.adaptive_avg_pool2d(F.avg_pool2d(x * w, 2), 2)),
+    "sums": ((2, 300, 9), (1,), lambda x, w: torch.stack([(x * w).sum((0, 1)), (x * w).mean((0, 1))])),
+}  # fmt: skip
+
+
+def results(work, inputs, device, dtype):
+    """A result and the gradients of both inputs, on the way that `dtype` is computed there, as float64 on the CPU."""
+    given = [x.to(dtype).to(device).detach().requires_grad_() for x in inputs]
+    made = work(*given)
+    slopes = torch.linspace(-1, 1, made.numel()).view(made.shape).to(inputs[0].dtype).to(dtype).to(device)
+    made.backward(slopes)
+    return [x.detach().cpu().double() for x in (made, *(x.grad for x in given))]
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def shape(request, monkeypatch):
+    """Kernels for CPUs and, which any device can run, those for GPUs."""
+    if request.param == "cpu" and run.SHAPE == "gpu":
+        pytest.skip("a GPU")
+    monkeypatch.setattr(run, "SHAPE", request.param)
+    plans.forget()
+    yield
+    plans.forget()
+
+
+@pytest.fixture
+def launches():
+    """The names of the kernels that are launched."""
+    seen = []
+
+    def record(enqueue, *arguments):
+        if enqueue is queue.launch:
+            seen.append(arguments[0].function_name)
+
+    queue.recorders.append(record)
+    yield seen
+    queue.recorders.remove(record)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", WORK)
+def test_halves_are_as_exact_as_on_the_cpu_and_take_the_launches_of_float32(name, dtype, shape, launches):
+    torch.manual_seed(0)
+    *sizes, work = WORK[name]
+    inputs = [torch.randn(size).to(dtype) for size in sizes]
+    before = dict(fallback.counts)
+    true, cpu = results(work, inputs, "cpu", torch.float64), results(work, inputs, "cpu", dtype)
+    ours = results(work, inputs, "ocl", dtype)
+    taken = list(launches)
+    launches.clear()
+    results(work, inputs, "ocl", torch.float32)
+    assert [x for x in taken if "copy" not in x] == [x for x in launches if "copy" not in x]
+    small = 9 if "norm" in name else 0  # weights and their gradients
+    assert len(taken) <= len(launches) + small
+    for exact, theirs, own in zip(true, cpu, ours, strict=True):
+        least = torch.finfo(dtype).eps * exact.abs().max()  # the last digit of the largest
+        assert (own - exact).abs().max() <= 2 * max((theirs - exact).abs().max(), least / 2)
+    assert fallback.counts == before
+
+
+def test_every_half_is_read_and_written_as_it_is():
+    bits = torch.arange(65536, dtype=torch.int32).to(torch.int16)
+    for dtype in HALVES:
+        x = bits.view(dtype)
+        wide = x.to("ocl").float()
+        torch.testing.assert_close(wide.cpu(), x.float(), rtol=0, atol=0, equal_nan=True)
+        back = wide.to(dtype).cpu()
+        assert torch.equal(back.view(torch.int16)[~x.isnan()], bits[~x.isnan()])
+        assert back[x.isnan()].isnan().all()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_floats_are_rounded_as_on_the_cpu(dtype):
+    torch.manual_seed(0)
+    x = torch.randint(-(2**31), 2**31 - 1, (1 << 16,), dtype=torch.int32).view(torch.float32)
+    x = torch.cat([x[~x.isnan()], torch.randn(1 << 14) * 1e-6, torch.randn(1 << 14) * 65520])
+    assert torch.equal(x.to("ocl").to(dtype).cpu().view(torch.int16), x.to(dtype).view(torch.int16))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+@pytest.mark.parametrize("fused", [None, True])
+def test_parameters_in_half_precision_are_updated_in_as_few_launches(dtype, kind, fused, launches):
+    def updated(device, dtype):
+        torch.manual_seed(0)
+        parameters = [nn.Parameter(torch.randn(40, 3).to(HALVES[0]).to(dtype).to(device)) for _ in range(30)]
+        optimizer = kind(parameters, lr=0.1, **({"momentum": 0.9} if kind is torch.optim.SGD else {}), fused=fused)
+        for _ in range(3):
+            for p in parameters:
+                p.grad = torch.full_like(p, 0.5)
+            launches.clear()
+            norm = nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+        return torch.stack(parameters).detach().cpu().double(), norm.item()
+
+    exact, norm = updated("cpu", torch.float64)
+    cpu, _ = updated("cpu", dtype)
+    ours, measured = updated("ocl", dtype)
+    assert len(launches) < 30
+    assert measured == pytest.approx(norm, rel=torch.finfo(dtype).eps)
+    assert (ours - exact).abs().max() <= 2 * max(
+        (cpu - exact).abs().max(), torch.finfo(dtype).eps * exact.abs().max() / 2
+    )
