@@ -149,7 +149,8 @@ def _any_counts(values: Any) -> bool:
 def _eager(module: Any) -> None:
     """What torch.compile made runs as it was written: compiled code has no lines, and its tensors cannot be followed."""
     stance = module.set_stance("force_eager")
-    patches.stack.enter_context(stance)
+    stance.__enter__()
+    patches.later(stance.__exit__, None, None, None)
 
 
 def _batches(dataloader: Any) -> None:

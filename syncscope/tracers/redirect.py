@@ -140,7 +140,7 @@ def _load_elsewhere(torch: Any) -> None:
 
     entry = (0, lambda storage: None, restored)  # before torch's own
     serialization._package_registry.insert(0, entry)
-    patches.stack.callback(serialization._package_registry.remove, entry)
+    patches.later(serialization._package_registry.remove, entry)
 
 
 def _lightning(module: Any) -> None:

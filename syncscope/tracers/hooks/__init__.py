@@ -21,6 +21,7 @@ from syncscope.tracers.hooks.patches import beats, patches
 from syncscope.tracers.opencl.dispatch import tables
 
 EVERY = 50_000_000  # ns between two looks at what was loaded without an import
+NOTHING = contextlib.nullcontext()
 _looked = 0
 
 for library, install in (*torch.INSTALL, *pyopencl.INSTALL):
@@ -30,20 +31,25 @@ for library, install in (*torch.INSTALL, *pyopencl.INSTALL):
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Inside, the hooks are in place and the listener is told; for steps alone, one hook of torch's optimizers is."""
-    with contextlib.ExitStack() as stack:
-        if listener.region is not None:
-            stack.callback(patches.when_imported("torch", torch.regions))
-        if listener.sync_debug:
-            stack.callback(patches.when_imported("torch", sync_debug.install))
-        if listener.step is not None:
-            stack.callback(beats.when_imported("torch.optim.optimizer", steps.install))
-            stack.callback(beats.when_imported("syncscope.kernels.capture", steps.replays))
-            stack.enter_context(beats.held())
-        if listener.step is None or listener.read or listener.guard or listener.region or listener.sync_debug:
-            stack.enter_context(patches.held())
-        listeners.add(listener)
-        stack.callback(listeners.remove, listener)
-        yield
+    forget = []
+    if listener.region is not None:
+        forget.append(patches.when_imported("torch", torch.regions))
+    if listener.sync_debug:
+        forget.append(patches.when_imported("torch", sync_debug.install))
+    if listener.step is not None:
+        forget.append(beats.when_imported("torch.optim.optimizer", steps.install))
+        forget.append(beats.when_imported("syncscope.kernels.capture", steps.replays))
+    steps_alone = listener == Listener(step=listener.step) != Listener()
+    try:
+        with beats.held() if listener.step else NOTHING, NOTHING if steps_alone else patches.held():
+            listeners.add(listener)
+            try:
+                yield
+            finally:
+                listeners.remove(listener)
+    finally:
+        for one in reversed(forget):
+            one()
 
 
 def look() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -50,9 +49,9 @@ class _Finder:
         return spec
 
 
-@contextlib.contextmanager
-def heard_by(awaited: Awaited, heard: Heard) -> Iterator[None]:
-    """Inside, `heard(name)` is called when the import of a library has ended for which `awaited(name)` is true."""
+def hear(awaited: Awaited, heard: Heard) -> Callable[[], None]:
+    """From now on `heard(name)` is called when the import of a library has ended for which `awaited(name)` is true, until what
+    is returned is called."""
     finder, execute = _Finder(awaited, heard), ExtensionFileLoader.exec_module
 
     def exec_and_look(self: ExtensionFileLoader, module: ModuleType) -> None:
@@ -61,11 +60,11 @@ def heard_by(awaited: Awaited, heard: Heard) -> Iterator[None]:
         if not module.__name__.startswith("pyopencl."):
             tables.rescan()
 
-    sys.meta_path.insert(0, finder)
-    ExtensionFileLoader.exec_module = exec_and_look  # type: ignore[method-assign]  # the way in for C++ backends
-    try:
-        yield
-    finally:
+    def end() -> None:
         if sys.meta_path is not None:  # as it is where the interpreter ends, and a generator with it
             sys.meta_path.remove(finder)
         ExtensionFileLoader.exec_module = execute  # type: ignore[method-assign]  # as it was
+
+    sys.meta_path.insert(0, finder)
+    ExtensionFileLoader.exec_module = exec_and_look  # type: ignore[method-assign]  # the way in for C++ backends
+    return end

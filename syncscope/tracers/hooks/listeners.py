@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from syncscope.tracers.places import Seen
@@ -33,8 +32,7 @@ class Record(NamedTuple):
     selection: RowsKept | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Listener:
+class Listener(NamedTuple):
     """What somebody wants to hear of; each is called on the thread on which it happens.
 
     `guard` is called before a read, and what it raises is what the user's line raises. `region` gets the name, start and end
@@ -56,6 +54,8 @@ class Listeners:
     def __init__(self) -> None:
         self._all: tuple[Listener, ...] = ()
         self._lock = threading.Lock()
+        # whether a tensor of the CPU is to be treated as one of a device; the dry run says so
+        self.pretend: Callable[[Any], bool] | None = None
         self._sort()
 
     def add(self, listener: Listener) -> None:
@@ -67,7 +67,7 @@ class Listeners:
     def remove(self, listener: Listener) -> None:
         """It is not called any more; nothing happens where it was forgotten already."""
         with self._lock:
-            self._all = tuple(one for one in self._all if one is not listener)
+            self._all = tuple([one for one in self._all if one is not listener])
             self._sort()
 
     def forget(self) -> None:
@@ -77,14 +77,20 @@ class Listeners:
         self._sort()
 
     def _sort(self) -> None:
-        every: tuple[Any, ...] = self._all
-        self.reads: tuple[Callable[[Record], None], ...] = tuple(one.read for one in every if one.read)
-        self.guards: tuple[Callable[[str, Seen], None], ...] = tuple(one.guard for one in every if one.guard)
-        self.regions: tuple[Callable[[str, int, int], None], ...] = tuple(one.region for one in every if one.region)
-        self.steps: tuple[Callable[[], None], ...] = tuple(one.step for one in every if one.step)
-        self.modules = any(one.modules for one in every)
-        # whether a tensor of the CPU is to be treated as one of a device; the dry run says so
-        self.pretend: Callable[[Any], bool] | None = getattr(self, "pretend", None)
+        """In one pass without generators: who listens for one step only comes by here twice in each."""
+        reads, guards, regions, steps, modules = [], [], [], [], False
+        for one in self._all:
+            if one.read is not None:
+                reads.append(one.read)
+            if one.guard is not None:
+                guards.append(one.guard)
+            if one.region is not None:
+                regions.append(one.region)
+            if one.step is not None:
+                steps.append(one.step)
+            modules = modules or one.modules
+        self.reads, self.guards, self.regions, self.steps = tuple(reads), tuple(guards), tuple(regions), tuple(steps)
+        self.modules = modules
 
 
 listeners = Listeners()

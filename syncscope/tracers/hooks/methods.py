@@ -80,9 +80,9 @@ class Hooks:
         in_c = native()
         if self._numbers:
             if once:
-                patches.stack.callback(in_c.forget, self._numbers)
+                patches.later(in_c.forget, self._numbers)
             in_c.put(self._numbers)
-            patches.stack.callback(in_c.take, self._numbers)
+            patches.later(in_c.take, self._numbers)
         for owner, name, before in self._in_python:
             patches.replace(owner, name, _replacement(getattr(owner, name), isinstance(owner, type), before))
 
@@ -112,7 +112,7 @@ def look_away(torch: Any) -> None:
     in_c = native()
     if in_c is not None:
         in_c.look_away(torch._C._dynamo.eval_frame.set_eval_frame)
-        patches.stack.callback(in_c.look_away, None)
+        patches.later(in_c.look_away, None)
 
 
 def _replacement(function: Callable[..., Any], method: bool, before: Before) -> Callable[..., Any]:

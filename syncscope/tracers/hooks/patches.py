@@ -16,10 +16,10 @@ Installer = Callable[[Any], None]  # is given the library as soon as it is whole
 
 
 class Patches:
-    """The replacements in this process. `stack` takes them back when the last of those who `hold` them has gone."""
+    """The replacements in this process. They are taken back when the last of those who `hold` them has gone."""
 
     def __init__(self) -> None:
-        self.stack = contextlib.ExitStack()
+        self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._users = 0
         self._wanted: list[tuple[str, Installer]] = []
         self._done: set[tuple[str, Installer]] = set()
@@ -31,7 +31,7 @@ class Patches:
         with self._lock:
             self._users += 1
             if self._users == 1:
-                self.stack.enter_context(imports.heard_by(self.awaited, self.rescan))
+                self.later(imports.hear(self.awaited, self.rescan))
             self.rescan()
         try:
             yield
@@ -40,7 +40,20 @@ class Patches:
                 self._users -= 1
                 if not self._users:
                     self._done.clear()
-                    self.stack.close()
+                    self._take_back()
+
+    def later(self, call: Callable[..., object], *given: Any) -> None:
+        """Has this called when the patches are taken back; the last comes first."""
+        self._undo.append((call, given))
+
+    def _take_back(self) -> None:
+        try:
+            while self._undo:
+                call, given = self._undo.pop()
+                call(*given)
+        finally:
+            if self._undo:  # one has raised: the others are not to stay for that
+                self._take_back()
 
     def when_imported(self, name: str, put: Installer) -> Callable[[], None]:
         """Has `put` called with a library as soon as it is whole, while somebody holds us; returns how to take that back."""
@@ -73,7 +86,7 @@ class Patches:
 
     def replace_names(self, names: dict[str, Any], new: dict[str, Any]) -> None:
         """Has these names of a module mean something else until the patches are taken back: all at once, which is faster."""
-        self.stack.callback(names.update, {name: names[name] for name in new})
+        self.later(names.update, {name: names[name] for name in new})
         names.update(new)
 
     def replace_all(self, changes: Iterable[tuple[Any, str, Any]]) -> None:
@@ -82,7 +95,7 @@ class Patches:
         for owner, name, new in changes:
             before.append((owner, name, vars(owner).get(name, INHERITED)))
             setattr(owner, name, new)
-        self.stack.callback(_restore, before)
+        self.later(_restore, before)
 
 
 def _restore(before: list[tuple[Any, str, Any]]) -> None:

@@ -42,7 +42,7 @@ def _kernels(queue: Any) -> None:
         reads.tell(op, frame, seen, start, end, size, operator if fallback else "")
 
     queue.readers.append(wait)
-    patches.stack.callback(queue.readers.remove, wait)
+    patches.later(queue.readers.remove, wait)
 
 
 def explain(operator: str, start: int, end: int, fallback: bool) -> None:

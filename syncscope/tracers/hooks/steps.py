@@ -27,9 +27,9 @@ def replays(capture: Any) -> None:
         _stepped(optimizer, None, None)
 
     capture.replayed.append(heard)
-    beats.stack.callback(capture.replayed.remove, heard)
+    beats.later(capture.replayed.remove, heard)
 
 
 def install(module: Any) -> None:
     """Has torch.optim tell of each step."""
-    beats.stack.callback(module.register_optimizer_step_post_hook(_stepped).remove)
+    beats.later(module.register_optimizer_step_post_hook(_stepped).remove)

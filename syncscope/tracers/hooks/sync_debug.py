@@ -41,7 +41,7 @@ def install(torch: Any) -> None:
     if torch.cuda.get_sync_debug_mode():
         return  # the program has chosen: its warnings, or its errors, are its own
     _on(torch)
-    patches.stack.callback(_off, torch)
+    patches.later(_off, torch)
     reads.mute, reads.unmute = _switches(torch._C._cuda_get_sync_debug_mode, torch._C._cuda_set_sync_debug_mode)
     patches.replace(warnings, "filters", _Filters(warnings.filters))
     patches.replace(warnings, "_showwarnmsg", _showing(warnings._showwarnmsg))  # type: ignore[attr-defined]  # all come by
