@@ -6,6 +6,7 @@
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stddef.h>
 #include <time.h>
 #if PY_VERSION_HEX < 0x030C0000
 #define Py_BUILD_CORE /* for a frame's variables, which 3.11 has no function for */
@@ -13,12 +14,14 @@
 #endif
 
 #define WORDS(X) X(inside) X(thread) X(waits) X(is_cpu) X(is_meta) X(nbytes) X(guards) X(reads) X(modules) X(pretend) X(mute) \
-  X(unmute) X(backward) X(named) X(listeners) X(local) X(on_device) X(kinds) X(kind_of) X(spots) X(spot) X(Seen) X(Record) \
-  X(path_from) X(paths) X(module_type) X(self) X(plain) X(overridden)
+  X(unmute) X(module_type) X(self) X(plain) X(overridden)
+#define LASTING(X) X(backward) X(named) X(listeners) X(local) X(on_device) X(kinds) X(kind_of) X(spots) X(spot) X(Seen) X(Record) \
+  X(path_from) X(paths)
 #define FIELD(n) *n,
 static struct { PyObject WORDS(FIELD) *last; } word;
+static struct { PyObject LASTING(FIELD) *last; } of;                  /* what these names of reads.py always mean */
 static PyObject *names;                                               /* of reads.py */
-static PyObject *of_reads(PyObject *name) { return PyDict_GetItem(names, name); } /* borrowed */
+static PyObject *of_reads(PyObject *name) { return PyDict_GetItem(names, name); } /* borrowed: what one means now */
 enum { USER, LIBRARY, BETWEEN };                                      /* as in places.py */
 enum { METHOD, FUNCTION, ALWAYS };                                    /* where the tensor stands in a call */
 
@@ -50,21 +53,21 @@ static int on_device(PyObject *tensor) {
       return meta < 0 ? -1 : !meta;
     }
     if (cpu < 0) return -1;
-    PyObject *pretend = PyObject_GetAttr(of_reads(word.listeners), word.pretend);
+    PyObject *pretend = PyObject_GetAttr(of.listeners, word.pretend);
     if (!pretend) return -1;
     Py_DECREF(pretend);
     if (pretend == Py_None) return 0;
   }
-  PyObject *answer = PyObject_CallOneArg(of_reads(word.on_device), tensor);
+  PyObject *answer = PyObject_CallOneArg(of.on_device, tensor);
   int truth = answer ? PyObject_IsTrue(answer) : -1;
   Py_XDECREF(answer);
   return truth;
 }
 
 static int kind_of(PyCodeObject *code) {
-  PyObject *kind = PyDict_GetItem(of_reads(word.kinds), code->co_filename);
+  PyObject *kind = PyDict_GetItem(of.kinds, code->co_filename);
   if (kind) return (int)PyLong_AsLong(kind);
-  kind = PyObject_CallOneArg(of_reads(word.kind_of), (PyObject *)code);
+  kind = PyObject_CallOneArg(of.kind_of, (PyObject *)code);
   int found = kind ? (int)PyLong_AsLong(kind) : -1;
   Py_XDECREF(kind);
   return found;
@@ -72,9 +75,9 @@ static int kind_of(PyCodeObject *code) {
 
 static PyObject *spot(PyFrameObject *frame, PyCodeObject *code) {
   PyObject *key = Py_BuildValue("NN", PyLong_FromVoidPtr(code), PyLong_FromLong(PyFrame_GetLasti(frame)));
-  PyObject *found = key ? PyDict_GetItem(of_reads(word.spots), key) : NULL;
+  PyObject *found = key ? PyDict_GetItem(of.spots, key) : NULL;
   Py_XDECREF(key);
-  return found ? Py_NewRef(found) : key ? PyObject_CallOneArg(of_reads(word.spot), (PyObject *)frame) : NULL;
+  return found ? Py_NewRef(found) : key ? PyObject_CallOneArg(of.spot, (PyObject *)frame) : NULL;
 }
 
 /* A tuple of a NamedTuple's own type, which takes over what it is given. */
@@ -100,10 +103,10 @@ static PyObject *seen_from(PyFrameObject *frame) {
   }
   Py_XDECREF(frame);
   if (PyErr_Occurred()) { Py_XDECREF(user); Py_XDECREF(library); return NULL; }
-  PyObject *backward = of_reads(word.backward);
+  PyObject *backward = of.backward;
   if (!user && PyList_GET_SIZE(backward))
     user = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(backward, PyList_GET_SIZE(backward) - 1), 0));
-  return tuple_of(of_reads(word.Seen), 2, (PyObject *[]){user ? user : Py_NewRef(Py_None), library ? library : Py_NewRef(Py_None)});
+  return tuple_of(of.Seen, 2, (PyObject *[]){user ? user : Py_NewRef(Py_None), library ? library : Py_NewRef(Py_None)});
 }
 
 /* The value of a frame's variable, new; NULL where it has none. Asking for `f_locals` instead has Python keep what all of them
@@ -168,9 +171,9 @@ static PyObject *path_from(PyObject *frame) {
   PyObject *type = of_reads(word.module_type), *self;
   PyFrameObject *method = frame == Py_None || type == Py_None ? NULL : method_of((PyFrameObject *)frame, type, &self);
   if (!method) return PyUnicode_New(0, 0);
-  PyObject *address = PyLong_FromVoidPtr(self), *known = address ? PyDict_GetItem(of_reads(word.paths), address) : NULL;
+  PyObject *address = PyLong_FromVoidPtr(self), *known = address ? PyDict_GetItem(of.paths, address) : NULL;
   int lives = known && PyWeakref_GetObject(PyTuple_GET_ITEM(known, 0)) == self;
-  PyObject *path = lives ? Py_NewRef(PyTuple_GET_ITEM(known, 1)) : PyObject_CallOneArg(of_reads(word.path_from), frame);
+  PyObject *path = lives ? Py_NewRef(PyTuple_GET_ITEM(known, 1)) : PyObject_CallOneArg(of.path_from, frame);
   Py_XDECREF(address);
   Py_DECREF(self);
   Py_DECREF(method);
@@ -180,6 +183,7 @@ static PyObject *path_from(PyObject *frame) {
 /* A read that is on its way: to be called when it has ended. */
 typedef struct {
   PyObject_HEAD
+  vectorcallfunc call;
   PyObject *op, *frame, *seen, *tensor, *selects, *arguments; /* the last two, or NULL: what says how many rows were kept, and of what */
   long long entered, start;
   int muted;
@@ -187,7 +191,7 @@ typedef struct {
 static long long cost, reads; /* ns that noting reads has taken besides them, and how many */
 
 static int tell(Open *read, long long end, PyObject *result) {
-  PyObject *listeners = of_reads(word.listeners), *reads = PyObject_GetAttr(listeners, word.reads), *kept;
+  PyObject *listeners = of.listeners, *reads = PyObject_GetAttr(listeners, word.reads), *kept;
   if (!reads || !PyTuple_GET_SIZE(reads)) { Py_XDECREF(reads); return reads ? 0 : -1; }
   int rows = read->selects && result != Py_None;
   kept = rows ? PyObject_CallFunctionObjArgs(read->selects, read->arguments, result, NULL) : Py_NewRef(Py_None);
@@ -196,12 +200,12 @@ static int tell(Open *read, long long end, PyObject *result) {
   PyObject *path = modules > 0 ? path_from(read->frame) : PyUnicode_New(0, 0);
   PyObject *bytes = read->tensor == Py_None ? NULL : PyObject_GetAttr(read->tensor, word.nbytes);
   if (!bytes) { if (path) PyErr_Clear(); bytes = PyLong_FromLong(-1); }
-  PyObject *thread = path ? PyObject_GetAttr(of_reads(word.local), word.thread) : NULL;
+  PyObject *thread = path ? PyObject_GetAttr(of.local, word.thread) : NULL;
   if (modules < 0 || !path || !bytes || !thread) {
     Py_DECREF(reads); Py_DECREF(kept); Py_XDECREF(path); Py_XDECREF(bytes); Py_XDECREF(thread);
     return -1;
   }
-  PyObject *record = tuple_of(of_reads(word.Record), 9, (PyObject *[]){Py_NewRef(read->op), Py_NewRef(read->seen), thread,
+  PyObject *record = tuple_of(of.Record, 9, (PyObject *[]){Py_NewRef(read->op), Py_NewRef(read->seen), thread,
     PyLong_FromLongLong(read->start), PyLong_FromLongLong(end), bytes, PyUnicode_New(0, 0), path, kept});
   int well = record != NULL;
   for (Py_ssize_t i = 0; well && i < PyTuple_GET_SIZE(reads); i++) {
@@ -216,20 +220,23 @@ static int tell(Open *read, long long end, PyObject *result) {
 
 /* The blocking calls of the driver until now are explained. */
 static int explained(PyObject *local) {
-  PyObject *waits = PyObject_GetAttr(local, word.waits);
-  if (!waits) return -1;
-  unsigned long long *count = PyMemoryView_GET_BUFFER(waits)->buf;
+  static _Thread_local unsigned long long *count; /* they lie where the thread's other variables do */
+  if (!count) {
+    PyObject *waits = PyObject_GetAttr(local, word.waits);
+    if (!waits) return -1;
+    count = PyMemoryView_GET_BUFFER(waits)->buf;
+    Py_DECREF(waits);
+  }
   count[1] = count[0];
-  Py_DECREF(waits);
   return 0;
 }
 
-static PyObject *ended(PyObject *self, PyObject *args, PyObject *kwargs) {
+static PyObject *ended(PyObject *self, PyObject *const *given, size_t count, PyObject *kwargs) {
   Open *read = (Open *)self;
   long long end = now();
-  PyObject *local = of_reads(word.local), *unmute = read->muted ? of_reads(word.unmute) : NULL;
+  PyObject *local = of.local, *unmute = read->muted ? of_reads(word.unmute) : NULL;
   PyObject *done = unmute && unmute != Py_None ? PyObject_CallNoArgs(unmute) : Py_NewRef(Py_None);
-  PyObject *result = PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : Py_None;
+  PyObject *result = PyVectorcall_NARGS(count) ? given[0] : Py_None;
   int well = done ? tell(read, end, result) : -1;
   Py_XDECREF(done);
   PyObject *type, *value, *traceback;
@@ -248,15 +255,16 @@ static void closed(PyObject *self) {
   PyObject_Free(self);
 }
 static PyTypeObject OpenType = {PyVarObject_HEAD_INIT(NULL, 0) .tp_name = "_reads.Open", .tp_basicsize = sizeof(Open),
-  .tp_dealloc = closed, .tp_call = ended, .tp_flags = Py_TPFLAGS_DEFAULT, .tp_doc = "A read that is on its way."};
+  .tp_dealloc = closed, .tp_call = PyVectorcall_Call, .tp_vectorcall_offset = offsetof(Open, call),
+  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, .tp_doc = "A read that is on its way."};
 
 static PyObject *begun(PyObject *op, PyObject *tensor, PyObject *selects, PyObject *arguments, long long entered) {
   PyFrameObject *frame = (PyFrameObject *)Py_XNewRef(PyEval_GetFrame());
-  PyObject *local = of_reads(word.local), *guards = NULL, *muted = NULL;
+  PyObject *local = of.local, *guards = NULL, *muted = NULL;
   while (frame) {
     PyCodeObject *code = PyFrame_GetCode(frame);
     int kind = kind_of(code);
-    PyObject *other = kind == BETWEEN ? PyDict_GetItem(of_reads(word.named), (PyObject *)code) : NULL;
+    PyObject *other = kind == BETWEEN ? PyDict_GetItem(of.named, (PyObject *)code) : NULL;
     Py_DECREF(code);
     if (other) op = other;
     if (kind < 0) { Py_DECREF(frame); return NULL; }
@@ -265,6 +273,7 @@ static PyObject *begun(PyObject *op, PyObject *tensor, PyObject *selects, PyObje
   }
   Open *read = PyObject_New(Open, &OpenType);
   if (!read) { Py_XDECREF(frame); return NULL; }
+  read->call = ended;
   read->op = Py_NewRef(op);
   read->frame = frame ? (PyObject *)frame : Py_NewRef(Py_None);
   read->tensor = Py_NewRef(tensor);
@@ -274,7 +283,7 @@ static PyObject *begun(PyObject *op, PyObject *tensor, PyObject *selects, PyObje
   read->muted = 0;
   if (!(read->seen = seen_from(frame ? (PyFrameObject *)Py_NewRef(frame) : NULL))) goto failed;
   if (PyObject_SetAttr(local, word.inside, Py_True)) goto failed;
-  if (!(guards = PyObject_GetAttr(of_reads(word.listeners), word.guards))) goto opened;
+  if (!(guards = PyObject_GetAttr(of.listeners, word.guards))) goto opened;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(guards); i++) {
     PyObject *allowed = PyObject_CallFunctionObjArgs(PyTuple_GET_ITEM(guards, i), op, read->seen, NULL);
     if (!allowed) goto opened;
@@ -303,18 +312,20 @@ failed:
 }
 
 /* What is called before a call, for `methods.hear`. */
-typedef struct { PyObject_HEAD PyObject *op, *waits, *selects; int how; } Before;
+typedef struct { PyObject_HEAD vectorcallfunc call; PyObject *op, *waits, *selects; int how; } Before;
 
-static PyObject *called(PyObject *self, PyObject *given, PyObject *none) {
+static PyObject *called(PyObject *self, PyObject *const *given, size_t count, PyObject *none) {
   Before *before = (Before *)self;
-  PyObject *own, *args, *kwargs, *tensor = Py_None, *all = NULL; /* with the tensor, which a method has before its arguments */
   long long entered = now();
-  if (!PyArg_ParseTuple(given, "OO!O", &own, &PyTuple_Type, &args, &kwargs)) return NULL;
+  if (PyVectorcall_NARGS(count) != 3 || !PyTuple_Check(given[1]))
+    return PyErr_Format(PyExc_TypeError, "self, a tuple of arguments and a dictionary of keywords, or None");
+  PyObject *own = given[0], *args = given[1], *kwargs = given[2], *tensor = Py_None;
+  PyObject *all = NULL; /* with the tensor, which a method has before its arguments */
   if (before->how != ALWAYS) {
     if (before->how == FUNCTION && !PyTuple_GET_SIZE(args)) Py_RETURN_NONE;
     tensor = before->how == METHOD ? own : PyTuple_GET_ITEM(args, 0);
   }
-  int inside = is(of_reads(word.local), word.inside);
+  int inside = is(of.local, word.inside);
   if (inside) return inside < 0 ? NULL : Py_NewRef(Py_None);
   if (before->how != ALWAYS) {
     int there = on_device(tensor);
@@ -344,7 +355,8 @@ static void gone(PyObject *self) {
   PyObject_Free(self);
 }
 static PyTypeObject BeforeType = {PyVarObject_HEAD_INIT(NULL, 0) .tp_name = "_reads.Before", .tp_basicsize = sizeof(Before),
-  .tp_dealloc = gone, .tp_call = called, .tp_flags = Py_TPFLAGS_DEFAULT, .tp_doc = "What is called before a call that may read."};
+  .tp_dealloc = gone, .tp_call = PyVectorcall_Call, .tp_vectorcall_offset = offsetof(Before, call),
+  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, .tp_doc = "What is called before a call that may read."};
 
 /* before(op, how, waits, selects): `how` says where the tensor stands, the others are as in reads.py. */
 static PyObject *before(PyObject *module, PyObject *given) {
@@ -352,13 +364,16 @@ static PyObject *before(PyObject *module, PyObject *given) {
   int how;
   if (!PyArg_ParseTuple(given, "OiOO", &op, &how, &waits, &selects)) return NULL;
   Before *made = PyObject_New(Before, &BeforeType);
-  if (made) { made->op = Py_NewRef(op); made->waits = Py_NewRef(waits); made->selects = Py_NewRef(selects); made->how = how; }
+  if (made) { made->call = called; made->op = Py_NewRef(op); made->waits = Py_NewRef(waits); made->selects = Py_NewRef(selects); made->how = how; }
   return (PyObject *)made;
 }
 
 /* know(names): where everything is looked up, the names of reads.py. */
 static PyObject *know(PyObject *module, PyObject *given) {
   if (!PyDict_Check(given)) return PyErr_Format(PyExc_TypeError, "the names of a module are a dictionary");
+#define KEPT(n) Py_XSETREF(of.n, Py_XNewRef(PyDict_GetItemString(given, #n))); \
+  if (!of.n) return PyErr_Format(PyExc_KeyError, #n);
+  LASTING(KEPT)
   Py_XSETREF(names, Py_NewRef(given));
   Py_RETURN_NONE;
 }

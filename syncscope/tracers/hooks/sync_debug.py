@@ -86,7 +86,7 @@ def _switches(get: Callable[[], int], put: Callable[[int], None]) -> tuple[Calla
         put(0)
         return True
 
-    return mute, lambda: put(WARN)
+    return mute, functools.partial(put, WARN)
 
 
 def _off(torch: Any) -> None:
