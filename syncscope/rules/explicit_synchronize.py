@@ -23,7 +23,10 @@ from syncscope.rules import Op, Severity, View
 
 SEVERITY = Severity.WARNING
 OPS = (Op.SYNCHRONIZE,)
-SEEN_AS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "hipDeviceSynchronize", "clFinish")
+SEEN_AS = (
+    *("cudaDeviceSynchronize", "cudaStreamSynchronize", "cuCtxSynchronize", "cuStreamSynchronize"),
+    *("hipDeviceSynchronize", "clFinish"),
+)
 REWRITES = ("take_out_synchronize",)
 EXAMPLES = ()
 

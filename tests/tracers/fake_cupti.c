@@ -63,18 +63,18 @@ int cuptiActivityDisable(uint32_t kind) { enabled[kind] = 0; return 0; }
 int cuptiActivityFlushAll(uint32_t how) { (void)how; give(); return 0; }
 int cuptiGetTimestamp(uint64_t *at) { *at = now(); return 0; }
 int cuptiGetResultString(int code, const char **text) { (void)code; *text = "refused"; return 0; }
-static const char *runtime[] = {"cudaGetDevice_v3020", "cudaLaunchKernel_v7000", "cudaMemcpyAsync_ptsz_v7000",
-  "cudaStreamSynchronize_v3020", "cudaEventRecord_v3020", "cudaStreamWaitEvent_v3020", "cudaDeviceSynchronize_v3020"};
+static const char *driver[] = {"cuCtxGetDevice", "cuLaunchKernel_ptsz", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuEventRecord",
+  "cuStreamWaitEvent", "cuCtxSynchronize"};
 int cuptiGetCallbackName(int domain, uint32_t call, const char **name) {
-  if (domain != 2 || call > sizeof runtime / sizeof *runtime) return 1;
-  *name = runtime[call - 1];
+  if (domain != 1 || call > sizeof driver / sizeof *driver) return 1;
+  *name = driver[call - 1];
   return 0;
 }
 int cuptiSubscribe(void **handle, void *function, void *data) { (void)data; *handle = heard; subscriber = function; return 0; }
 int cuptiUnsubscribe(void *handle) { (void)handle; return 0; }
 int cuptiEnableCallback(uint32_t on, void *handle, int domain, uint32_t call) {
   (void)handle;
-  if (domain == 2) heard[call] = on;
+  if (domain == 1) heard[call] = on;
   return 0;
 }
 int cuptiFinalize(void) { finalized++; memset(heard, 0, sizeof heard); return 0; }
@@ -90,29 +90,16 @@ int cuptiActivityGetNextRecord(uint8_t *from, size_t valid, void **record) {
 /* A call that takes so many ns; its number joins it with what it launches. */
 uint32_t call(uint32_t number, uint64_t ns) {
   uint64_t own = 0;
-  Call told = {.own = &own, .correlation = ++correlation, .name = runtime[number - 1]};
-  if (heard[number]) subscriber(NULL, 2, number, &told);
+  Call told = {.own = &own, .correlation = ++correlation, .name = driver[number - 1]};
+  if (heard[number]) subscriber(NULL, 1, number, &told);
   struct timespec long_ago, at;
   for (clock_gettime(CLOCK_MONOTONIC, &long_ago);;) {
     clock_gettime(CLOCK_MONOTONIC, &at);
     if ((at.tv_sec - long_ago.tv_sec) * 1000000000ull + at.tv_nsec - long_ago.tv_nsec >= ns) break;
   }
   told.ends = 1;
-  if (heard[number]) subscriber(NULL, 2, number, &told);
+  if (heard[number]) subscriber(NULL, 1, number, &told);
   return told.correlation;
-}
-/* One of the runtime that calls the driver, whose number is that of what is launched. */
-uint32_t nested(uint32_t number) {
-  uint64_t own = 0, inner = 0;
-  Call told = {.own = &own, .correlation = ++correlation, .name = "cuda"};
-  Call driver = {.own = &inner, .correlation = ++correlation, .name = "cu"};
-  if (!heard[number]) return 0;
-  subscriber(NULL, 2, number, &told);
-  subscriber(NULL, 1, 1, &driver);
-  driver.ends = told.ends = 1;
-  subscriber(NULL, 1, 1, &driver);
-  subscriber(NULL, 2, number, &told);
-  return driver.correlation;
 }
 void synchronize(void) { call(7, 0); }
 void kernel(uint32_t of, uint32_t stream, uint64_t ns, const char *name) {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { COPY = 1, FILL, KERNEL = 10, PEER_COPY = 22, EVENT = 36, SYNC = 38 }; /* CUPTI_ACTIVITY_KIND_... */
-enum { CALL = 1, NAME = 4, NESTED = 32, FIRST = 32 }; /* types of records: record_file.py's, and ours: FIRST + the kind */
+enum { CALL = 1, NAME = 4, FIRST = 32 }; /* types of records: record_file.py's, and ours: FIRST + the kind */
 
 typedef struct {
   uint8_t type, fn, flags, pad;
@@ -175,30 +175,22 @@ static uint64_t now(void) {
   return at.tv_sec * 1000000000ull + at.tv_nsec;
 }
 
-/* A call that is listened to begins or ends on this thread. What the runtime calls of the driver in turn is its own. */
+/* A call that is listened to begins or ends on this thread. */
 static int (*_Atomic finalize)(void);
-static _Atomic int linked;   /* a queue was told to wait for another */
-static _Atomic uint32_t era; /* of a recording: what began in another is not counted */
-static _Thread_local struct { uint32_t thread, era, deep, outer; } my;
+static _Atomic int linked;      /* a queue was told to wait for another */
+static _Atomic uint64_t since;  /* this recording began, ns */
+static const char WAITS[] = "cuStreamWaitEvent";
 static void called(void *data, int domain, uint32_t number, const Call *call) {
+  static _Thread_local uint32_t thread;
   (void)data;
-  if (my.era != era) { my.era = era; my.deep = 0; }
-  if (!call->ends) {
-    if (!my.deep++) my.outer = call->correlation;
-    *call->own = now();
-    return;
-  }
-  if (!my.deep) return; /* it had begun before we listened */
-  uint64_t end = now();
-  if (!my.thread) my.thread = syscall(SYS_gettid);
-  Rec record = {.type = CALL, .tid = my.thread, .name = domain << 16 | number, .corr = call->correlation, .t0 = *call->own, .t1 = end};
-  if (!linked && strstr(call->name, "StreamWaitEvent")) linked = 1;
-  if (--my.deep) record = (Rec){.type = NESTED, .corr = call->correlation, .a = my.outer};
-  if (!my.deep || call->correlation != my.outer) {
-    pthread_mutex_lock(&host.lock);
-    put(&host, record);
-    pthread_mutex_unlock(&host.lock);
-  }
+  if (!call->ends) { *call->own = now(); return; }
+  uint64_t start = *call->own, end = now();
+  if (start < since || start > end) return; /* it had begun before we listened */
+  if (!thread) thread = syscall(SYS_gettid);
+  if (!linked && !strncmp(call->name, WAITS, sizeof WAITS - 1)) linked = 1;
+  pthread_mutex_lock(&host.lock);
+  put(&host, (Rec){.type = CALL, .tid = thread, .name = domain << 16 | number, .corr = call->correlation, .t0 = start, .t1 = end});
+  pthread_mutex_unlock(&host.lock);
   /* CUPTI leaves the process where a call of the driver ends: nowhere else is it sure that nobody is within it. */
   int (*leave)(void) = finalize ? atomic_exchange(&finalize, NULL) : NULL;
   if (leave) leave();
@@ -220,7 +212,7 @@ void start(int file, void *following) {
   names = host.filled = device.filled = 0;
   lost = linked = 0;
   memset(known, 0, sizeof known);
-  era++;
+  since = now();
   pthread_mutex_unlock(&device.lock);
   pthread_mutex_unlock(&host.lock);
 }
@@ -239,7 +231,6 @@ uint64_t stop(void) {
   flush(&host);
   flush(&device);
   fd = -1;
-  era++;
   pthread_mutex_unlock(&device.lock);
   pthread_mutex_unlock(&host.lock);
   return lost;

@@ -17,14 +17,13 @@ SOURCE = Path(__file__).with_name("activities.c")
 COPY, FILL, KERNEL, PEER_COPY, EVENT, SYNC = 1, 2, 10, 22, 36, 38  # CUPTI_ACTIVITY_KIND_...
 KINDS = (KERNEL, COPY, PEER_COPY, FILL)
 WAITS = (SYNC, EVENT)  # which queue a wait is for; dear, and needed only where queues wait for each other
-DOMAINS = DRIVER, RUNTIME = 1, 2  # CUPTI_CB_DOMAIN_..._API
-MOST = 1024  # calls that an interface has
-VERSION = re.compile(r"^_+|(_ptsz)?_v\d+$")  # of a call of the runtime
-# Calls that ask a device for something, wait for it, or manage its memory. torch makes many more, around each kernel.
+DRIVER = 1  # CUPTI_CB_DOMAIN_DRIVER_API
+MOST = 1024  # calls that it has
+VERSION = re.compile(r"^_+|(_pt[sd][sz])?(_v\d+)?(_pt[sd][sz])?$")  # of a call
+# Calls that ask a device for something, wait for it, or manage its memory; torch makes many more, around each kernel. They are
+# heard where the driver gets them, whoever makes them: of a call of the runtime (cudaLaunchKernel) CUPTI would tell once more.
 HEARD = re.compile(
-    r"cuda(Launch|GraphLaunch|GraphInstantiate|Memcpy|Memset|Malloc|Free|Host(Alloc|Register|Unregister)|EventRecord|StreamWaitEvent"
-    r"|(Device|Stream|Event|Thread)Synchronize)\w*"
-    r"|cu(Launch|GraphLaunch|Memcpy|Memset|Mem(Alloc|Free)|(Module|Library)Load|EventRecord|StreamWaitEvent"
+    r"cu(Launch|Graph(Launch|Instantiate)|Memcpy|Memset|Mem(Alloc|Free|Host)|(Module|Library)Load|EventRecord|StreamWaitEvent"
     r"|(Ctx|Stream|Event)Synchronize)\w*"
 )
 
@@ -72,11 +71,11 @@ def _ask(name: str, *arguments: Any) -> None:
 
 
 @cache
-def heard(domain: int) -> dict[int, str]:
-    """The names of the calls of DRIVER or RUNTIME that are listened to, by CUPTI's numbers, as programs write them."""
+def heard() -> dict[int, str]:
+    """The names of the calls of the driver that are listened to, by CUPTI's numbers, as programs write them."""
     found, name = {}, c.c_char_p()
     for number in range(1, MOST):
-        if library().cuptiGetCallbackName(domain, number, c.byref(name)) == 0 and name.value:
+        if library().cuptiGetCallbackName(DRIVER, number, c.byref(name)) == 0 and name.value:
             found[number] = VERSION.sub("", name.value.decode())
     return {number: text for number, text in found.items() if HEARD.fullmatch(text)}
 
@@ -101,9 +100,8 @@ def start(file: int) -> Any:
         ours.start(file, c.cast(library().cuptiActivityGetNextRecord, c.c_void_p))
         for kind in KINDS:
             _ask("cuptiActivityEnable", kind)
-        for domain in DOMAINS:
-            for number in heard(domain):
-                _ask("cuptiEnableCallback", 1, subscriber, domain, number)
+        for number in heard():
+            _ask("cuptiEnableCallback", 1, subscriber, DRIVER, number)
     except (
         BaseException
     ):  # also a CUPTI that lacks a function: what has begun must not write into a file that is closed

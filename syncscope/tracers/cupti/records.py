@@ -19,7 +19,6 @@ from syncscope.tracers.columns import Builder
 from syncscope.tracers.cupti.library import COPY, EVENT, FILL, KERNEL, PEER_COPY, SYNC
 
 FIRST = 32  # added to CUPTI's kinds, as in activities.c
-NESTED = FIRST  # a call of the driver by the runtime: `a` is the runtime's
 OFFSET = 1 << 40  # added to correlations, so that they do not meet those of OpenCL
 NOBODY = 2**32 - 1  # the queue of a wait for none in particular
 WAYS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
@@ -32,7 +31,7 @@ Rows = NDArray[Any]
 
 def add_records(builder: Builder, records: Rows, origin: int, process: int) -> dict[str, Any]:
     """Adds the events of a file's records; what belongs into the trace's meta: devices and the clock."""
-    records, names = _outermost(_in_ns(records)), record_file.texts(records)
+    records, names = _in_ns(records), record_file.texts(records)
     ticks = records[records["type"] == record_file.CLOCK]
     clock = clocks.Clock(ticks["a"], ticks["a"], 0.0, "none")
     if len(ticks):
@@ -151,18 +150,6 @@ def _wait(how: int, queue: int, awaited: int, call: int) -> str:
 def _devices(records: Rows, names: dict[int, str]) -> list[dict[str, Any]]:
     rows = records[records["type"] == record_file.DEVICE]
     return [json.loads(names[int(row["name"])]) for row in rows]
-
-
-def _outermost(records: Rows) -> Rows:
-    """The records with what a call of the driver launched joined to the call of the runtime that made it."""
-    nested = records[records["type"] == NESTED]
-    if not len(nested):
-        return records
-    nested, found = nested[np.argsort(nested["corr"])], records.copy()
-    at = np.minimum(np.searchsorted(nested["corr"], found["corr"]), len(nested) - 1)
-    inner = (found["type"] > FIRST) & (nested["corr"][at] == found["corr"])
-    found["corr"][inner] = nested["a"][at[inner]]
-    return found
 
 
 def _in_ns(records: Rows) -> Rows:

@@ -30,6 +30,7 @@ from syncscope.tracers.sources.torch_profiler import WITHOUT, serving, wanted
 
 NAME = "cupti"
 WARM = 8  # readings of both clocks at the start: the first take long
+EVERY = 10_000_000  # ns between two later ones
 
 
 class Cupti(Source):
@@ -43,6 +44,7 @@ class Cupti(Source):
         self._contents: Contents | None = None
         self._subscriber: Any = None
         self._hears_waits = False
+        self._read = 0  # when both clocks were read last, ns of CLOCK_MONOTONIC
 
     @property
     def files(self) -> Sequence[Path]:
@@ -64,7 +66,8 @@ class Cupti(Source):
     def boundary(self) -> None:
         """Begins once there is a device; then notes a moment on both clocks."""
         if self._handle >= 0:
-            self._moments(1)
+            if time.monotonic_ns() - self._read >= EVERY:
+                self._moments(1)
             self._hears_waits = self._hears_waits or library.hear_waits()
         elif self._path is None and self._events is not None and not self._events.operators_wanted and wanted():
             self._begin(self._events.folder)
@@ -92,7 +95,8 @@ class Cupti(Source):
         for _ in range(count):
             before = time.monotonic_ns()
             theirs = library.now()
-            os.write(self._handle, _record(record_file.CLOCK, t0=before, t1=time.monotonic_ns(), a=theirs))
+            self._read = time.monotonic_ns()
+            os.write(self._handle, _record(record_file.CLOCK, t0=before, t1=self._read, a=theirs))
 
     def settle(self) -> None:
         """Has everything written that the devices were asked for."""
@@ -157,9 +161,8 @@ def _record(kind: int, **fields: int) -> bytes:
 def _facts(torch: Any) -> list[bytes]:
     """What the records' numbers mean, for a reader without CUPTI: the driver's calls, and the devices."""
     found: list[bytes] = []
-    for domain in library.DOMAINS:
-        for number, name in library.heard(domain).items():
-            found += record_file.name_records(domain << 16 | number, name.encode())
+    for number, name in library.heard().items():
+        found += record_file.name_records(library.DRIVER << 16 | number, name.encode())
     for number in range(torch.cuda.device_count()):
         of = torch.cuda.get_device_properties(number)
         facts = {"id": number} | {
