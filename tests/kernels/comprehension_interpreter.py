@@ -5,10 +5,9 @@ import math
 
 import numpy as np
 
-from syncscope.kernels.comprehension.algebra import Poly
+from syncscope.kernels.comprehension.expressions import Apply, Name, Number, Poly, Read, Size
 from syncscope.kernels.comprehension.notation import parse
 from syncscope.kernels.comprehension.ranges import infer
-from syncscope.kernels.comprehension.tree import Apply, Name, Number, Read, Size
 
 _START = {"+": 0.0, "*": 1.0, "min": math.inf, "max": -math.inf}
 _MEET = {"+": lambda a, b: a + b, "*": lambda a, b: a * b, "min": min, "max": max}

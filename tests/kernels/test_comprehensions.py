@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from syncscope.errors import UserError
 from syncscope.kernels import comprehension, queue
-from syncscope.kernels.comprehension import on_ocl, schedules, tuned
+from syncscope.kernels.comprehension import on_ocl, schedules
 from syncscope.kernels.comprehension.functions import FUNCTIONS
 from syncscope.kernels.comprehension.notation import parse
 from syncscope.kernels.comprehension.products import Product
-from syncscope.kernels.comprehension.tree import show_function
+from syncscope.kernels.comprehension.statements import show_function
 from syncscope.kernels.comprehension.words import NotationError
 
 # Each kernel that is met takes PoCL a tenth of a second: SYNCSCOPE_EXAMPLES=20 looks at twenty times as many.
@@ -395,28 +395,28 @@ def test_a_mistake_is_pointed_at():
 
 def test_tuning_keeps_what_is_faster_for_this_size(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
-    tuned.known.cache_clear()
+    schedules.known.cache_clear()
     function = comprehension("def sums(float(N,M) X) -> (C) { C(n) +=! X(n,m) }")
     x = torch.randn(300, 200).to("ocl")
     said = function.tune(x, seconds=1, quiet=True)
     assert said.endswith("x  sums_C")
     close(function(x), x.cpu().sum(1), 1e-4)
-    tuned.known.cache_clear()
-    for schedule in tuned.known().values():
+    schedules.known.cache_clear()
+    for schedule in schedules.known().values():
         assert function.made((x,)).plan.units[0].schedule == schedule
-    tuned.known.cache_clear()
+    schedules.known.cache_clear()
 
 
 def test_ctrl_c_ends_a_search_and_keeps_what_was_found(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
-    tuned.known.cache_clear()
+    schedules.known.cache_clear()
     function = comprehension("def sums(float(N,M) X) -> (C) { C(n) +=! X(n,m) }")
     x = torch.randn(30, 20).to("ocl")
     made = function.made((x,))
     monkeypatch.setattr(on_ocl, "nest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     assert function.tune(x, seconds=60, quiet=True) == " 1.00 x  sums_C"
     monkeypatch.undo()
-    tuned.known.cache_clear()
+    schedules.known.cache_clear()
     assert function.made((x,)) is not made
 
 

@@ -183,7 +183,7 @@ def test_what_ships_is_legal_somewhere():
         c = gpu.packed(c) or c
         keys.setdefault(space.problem(c, search.ALIGNED, 4), []).append(c)
     for path in store.SHIPPED.glob("*.jsonl"):
-        for problem, schedule in store.read(path):
+        for problem, schedule in store.read(path, gpu.Schedule):
             assert any(space.legal(c, schedule, search.ALIGNED, 4) for c in keys[problem]), problem
 
 

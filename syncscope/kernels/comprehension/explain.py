@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from syncscope.kernels import queue
-from syncscope.kernels.comprehension.fuse import Nest
+from syncscope.kernels.comprehension.expressions import Apply, reads, walk
+from syncscope.kernels.comprehension.on_ocl import Plan, Ready
 from syncscope.kernels.comprehension.products import Product
-from syncscope.kernels.comprehension.program import Program, each, loads
-from syncscope.kernels.comprehension.tree import Apply, show_statement
+from syncscope.kernels.comprehension.program import Program
+from syncscope.kernels.comprehension.statements import show_statement
 from syncscope.kernels.device import info, is_gpu
 
 if TYPE_CHECKING:
-    from syncscope.kernels.comprehension.on_ocl import Plan, Ready
+    from syncscope.kernels.comprehension.runner import Runner
 
 _LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
 
 
-def explain(made: Any, args: tuple[Any, ...]) -> str:
+def explain(made: Runner, args: Sequence[Any]) -> str:
     """Ranges of all statements, then on `ocl` the kernels with what they move and compute, measured."""
     found = made.made(args)
     lines = []
@@ -35,45 +35,33 @@ def explain(made: Any, args: tuple[Any, ...]) -> str:
         return "\n".join((f"{made.function.name}: by torch, a statement at a time", *lines))
     plan: Plan = found.plan
     flops, bandwidth = limits()
-    known = dict(zip(found.names, args, strict=True))
-    times = [seconds(ready, known) for ready in whole(plan, known)]
-    head = f"{made.function.name} on {info().name}: {len(plan.units)} kernels, {sum(times) * 1e6:.0f} us"
-    limit = (
-        f"the limits are a product's {flops / 1e12:.2f} TFLOPS and a copy's {bandwidth / 1e9:.0f} GB/s, measured here"
-    )
+    known = plan(dict(zip(found.names, args, strict=True)), keep=True)
+    times = [seconds(ready, known) for ready in plan.units]
     for ready, took in zip(plan.units, times, strict=True):
         moved, done = work(ready, plan.program)
         shares = {"arithmetic": done / took / flops, "memory": moved / took / bandwidth}
         bound = max(shares, key=lambda x: shares[x])
-        lines.append(f"{ready.kernel}: {shape(ready)}")
-        lines.append(f"    {said(ready)}")
+        said, shape = _described(ready)
         amounts = f"{moved / 1e6:.2f} MB, {done / 1e6:.2f} million operations"
+        lines += [f"{ready.kernel}: {shape}", f"    {said}"]
         lines.append(f"    {took * 1e6:.0f} us, {amounts}: {shares[bound]:.0%} of what {bound} allows")
-    return "\n".join((head, *lines, limit))
-
-
-def whole(plan: Plan, known: dict[str, Any]) -> list[Ready]:
-    """The units, after all of them ran once and left in `known` what they made."""
-    for ready in plan.units:
-        for name, layout in ready.makes:
-            known[name] = layout.make()
-        ready.enqueue(known)
-    queue.finish()
-    return list(plan.units)
+    head = f"{made.function.name} on {info().name}: {len(plan.units)} kernels, {sum(times) * 1e6:.0f} us"
+    limit = f"a product's {flops / 1e12:.2f} TFLOPS and a copy's {bandwidth / 1e9:.0f} GB/s, measured here"
+    return "\n".join((head, *lines, f"the limits are {limit}"))
 
 
 def seconds(ready: Ready, known: dict[str, Any], enough: float = math.inf) -> float:
     """Of a unit: the best of three measurements, or the first where it is much slower than `enough`."""
     run = functools.partial(ready.enqueue, known)
     run()
-    best = timed(run, 1)
+    best = _timed(run, 1)
     if best > 3 * enough:
         return best
     times = max(1, min(200, int(_LEAST / best)))
-    return min(timed(run, times) for _ in range(3))
+    return min(_timed(run, times) for _ in range(3))
 
 
-def timed(run: Callable[[], Any], times: int) -> float:
+def _timed(run: Callable[[], Any], times: int) -> float:
     """Seconds of one run, of several that are waited for together."""
     queue.finish()
     begin = perf_counter()
@@ -87,13 +75,11 @@ def timed(run: Callable[[], Any], times: int) -> float:
 def limits() -> tuple[float, float]:
     """Operations in a second of a product of matrices, and bytes in a second of a copy; float32, measured."""
     side, count = (4096, 1 << 26) if is_gpu else (512, 1 << 22)
-    a = torch.ones(side, side, device="ocl")
-    x = torch.ones(count, device="ocl")
-    y = torch.empty_like(x)
-    runs: tuple[Callable[[], Tensor], ...] = (lambda: a @ a, lambda: y.copy_(x))
+    a, x, y = torch.ones(side, side, device="ocl"), torch.ones(count, device="ocl"), torch.empty(count, device="ocl")
+    runs: tuple[Callable[[], Any], ...] = (lambda: a @ a, lambda: y.copy_(x))
     for run in runs:
         run()
-    product, copy = (min(timed(run, 3) for _ in range(3)) for run in runs)
+    product, copy = (min(_timed(run, 3) for _ in range(3)) for run in runs)
     return 2.0 * side**3 / product, 8.0 * count / copy
 
 
@@ -101,40 +87,28 @@ def work(ready: Ready, program: Program) -> tuple[float, float]:
     """Bytes that a unit must move and operations that it makes."""
     unit = ready.unit
     sizes = {name: math.prod(shape) for name, shape in program.shapes.items()}
+    moved: dict[str, int] = {}
     if isinstance(unit, Product):
-        read = {name: sizes[name] for name in unit.reads}
-        written = {unit.name}
-        done = 2.0 * unit.step.count([*unit.step.ranges])
+        moved, done = {name: sizes[name] for name in unit.reads}, 2.0 * unit.step.count()
     else:
-        read, written, done = {}, unit.stored, 0.0
+        done = 0.0
         for s in unit.steps:
-            count = s.count([*s.ranges])
-            done += count * (sum(isinstance(x, Apply) for x in each(s.value)) + bool(s.reduced))
-            for x in loads(s.value):
+            done += s.count() * (sum(isinstance(x, Apply) for x in walk(s.value)) + bool(s.reduced))
+            for x in reads(s.value):
                 if x.tensor not in unit.values | program.numbers:  # where data decides, no more than is asked for
-                    read[x.tensor] = min(sizes[x.tensor], read.get(x.tensor, 0) + count)
-    moved = sum(n * program.dtypes[name].itemsize for name, n in read.items())
-    moved += sum(sizes[name] * program.dtypes[name].itemsize for name in written)
-    return float(moved), done
+                    moved[x.tensor] = min(sizes[x.tensor], moved.get(x.tensor, 0) + s.count())
+    every = [*moved.items(), *((name, sizes[name]) for name in unit.writes)]
+    return float(sum(n * program.dtypes[name].itemsize for name, n in every)), done
 
 
-def said(ready: Ready) -> str:
-    """The statements of a unit."""
-    unit = ready.unit
+def _described(ready: Ready) -> tuple[str, str]:
+    """The statements of a unit, and how it is laid out."""
+    unit, s = ready.unit, ready.schedule
     if isinstance(unit, Product):
-        return unit.step.written + (f", then {unit.name}" if unit.target else "")
-    return "; ".join(dict.fromkeys(s.written for s in unit.steps))
-
-
-def shape(ready: Ready) -> str:
-    """How a unit is laid out."""
-    unit = ready.unit
-    if isinstance(unit, Product):
-        return "a product of the device's generator"
-    s = ready.schedule
-    assert isinstance(unit, Nest)
+        return unit.step.written, "a product of the device's generator"
     assert s is not None
     inner = f", {unit.length} elements each" if unit.length > 1 else ""
     team = f", {s.deep} items a point" if s.deep > 1 else ""
     shares = f", in {unit.shares} shares" if unit.shares > 1 else ""
-    return f"{unit.count} points{inner}{shares}; groups of {s.group}{team}"
+    said = "; ".join(dict.fromkeys(x.written for x in unit.steps))
+    return said, f"{unit.count} points{inner}{shares}; groups of {s.group}{team}"

@@ -7,16 +7,16 @@ is computed again where it is read, and not written at all unless it is a result
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from syncscope.kernels.comprehension.algebra import Poly
+from syncscope.kernels.comprehension.expressions import Apply, Node, Poly, Read, reads, replaced, rewrite, walk
 from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.products import Product, hoisted, separated, with_following
-from syncscope.kernels.comprehension.program import Load, Program, Step, changed, each, loads, zero_based
+from syncscope.kernels.comprehension.products import Made, Product, hoisted, separated, with_following
+from syncscope.kernels.comprehension.program import Ints, Program, Step
 from syncscope.kernels.comprehension.residues import taken_apart
-from syncscope.kernels.comprehension.tree import Apply, Node
 from syncscope.kernels.device import is_gpu
 
 _AGAIN = 16  # how often an element that is dear to compute is computed again at most
@@ -40,10 +40,7 @@ class Nest:
     @property
     def count(self) -> int:
         """How many points there are."""
-        n = 1
-        for size in self.points.values():
-            n *= size
-        return n
+        return math.prod(self.points.values())
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -53,16 +50,16 @@ class Nest:
     @property
     def reads(self) -> set[str]:
         """The tensors that it does not have by itself."""
-        return {x.tensor for s in self.steps for x in loads(s.value)} - self.values
+        return {x.tensor for s in self.steps for x in reads(s.value)} - self.values
 
-    def inner(self, step: Step) -> int:
-        """How many elements a statement runs through at a point."""
-        return step.count([n for n in step.ranges if n not in self.points])
+    def inner(self, step: Step) -> list[str]:
+        """The variables that a statement runs through at a point."""
+        return [n for n in step.ranges if n not in self.points]
 
     @property
     def length(self) -> int:
         """The most elements that a statement runs through at a point."""
-        return max(map(self.inner, self.steps))
+        return max(s.count(self.inner(s)) for s in self.steps)
 
     @property
     def reductions(self) -> list[Step]:
@@ -71,27 +68,24 @@ class Nest:
 
 
 Unit = Product | Nest
-Strides = Callable[[str], tuple[int, ...]]  # of a tensor by its name
+Strides = Callable[[str], Ints]  # of a tensor by its name
 
 
 def lies_along(nest: Nest, strides: Strides) -> bool:
     """Whether neighbours in memory belong to one point; else they belong to neighbouring points."""
     votes = 0
     last = next(reversed(nest.points), None)
-    for step in nest.steps:
-        own = [n for n in step.ranges if n not in nest.points]
-        for load in loads(step.value) if own else ():
-            if load.tensor in nest.values:
-                continue
+    for step in (s for s in nest.steps if nest.inner(s)):
+        own = nest.inner(step)
+        # an axis of one element tells nothing, and a short one hardly more
+        inner = next((n for n in reversed(own) if step.size(n) > 1), own[-1])
+        for read in (x for x in reads(step.value) if x.tensor not in nest.values):
             address = Poly()
-            for index, stride in zip(load.at_, strides(load.tensor), strict=False):
+            for index, stride in zip(read.polys, strides(read.tensor), strict=False):
                 address += index * stride
-            if not address.variables() & set(own) and not address.values():
-                continue  # one element for the whole point
-            # an axis of one element tells nothing, and a short one hardly more
-            inner = next((n for n in reversed(own) if step.size(n) > 1), own[-1])
-            votes += _step(address, inner) == 1 and step.size(inner) >= ACROSS
-            votes -= last is not None and _step(address, last) == 1
+            if address.variables() & set(own) or address.parts:  # else it is one element for the whole point
+                votes += _step(address, inner) == 1 and step.size(inner) >= ACROSS
+                votes -= last is not None and _step(address, last) == 1
     return votes > 0
 
 
@@ -102,91 +96,84 @@ def _step(address: Poly, name: str) -> int | None:
 
 def fused(program: Program, wanted: int, strides: Strides) -> list[Unit]:
     """The units in the order in which they run, temporaries added to the program; `wanted` points fill the device."""
-    fresh = (f"{program.name}_part{i}" for i in itertools.count(1))
-    parts: list[Step | Product] = []
-    for s in map(zero_based, program.steps):
-        pieces = [part for r in taken_apart(s) for part in separated(r, program, fresh)]
-        parts += pieces if any(isinstance(part, Product) for part in pieces) else hoisted(s, program, fresh)
-    parts = _with_epilogues(parts, program)
-    return _Fusion(program, wanted, strides).units(parts, fresh)
+    parts: Made = []
+    for s in (step.zero_based() for step in program.steps):
+        pieces = [part for r in taken_apart(s) for part in separated(r, program)]
+        parts += pieces if any(isinstance(part, Product) for part in pieces) else hoisted(s, program)
+    return _Fusion(_with_epilogues(parts, program), program, wanted, strides).units()
 
 
-def _readers(parts: Sequence[Step | Product]) -> dict[str, list[Step | Product]]:
-    found: dict[str, list[Step | Product]] = {}
+def _read(part: Step | Product) -> list[str]:
+    """The tensors that a statement reads, in order."""
+    return sorted(part.reads) if isinstance(part, Product) else list(dict.fromkeys(x.tensor for x in reads(part.value)))
+
+
+def _readers(parts: Made) -> dict[str, Made]:
+    found: dict[str, Made] = {}
     for part in parts:
         for name in _read(part):
             found.setdefault(name, []).append(part)
     return found
 
 
-def _read(part: Step | Product) -> list[str]:
-    tensors = sorted(part.reads) if isinstance(part, Product) else [x.tensor for x in loads(part.value)]
-    return list(dict.fromkeys(tensors))
-
-
-def _target(part: Step | Product) -> str:
-    return part.name if isinstance(part, Product) else part.target
-
-
-def _with_epilogues(parts: list[Step | Product], program: Program) -> list[Step | Product]:
+def _with_epilogues(parts: Made, program: Program) -> Made:
     """With each statement that only goes on with a product's elements made in the product's own kernel."""
-    readers, targets = _readers(parts), [_target(p) for p in parts]
+    readers, times = _readers(parts), Counter(p.target for p in parts)
+    first = {p.target: i for i, p in reversed(list(enumerate(parts)))}
     result = list(parts)
-    taken_in: set[int] = set()
+    taken_in: list[Step] = []
     for i, part in enumerate(parts):
-        if not isinstance(part, Product) or part.name in program.results or targets.count(part.name) > 1:
+        match readers.get(part.target):
+            case [Step() as step] if isinstance(part, Product) and times[part.target] == times[step.target] == 1:
+                taken = None if part.target in program.results else with_following(part, step, program)
+            case _:
+                continue
+        if taken is None or (taken.bias and first.get(taken.bias.tensor, -1) >= i):
             continue
-        following = readers.get(part.name, [])
-        if len(following) == 1 and isinstance(following[0], Step) and targets.count(following[0].target) == 1:
-            step = following[0]
-            taken = with_following(part, step, program)
-            passes = step.target not in program.results and all(
-                isinstance(r, Step) and not r.reduced for r in readers.get(step.target, [])
-            )  # what goes over all elements afterwards may as well begin with this one
-            if taken is not None and not (taken.bias is not None and passes):
-                written = next(
-                    (j for j, p in enumerate(parts) if taken.bias is not None and _target(p) == taken.bias.tensor), -1
-                )
-                if written < i:
-                    result[i] = taken
-                    taken_in.add(id(step))
-    return [p for p in result if id(p) not in taken_in]
+        passes = step.target not in program.results and all(
+            isinstance(r, Step) and not r.reduced for r in readers.get(step.target, [])
+        )  # what goes over all elements afterwards may as well begin with this one
+        if not (taken.bias and passes):
+            result[i] = taken
+            taken_in.append(step)
+    return [p for p in result if not any(p is step for step in taken_in)]
 
 
 class _Fusion:
-    def __init__(self, program: Program, wanted: int, strides: Strides) -> None:
-        self.program, self.wanted, self.strides = program, wanted, strides
-        self.wide = is_gpu
+    def __init__(self, parts: Made, program: Program, wanted: int, strides: Strides) -> None:
+        self.parts, self.program, self.wanted, self.strides = parts, program, wanted, strides
+        self.readers, self.several = _readers(parts), {t for t, n in Counter(p.target for p in parts).items() if n > 1}
         self.again: dict[str, Step] = {}  # what may be computed again where it is read
         self.virtual: set[str] = set()  # of those, what is not written
         self.pending: dict[str, Step] = {}  # and what is not written yet
         self.made: list[Unit] = []
 
-    def units(self, parts: list[Step | Product], fresh: Iterator[str]) -> list[Unit]:
-        readers, targets = _readers(parts), [_target(p) for p in parts]
-        self.several = {t for t in targets if targets.count(t) > 1}
-        for part in parts:
+    def units(self) -> list[Unit]:
+        for part in self.parts:
             self.settle(part)
             if isinstance(part, Product):
                 self.made.append(part)
-                continue
-            steady = not self.several & {part.target, *(x.tensor for x in loads(part.value))}
-            if part.reduced or part.op != "=" or not steady:
+            elif part.reduced or part.op != "=" or self.several & {part.target, *_read(part)}:
                 self.place(part)
-                continue
-            self.again[part.target] = part
-            cheap = all(self.cheap(part, r) for r in readers.get(part.target, []))
-            needed = not cheap or part.target in self.program.results
-            if self.stays(part, needed):
-                self.place(part)
-            elif needed:
-                self.pending[part.target] = part
             else:
-                self.virtual.add(part.target)
+                self.put_off(part)
         for target in list(self.pending):
             self.write(target)
-        self.finish(fresh)
+        self.finish()
         return self.made
+
+    def put_off(self, step: Step) -> None:
+        """What is computed element by element is written when it must be, if at all."""
+        self.again[step.target] = step
+        needed = step.target in self.program.results or not all(
+            self.cheap(step, r) for r in self.readers.get(step.target, [])
+        )
+        if self.stays(step, needed):
+            self.place(step)
+        elif needed:
+            self.pending[step.target] = step
+        else:
+            self.virtual.add(step.target)
 
     def settle(self, part: Step | Product) -> None:
         """Writes what was put off and is now read from memory; what is written late joins the kernel that is last then."""
@@ -207,138 +194,111 @@ class _Fusion:
         nest = self.made[-1] if self.made else None
         if not isinstance(nest, Nest) or not nest.reductions or (len(step.out) != len(nest.points) and not needed):
             return False
-        bound = any(x.tensor in nest.values for x in loads(self.expanded(step.value, nest)))
+        bound = any(x.tensor in nest.values for x in reads(self.expanded(step.value, nest)))
         return bound and self.joined(nest, step) is not None
 
     def cheap(self, step: Step, reader: Step | Product) -> bool:
         """Whether a reader may compute the statement's elements itself."""
-        if isinstance(reader, Product):
+        if isinstance(reader, Product) or any(x.bounds for x in reads(reader.value) if x.tensor == step.target):
             return False
-        if any(any(x.checked) for x in loads(reader.value) if x.tensor == step.target):
-            return False
-        work = sum(2 if x.function in FUNCTIONS else 1 for x in each(step.value) if isinstance(x, Apply))
-        return work < _DEAR or reader.count([*reader.ranges]) <= _AGAIN * max(1, step.count(step.out))
+        work = sum(2 if x.function in FUNCTIONS else 1 for x in walk(step.value) if isinstance(x, Apply))
+        return work < _DEAR or reader.count() <= _AGAIN * max(1, step.count(step.out))
 
     def place(self, step: Step) -> None:
         """Into the last nest, if it can go there, else into one of its own."""
-        if self.made and isinstance(nest := self.made[-1], Nest) and step.target not in self.several:
-            joined = self.joined(nest, step)
-            if joined is not None:
-                nest.steps.append(joined)
-                if all(n in nest.points for n in joined.out):
-                    nest.values.add(step.target)
-                return
-        nest = Nest({n: step.size(n) for n in step.out})
-        nest.steps.append(replace(step, value=self.expanded(step.value, None)))
-        if step.target not in self.several:
+        nest = self.made[-1] if self.made else None
+        joined = self.joined(nest, step) if isinstance(nest, Nest) and step.target not in self.several else None
+        if joined is None or not isinstance(nest, Nest):
+            nest = Nest({n: step.size(n) for n in step.out})
+            joined = replace(step, value=self.expanded(step.value, None))
+            self.made.append(nest)
+        nest.steps.append(joined)
+        if step.target not in self.several and all(n in nest.points for n in joined.out):
             nest.values.add(step.target)
-        self.made.append(nest)
 
     def expanded(self, value: Node, nest: Nest | None) -> Node:
-        """With what is computed again written out; what the nest has for the point stays a load of that name."""
+        """With what is computed again written out; what the nest has for the point stays a read of that name."""
 
-        def change(load: Load) -> Node:
-            step = self.again.get(load.tensor)
-            if step is None or any(load.checked) or (nest is not None and load.tensor in nest.values):
-                return load
-            here = nest is not None and any(s.target == load.tensor for s in nest.steps)
-            if load.tensor not in self.virtual and load.tensor not in self.pending and not here:
-                return load
-            given = dict(zip(step.out, load.at_, strict=True))
-            return self.expanded(changed(step.value, given), nest)
+        def change(read: Node) -> Node:
+            step = self.again.get(read.tensor) if isinstance(read, Read) and not read.bounds else None
+            if step is None or not isinstance(read, Read) or (nest is not None and read.tensor in nest.values):
+                return read
+            here = nest is not None and any(s.target == read.tensor for s in nest.steps)
+            if read.tensor not in self.virtual and read.tensor not in self.pending and not here:
+                return read
+            return self.expanded(replaced(step.value, dict(zip(step.out, read.polys, strict=True))), nest)
 
-        return changed(value, {}, change)
+        return rewrite(value, change)
 
     def joined(self, nest: Nest, step: Step) -> Step | None:
         """The statement in the nest's own variables; None if it cannot be computed point by point there."""
         value = self.expanded(step.value, nest)
-        here = {s.target for s in nest.steps}
+        orders = {s.target: s.out for s in nest.steps}
+        own = [x for x in reads(value) if x.tensor in nest.values]
+        if any(x.tensor in orders for x in reads(value) if x.tensor not in nest.values):
+            return None
         places: dict[str, str] = {}  # of the nest's variables, the statement's own
-        bound = False
-        for load in loads(value):
-            if load.tensor not in nest.values:
-                if load.tensor in here:
-                    return None
-                continue
-            bound = True
-            for point, index in zip(self._order(nest, load.tensor), load.at_, strict=True):
+        for read in own:
+            for point, index in zip(orders[read.tensor], read.polys, strict=True):
                 name = next((n for n in step.ranges if index == Poly.of(n)), None)
                 if name is None or places.setdefault(point, name) != name:
                     return None
-        if not bound:
-            if list(nest.points.values()) != [step.size(n) for n in step.out] or (step.reduced and not nest.reductions):
+        if not own:
+            if list(nest.points.values()) != [*map(step.size, step.out)] or (step.reduced and not nest.reductions):
                 return None
             places = dict(zip(nest.points, step.out, strict=True))
-        if (
-            set(places) != set(nest.points)
-            or len(set(places.values())) != len(places)
-            or not set(places.values()) <= set(step.out)
-        ):
-            return None
-        if any(step.size(places[p]) != size for p, size in nest.points.items()):
+        sizes = {point: step.size(name) for point, name in places.items()}
+        apart = len(set(places.values())) == len(places)
+        if sizes != nest.points or not apart or not set(places.values()) <= set(step.out):
             return None
         inner = len(step.out) > len(places)
-        length = max(nest.length, step.count([n for n in step.ranges if n not in places.values()]))
+        length = max(nest.length, step.count(n for n in step.ranges if n not in places.values()))
         few = nest.count < self.wanted and length >= _LONG
-        if (step.reduced and inner) or (few and (inner or (step.reduced and bound))):
+        if (step.reduced and inner) or (few and (inner or (step.reduced and own))):
             return None
-        number = len(nest.steps)
-        renamed = {own: point for point, own in places.items()}
-        renamed |= {n: f"{n}_{number}" for n in step.ranges if n not in renamed}
-        given = {old: Poly.of(new) for old, new in renamed.items()}
-        return replace(
-            step, value=changed(value, given), out=tuple(renamed[n] for n in step.out),
-            ranges={renamed[n]: ends for n, ends in step.ranges.items()}, left=tuple(q.replaced(given) for q in step.left),
-        )  # fmt: skip
+        renamed = {name: point for point, name in places.items()}
+        renamed |= {n: f"{n}_{len(nest.steps)}" for n in step.ranges if n not in renamed}
+        return replace(step, value=value, out=tuple(renamed[n] for n in step.out)).replaced(
+            {old: Poly.of(new) for old, new in renamed.items()},
+            ranges={renamed[n]: ends for n, ends in step.ranges.items()},
+        )
 
-    def _order(self, nest: Nest, target: str) -> Sequence[str]:
-        return next(s.out for s in nest.steps if s.target == target)
-
-    def finish(self, fresh: Iterator[str]) -> None:
+    def finish(self) -> None:
         """Decides what is written, and shares long reductions with few results among many groups."""
-        wanted = set(self.program.results) | self.several
-        for unit in self.made:
-            wanted |= unit.reads
-        done: list[Unit] = []
-        for unit in self.made:
+        wanted = {*self.program.results, *self.several}.union(*(unit.reads for unit in self.made))
+        units, self.made = self.made, []
+        for unit in units:
             if isinstance(unit, Product):
-                done.append(unit)
+                self.made.append(unit)
                 continue
             unit.stored = {s.target for s in unit.steps} & wanted
-            used = unit.stored | {x.tensor for s in unit.steps for x in loads(s.value)}
+            used = unit.stored | {x.tensor for s in unit.steps for x in reads(s.value)}
             unit.steps = [s for s in unit.steps if s.target in used]
             if unit.steps:
-                done += self.shared(unit, fresh)
-        self.made = done
+                self.made += self.shared(unit)
 
-    def shared(self, nest: Nest, fresh: Iterator[str]) -> list[Nest]:
+    def shared(self, nest: Nest) -> Sequence[Nest]:
         """The nest, or one that makes the parts of its reductions and one that puts them together."""
         first = nest.reductions
-        depends = any(x.tensor in nest.values for s in first for x in loads(s.value))
+        depends = any(x.tensor in nest.values for s in first for x in reads(s.value))
         if not first or depends or any(not s.sets for s in nest.steps):
             return [nest]
-        length = max(map(nest.inner, first))
+        length, shares = max(s.count(nest.inner(s)) for s in first), 1
         if nest.count < self.wanted and length >= _LONG:
             shares = min(self.wanted * 4 // nest.count, length // 1024, 2048)
-        elif self.wide and not lies_along(nest, self.strides):
+        elif is_gpu and not lies_along(nest, self.strides):
             shares = min(self.wanted * 64 // nest.count, length // (ACROSS * _FEW))
-        else:
-            shares = 1
         if shares < 2:
             return [nest]
-        parts = Nest(dict(nest.points), [], set(), set(), shares)
-        ending = Nest(dict(nest.points), [], set(nest.values), set(nest.stored))
+        parts, ending = Nest(dict(nest.points), shares=shares), replace(nest, steps=[])
         points = tuple(map(Poly.of, nest.points))
         for s in nest.steps:
             if not s.reduced:
                 ending.steps.append(s)
                 continue
-            name = next(fresh)
-            self.program.shapes[name] = (*nest.points.values(), shares)
-            self.program.dtypes[name] = s.dtype
+            name = self.program.part((*nest.points.values(), shares), s.dtype)
             parts.steps.append(replace(s, target=name, out=tuple(nest.points), left=(*points, Poly.of(SHARE))))
             parts.stored.add(name)
-            load = Load(name, (*points, Poly.of(name)), (False,) * (len(points) + 1))
             ranges = {n: s.ranges[n] for n in s.out} | {name: (0, shares)}
-            ending.steps.append(replace(s, value=load, ranges=ranges))
+            ending.steps.append(replace(s, value=Read(name, (*points, Poly.of(name))), ranges=ranges))
         return [parts, ending]

@@ -8,31 +8,34 @@ the forward pass.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from syncscope.kernels.comprehension.algebra import Poly, poly
-from syncscope.kernels.comprehension.derived import Part, clauses, floats, moved, multiplied, plain_product, truths
-from syncscope.kernels.comprehension.notation import FLOATS, parse
-from syncscope.kernels.comprehension.ranges import Ranged, Ranges
-from syncscope.kernels.comprehension.shifts import idle
-from syncscope.kernels.comprehension.slopes import ONE, ZERO, times
-from syncscope.kernels.comprehension.slopes import slope as slope_of
-from syncscope.kernels.comprehension.tree import (
+import torch
+
+from syncscope.kernels.comprehension.dtypes import DTYPES, FLOAT, category, kind, settled
+from syncscope.kernels.comprehension.expressions import (
     Apply,
-    Function,
     Name,
     Node,
     Number,
-    Parameter,
+    Poly,
     Read,
-    Statement,
+    combine,
+    conditional,
+    joined,
     names,
+    poly,
+    reads,
+    replaced,
     rewrite,
-    show,
-    show_function,
-    walk,
-)  # fmt: skip
+)
+from syncscope.kernels.comprehension.notation import FLOATS, parse
+from syncscope.kernels.comprehension.ranges import Range, Ranged, Ranges, infer
+from syncscope.kernels.comprehension.shifts import idle
+from syncscope.kernels.comprehension.slopes import ONE, ZERO, plus, slope, times
+from syncscope.kernels.comprehension.statements import Function, Parameter, Statement, show, show_function
 from syncscope.kernels.comprehension.words import NotationError
 
 
@@ -60,275 +63,245 @@ def gradient(f: Function, ranges: Ranges, wanted: frozenset[str] | None = None) 
     return _Gradient(f, ranges, wanted).made()
 
 
+def tidied(f: Function) -> Function:
+    """Without the ranges that are found anyway."""
+    statements = list(f.statements)
+    for i, s in enumerate(statements):
+        expected = {name: (poly(low), poly(high)) for name, low, high in s.ranges}
+        for clause in s.ranges:
+            shorter = replace(statements[i], ranges=tuple(c for c in statements[i].ranges if c is not clause))
+            try:
+                found = infer(replace(f, statements=(*statements[:i], shorter))).statements[-1].ranges
+            except NotationError:
+                continue
+            if found == expected:
+                statements[i] = shorter
+    return replace(f, statements=tuple(statements))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a gradient: what is on the left, and the ranges of that and of what is summed over."""
+
+    left: tuple[str, ...]
+    value: Node
+    ranges: dict[str, Range]
+
+    def statement(self, target: str) -> Statement:
+        op = "+" if len(self.ranges) > len(self.left) else "="
+        return Statement(target, self.left, op, True, self.value, _clauses(self.ranges))
+
+
 class _Gradient:
     def __init__(self, f: Function, ranges: Ranges, wanted: frozenset[str] | None) -> None:
-        self.f, self.sizes = f, ranges.sizes
+        self.f, self.ranges, self.sizes = f, ranges.statements, dict(ranges.sizes)
         self.wanted = [
             p.name for p in f.parameters
             if p.type in FLOATS and p.dims is not None and (wanted is None or p.name in wanted)
         ]  # fmt: skip
-        self.kinds = {p.name: "float" if p.type in FLOATS else p.type for p in f.parameters}
         self.fixed = {n for sizes in ranges.sizes.values() for q in sizes for n in q.variables()}
         self.fixed |= {p.name for p in f.parameters if p.dims is None}
         self.statements: list[Statement] = []
-        self.parts: dict[str, list[Part]] = {}
+        self.parts: dict[str, list[_Part]] = {}
         self.totals: dict[str, str] = {}
-        self.ranges = ranges
-        self.used = {
-            n
-            for s in f.statements
-            for n in (s.target, *(x.name for x in walk(s.value) if isinstance(x, Name)), *s.indexes)
+        # Of the device's dtypes only the category counts here.
+        self.dtypes = {
+            p.name: torch.float32 if p.type in FLOATS else DTYPES.get(p.type, torch.int64) for p in f.parameters
         }
-        self.used |= {p.name for p in f.parameters} | self.fixed
         self.flows: set[str] = set(self.wanted)  # tensors that depend on a wanted input
+        self.several = {t for t, n in Counter(s.target for s in f.statements).items() if n > 1}
         without = idle(ranges, f.results)
-        written: dict[str, int] = {}
-        for ranged in ranges.statements:
+        for ranged in self.ranges:
             s = ranged.statement
-            written[s.target] = written.get(s.target, 0) + 1
-            self.kinds[s.target] = (
-                "float" if floats(s.value, self.kinds) else "int" if s.op in "+*" or not truths(s.value) else "bool"
-            )
-            reads = {x.tensor for x in walk(s.value) if isinstance(x, Read)}
-            if self.kinds[s.target] == "float" and reads & self.flows and s.target not in without:
+            dtype = settled(kind(ranged.value, self.dtypes))
+            self.dtypes[s.target] = torch.int64 if s.op in "+*" and category(dtype) != FLOAT else dtype
+            if category(dtype) == FLOAT and _read(s.value) & self.flows and s.target not in without:
                 self.flows.add(s.target)
-        self.several = {t for t, n in written.items() if n > 1}
-        if taken := sorted(self.used & {gradient_of(t) for t in self.sizes}):
+        self.used = {n for s in f.statements for n in (s.target, *s.indexes, *names(s.value))} | {
+            *self.sizes,
+            *self.fixed,
+        }
+        if taken := sorted(self.used & set(map(gradient_of, self.sizes))):
             raise self.fail(f.at, f"{taken[0]} is the name of a gradient", "choose another name")
-        self.used |= {gradient_of(t) for t in self.sizes}
-        self.unfinished()
+        self.used |= set(map(gradient_of, self.sizes))
+
+    def fail(self, at: int, message: str, hint: str) -> NotationError:
+        return self.f.error(at, message, f"{hint}, or give `backward=`")
+
+    def fresh(self, wish: str) -> str:
+        wishes = itertools.chain([wish], (f"{wish}{i}" for i in itertools.count(2)))
+        name = next(n for n in wishes if n not in self.used)
+        self.used.add(name)
+        return name
 
     def made(self) -> Gradient:
-        for ranged in reversed(self.ranges.statements):
+        self.check_order()
+        for ranged in reversed(self.ranges):
             self.turn(ranged)
-        makes = [n for n in self.wanted if self.total(n)] or [n for n in self.wanted if self.nothing(n)]
+        makes = [n for n in self.wanted if self.total(n)]
+        if not makes:  # as where all that is read is rounded
+            makes = self.wanted
+            for n in makes:
+                left = {self.fresh(_letter(n, i)): (Poly(), size) for i, size in enumerate(self.sizes[n])}
+                self.statements.append(_Part(tuple(left), Number(0.0), left).statement(gradient_of(n)))
         if not makes:
-            raise NotationError(
-                self.f.text,
-                self.f.at,
-                f"no result of {self.f.name} has a gradient",
-                "nothing of floating point is read",
-            )
+            message = f"no result of {self.f.name} has a gradient"
+            raise self.f.error(self.f.at, message, "nothing of floating point is read")
         results = tuple(map(gradient_of, makes))
-        statements = self.needed(self.statements, set(results))
-        written = {s.target for s in statements}
-        reads = {x.tensor for s in statements for x in walk(s.value) if isinstance(x, Read)} - written
-        statements = [*self.again(reads), *statements]
-        written = {s.target for s in statements}
-        reads = {x.tensor for s in statements for x in walk(s.value) if isinstance(x, Read)} - written
-        inputs = {p.name: p for p in self.f.parameters}
-        given = tuple(r for r in self.f.results if gradient_of(r) in reads)
-        kept = [self.parameter(t, t, self.kinds[t]) for t in self.sizes if t in reads and t not in inputs]
+        statements = self.needed(results)
+        statements = [*self.again(_taken(statements)), *statements]
+        taken = _taken(statements)
+        given = tuple(r for r in self.f.results if gradient_of(r) in taken)
+        inputs = {p.name for p in self.f.parameters}
+        types = ("bool", "int", "float")
+        kept = [self.parameter(t, t, types[category(self.dtypes[t])]) for t in self.sizes if t in taken - inputs]
         kept += [self.parameter(gradient_of(r), r, "float") for r in given]
-        said = [x for s in statements for x in (s.value, *(end for r in s.ranges for end in r[1:]))]
-        takes = self.inputs(reads, kept, {n for x in said for n in names(x)} & self.fixed)
-        f = Function(f"{self.f.name}_grad", (*takes, *kept), results, tuple(statements), "")
-        text = show_function(f)
-        return Gradient(
-            parse(text), tuple(p.name for p in f.parameters[: len(f.parameters) - len(given)]), tuple(makes), given
-        )
+        said = [x for s in statements for x in (s.value, *(end for _, *ends in s.ranges for end in ends))]
+        takes = self.inputs(taken, kept, set[str]().union(*map(names, said)) & self.fixed)
+        f = parse(show_function(Function(f"{self.f.name}_grad", (*takes, *kept), results, tuple(statements), "")))
+        return Gradient(f, tuple(p.name for p in (*takes, *kept[: len(kept) - len(given)])), tuple(makes), given)
 
-    def inputs(self, reads: set[str], kept: list[Parameter], said: set[str]) -> list[Parameter]:
-        """The inputs that are needed: for their elements, as numbers, or because only they tell a size."""
-        taken = {p.name for p in self.f.parameters if p.name in reads}
-        while True:
-            now = [*(p for p in self.f.parameters if p.name in taken), *kept]
-            known = {d.name for p in now for d in p.dims or () if isinstance(d, Name)} | {
-                p.name for p in now if p.dims is None
-            }
-            missing = (said | {n for p in now for d in p.dims or () for n in names(d)}) - known
-            more = next((p for p in self.f.parameters if p.name not in taken and _tells(p) & missing), None)
-            if more is None:
-                return now[: len(now) - len(kept)]
-            taken.add(more.name)
-
-    def unfinished(self) -> None:
+    def check_order(self) -> None:
         """Looks for reads of what is added to afterwards: the value at that time is gone when the gradient is made."""
-        for i, ranged in enumerate(self.ranges.statements):
-            later = {r.statement.target for r in self.ranges.statements[i + 1 :]}
-            for x in walk(ranged.value):
-                if isinstance(x, Read) and x.tensor in later & self.several & self.flows:
+        for i, ranged in enumerate(self.ranges):
+            later = {r.statement.target for r in self.ranges[i + 1 :]} & self.several & self.flows
+            for x in reads(ranged.value):
+                if x.tensor in later:
                     raise self.fail(
                         x.at, f"{x.tensor} is read here, and written again behind", "give each its own name"
                     )
 
-    def parameter(self, name: str, like: str, kind: str) -> Parameter:
-        dims = tuple(q.node() for q in self.sizes[like])
-        return Parameter(kind, name, dims if dims or kind == "int" else None)  # an int alone would be the host's
+    def inputs(self, taken: set[str], kept: list[Parameter], said: set[str]) -> list[Parameter]:
+        """The inputs that are needed: for their elements, as numbers, or because only they tell a size."""
+        while True:
+            own = [p for p in self.f.parameters if p.name in taken]
+            needed = said.union(*(names(d) for p in (*own, *kept) for d in p.dims or ()))
+            missing = needed.difference(*(p.defines for p in (*own, *kept)))
+            more = next((p.name for p in self.f.parameters if p.name not in taken and p.defines & missing), None)
+            if more is None:
+                return own
+            taken = taken | {more}
 
-    def needed(self, statements: list[Statement], wanted: set[str]) -> list[Statement]:
-        """Those that something wanted depends on."""
-        kept: list[Statement] = []
-        for s in reversed(statements):
+    def parameter(self, name: str, like: str, type_: str) -> Parameter:
+        dims = tuple(q.node() for q in self.sizes[like])
+        return Parameter(type_, name, dims if dims or type_ == "int" else None)  # an int alone would be the host's
+
+    def needed(self, results: Iterable[str]) -> list[Statement]:
+        """The statements that a result depends on."""
+        wanted, kept = set(results), []
+        for s in reversed(self.statements):
             if s.target in wanted:
                 kept.append(s)
-                wanted |= {x.tensor for x in walk(s.value) if isinstance(x, Read)}
+                wanted |= _read(s.value)
         return kept[::-1]
 
-    def again(self, reads: set[str]) -> list[Statement]:
+    def again(self, wanted: set[str]) -> list[Statement]:
         """Statements of the forward pass that are cheap to make again."""
+        there = self.several.union(self.f.results, *map(_multiplied, self.ranges))  # these are in memory anyway
         found: list[Statement] = []
-        given = {
-            *self.f.results,
-            *(x for r in self.ranges.statements for x in multiplied(r)),
-        }  # these are in memory anyway
-        for ranged in reversed(self.ranges.statements):
+        for ranged in reversed(self.ranges):
             s = ranged.statement
-            if s.target in reads and not ranged.reduced and s.target not in self.several | given:
-                found.append(replace(s, value=ranged.value, ranges=clauses(ranged.ranges), exists=()))
-                reads = reads | {x.tensor for x in walk(ranged.value) if isinstance(x, Read)}
+            if s.target in wanted - there and not ranged.reduced:
+                found.append(replace(s, value=ranged.value, ranges=_clauses(ranged.ranges), exists=()))
+                wanted = wanted | _read(ranged.value)
         return found[::-1]
 
     def turn(self, ranged: Ranged) -> None:
         """Adds what one statement contributes to the gradients of what it reads."""
         s = ranged.statement
-        reads = [
-            x for x in dict.fromkeys(x for x in walk(ranged.value) if isinstance(x, Read)) if x.tensor in self.flows
-        ]
-        target = self.total(s.target) if reads and s.target in self.flows else None
+        found = [x for x in reads(ranged.value) if x.tensor in self.flows]
+        target = self.total(s.target) if found and s.target in self.flows else None
         if target is None:
             return
         if s.target in self.several and s.op not in "+=":
             message = f"{s.target} is written more than once, and not by sums alone: that has no gradient here"
             raise self.fail(s.at, message, "give each its own name")
-        incoming: Node = Read(target, tuple(map(Name, s.indexes)))
+        incoming: Node = _element(target, s.indexes)
         if s.op in ("min", "max"):
             incoming = self.chosen(ranged, incoming)
         elif s.op == "*" and ranged.reduced:
             incoming = Apply("*", (incoming, self.others(ranged)))
-        for read in reads:
-            slope = slope_of(ranged.value, read, self.fail)
-            if slope is not None:
+        for read in found:
+            steep = slope(ranged.value, read, self.fail)
+            if steep is not None:
                 if not ranged.reduced and s.target not in self.several:  # as exp is its own slope
-                    whole, again = ranged.value, Read(s.target, tuple(map(Name, s.indexes)))
-                    slope = rewrite(slope, lambda x: again if x == whole else x)  # noqa: B023
-                self.add(ranged, read, times(incoming, slope))
-
-    def fail(self, at: int, message: str, hint: str) -> NotationError:
-        return NotationError(self.f.text, at, message, f"{hint}, or give `backward=`")
-
-    def fresh(self, wish: str) -> str:
-        name = next(
-            n for n in itertools.chain([wish], (f"{wish}{i}" for i in itertools.count(2))) if n not in self.used
-        )
-        self.used.add(name)
-        return name
+                    again = _element(s.target, s.indexes)
+                    steep = rewrite(steep, lambda x: again if x == ranged.value else x)  # noqa: B023
+                self.add(ranged, read, times(incoming, steep))
 
     def chosen(self, ranged: Ranged, incoming: Node) -> Node:
         """The gradient where the statement found its extreme first, in the order of the reduced variables; as torch.max."""
         s = ranged.statement
-        place: Node = ZERO
-        total = Poly.of(1)
-        flat = Poly()
+        total, flat = Poly.of(1), Poly()
         for name in ranged.reduced:
             low, high = ranged.ranges[name]
-            flat = flat * (high - low) + Poly.of(name) - low
-            total = total * (high - low)
-        place = flat.node()
+            flat, total = flat * (high - low) + Poly.of(name) - low, total * (high - low)
         first = self.fresh(f"first_{s.target}")
-        extreme = Read(s.target, tuple(map(Name, s.indexes)))
-        value = Apply("?", (Apply("==", (ranged.value, extreme)), place, total.node()))
-        self.statements.append(Statement(first, s.indexes, "min", True, value, clauses(ranged.ranges)))
-        self.sizes = self.sizes | {first: self.sizes[s.target]}
-        here = Apply("==", (Read(first, tuple(map(Name, s.indexes))), place))
-        return Apply("?", (here, incoming, ZERO))
+        reached = Apply("==", (ranged.value, _element(s.target, s.indexes)))
+        value = Apply("?", (reached, flat.node(), total.node()))
+        self.statements.append(Statement(first, s.indexes, "min", True, value, _clauses(ranged.ranges)))
+        return Apply("?", (Apply("==", (_element(first, s.indexes), flat.node())), incoming, ZERO))
 
     def others(self, ranged: Ranged) -> Node:
         """The product of all other factors; exact where some are zero."""
         s = ranged.statement
         renamed = {name: self.fresh(f"{name}_") for name in ranged.reduced}
-        value = rewrite(
-            ranged.value, lambda x: Name(renamed[x.name]) if isinstance(x, Name) and x.name in renamed else x
-        )
-        same: Node | None = None
-        for old, new in renamed.items():
-            one = Apply("==", (Name(old), Name(new)))
-            same = one if same is None else Apply("&&", (same, one))
+        same = joined("&&", (Apply("==", (Name(old), Name(new))) for old, new in renamed.items()))
         assert same is not None
-        rest = self.fresh(f"others_{s.target}")
+        value = Apply("?", (same, ONE, _renamed(ranged.value, renamed)))
         ends = ranged.ranges | {renamed[n]: ranged.ranges[n] for n in renamed}
-        indexes = (*s.indexes, *ranged.reduced)
-        self.statements.append(Statement(rest, indexes, "*", True, Apply("?", (same, ONE, value)), clauses(ends)))
-        return Read(rest, tuple(map(Name, indexes)))
+        rest, indexes = self.fresh(f"others_{s.target}"), (*s.indexes, *ranged.reduced)
+        self.statements.append(Statement(rest, indexes, "*", True, value, _clauses(ends)))
+        return _element(rest, indexes)
 
     def add(self, ranged: Ranged, read: Read, value: Node) -> None:
         """A contribution to the gradient of what is read, turned around so that its own elements are on the left."""
-        s, ranges = ranged.statement, dict(ranged.ranges)
+        s, ranges, sizes = ranged.statement, dict(ranged.ranges), self.sizes[read.tensor]
         left: list[str] = []
+        for index, size in zip(read.polys, sizes, strict=True):
+            if index.parts:
+                message = f"{show(read)} is read where data decides: its gradient would be scattered"
+                raise self.fail(read.at, message, "use torch there")
+            whole = (n for n in ranges if index == Poly.of(n) and ranges[n] == (Poly(), size) and n not in left)
+            left.append(next(whole, ""))
         conditions: list[Node] = []
         given: dict[str, Poly] = {}
-        rest: list[tuple[int, Poly]] = []
-        for i, (node, size) in enumerate(zip(read.indexes, self.sizes[read.tensor], strict=True)):
-            index = poly(node)
-            if index.values():
-                raise self.fail(
-                    read.at,
-                    f"{show(read)} is read where data decides: its gradient would be scattered",
-                    "use torch there",
-                )
-            name = next((n for n in ranges if index == Poly.of(n) and ranges[n] == (Poly(), size)), None)
-            if name is not None and name not in left:
-                left.append(name)
-            else:
-                left.append("")
-                rest.append((i, index))
-        for i, index in rest:
+        for i in (i for i, name in enumerate(left) if not name):
             own = left[i] = self.fresh(_letter(read.tensor, i))
-            index = index.replaced(given)
-            ranges[own] = (Poly(), self.sizes[read.tensor][i])
-            name = self.solvable(index, ranged, left, given)
-            factor, without = (index.linear(name) if name else None) or (Poly(), index)
-            difference = Poly.of(own) - without
+            index = read.polys[i].replaced(given)
+            ranges[own] = (Poly(), sizes[i])
+            name = self.solvable(index, ranged, {*left, *given})
             if name is None:
                 conditions.append(Apply("==", (index.node(), Name(own))))
                 continue
+            factor, rest = index.linear(name) or (Poly(), index)
+            solved = Poly.of(own) - rest
             if factor.number is not None and factor.number < 0:
-                factor, difference = -factor, -difference
-            solved = difference
+                factor, solved = -factor, -solved
             if factor.number != 1:
-                conditions.append(Apply("==", (Apply("%", (difference.node(), factor.node())), ZERO)))
-                solved = poly(Apply("/", (difference.node(), factor.node())))
+                conditions.append(Apply("==", (Apply("%", (solved.node(), factor.node())), ZERO)))
+                solved = combine("/", solved, factor)
             low, high = ranges.pop(name)
             given = {n: q.replaced({name: solved}) for n, q in given.items()} | {name: solved}
-            on_left = (
-                name in s.indexes
-                and plain_product(value)
-                and (low, high) == (Poly(), self.sizes[s.target][s.indexes.index(name)])
-            )
-            if not on_left:
+            along = self.sizes[s.target][s.indexes.index(name)] if name in s.indexes else None
+            if (low, high) != (Poly(), along) or not _plain_product(value):  # else what is outside counts for nothing
                 conditions += [Apply(">=", (solved.node(), low.node())), Apply("<", (solved.node(), high.node()))]
-        value = moved(value, given)
-        condition: Node | None = None
-        for one in conditions:
-            one = moved(one, given)
-            condition = one if condition is None else Apply("&&", (condition, one))
-        if condition is not None:
-            value = Apply("?", (condition, value, ZERO))
-        self.contribute(read.tensor, tuple(left), value, ranges)
-
-    def solvable(self, index: Poly, ranged: Ranged, left: list[str], given: Mapping[str, Poly]) -> str | None:
-        """The variable that an index is solved for: one of the left if possible, and with the factor one."""
-        s = ranged.statement
-        best: tuple[bool, bool, str] | None = None
-        for name in ranged.ranges:
-            parts = index.linear(name) if name not in left and name not in given and name in index.variables() else None
-            if parts is None or not parts[0].terms or parts[0].variables() & set(ranged.ranges):
-                continue
-            key = (name not in s.indexes, parts[0].number not in (1, -1), name)
-            best = key if best is None or key < best else best
-        return best[2] if best else None
-
-    def contribute(
-        self, tensor: str, left: tuple[str, ...], value: Node, ranges: Mapping[str, tuple[Poly, Poly]]
-    ) -> None:
-        """Notes a part of a tensor's gradient; `written` puts the parts together."""
+        value = conditional([_moved(x, given) for x in conditions], _moved(value, given))
         reduced = [n for n in ranges if n not in left and n in names(value)]
-        for name in ranges:
+        for name, (low, high) in ranges.items():
             if name not in left and name not in reduced:  # the value is the same for all of them
-                low, high = ranges[name]
                 value = times(value, (high - low).node())
-        part = Part(left, value, {n: ranges[n] for n in (*left, *reduced)})
-        self.parts.setdefault(tensor, []).append(part)
+        part = _Part(tuple(left), value, {n: ranges[n] for n in (*left, *reduced)})
+        self.parts.setdefault(read.tensor, []).append(part)
+
+    def solvable(self, index: Poly, ranged: Ranged, taken: set[str]) -> str | None:
+        """The variable that an index is solved for: one of the left if possible, and with the factor one."""
+        ways: list[tuple[bool, bool, str]] = []
+        for name in index.variables() & set(ranged.ranges) - taken:
+            parts = index.linear(name)
+            if parts is not None and parts[0].terms and not parts[0].variables() & set(ranged.ranges):
+                ways.append((name not in ranged.statement.indexes, parts[0].number not in (1, -1), name))
+        return min(ways)[2] if ways else None
 
     def total(self, tensor: str) -> str | None:
         """The name of a tensor's gradient, which is written from its parts now; None if it has none."""
@@ -338,52 +311,80 @@ class _Gradient:
         if tensor in self.f.results:
             if parts:
                 left = parts[0].left
-                parts.append(Part(left, Read(name, tuple(map(Name, left))), {n: parts[0].ranges[n] for n in left}))
+                parts.append(_Part(left, _element(name, left), {n: parts[0].ranges[n] for n in left}))
                 name = self.fresh(name)
         elif not parts:
             return None
-        if len(parts) == 1:
-            self.statements.append(parts[0].statement(name))
-        elif parts:
-            self.statements.append(self.together(name, parts))
+        if parts:
+            self.statements.append(parts[0].statement(name) if len(parts) == 1 else self.together(name, parts))
         self.totals[tensor] = name
         return name
 
-    def nothing(self, tensor: str) -> bool:
-        """Writes a gradient of zeros, as where all that is read is rounded."""
-        left = tuple(self.fresh(_letter(tensor, i)) for i in range(len(self.sizes[tensor])))
-        ranges = {n: (Poly(), size) for n, size in zip(left, self.sizes[tensor], strict=True)}
-        self.statements.append(Statement(gradient_of(tensor), left, "=", True, Number(0.0), clauses(ranges)))
-        return True
-
-    def together(self, name: str, parts: list[Part]) -> Statement:
+    def together(self, name: str, parts: list[_Part]) -> Statement:
         """The sum of several parts; those that are sums by themselves are written first."""
         left, total = parts[0].left, None
         for part in parts:
-            given = dict(zip(part.left, left, strict=True))
-            if part.reduced:
+            value = _renamed(part.value, dict(zip(part.left, left, strict=True)))
+            if len(part.ranges) > len(left):
                 own = self.fresh(name)
                 self.statements.append(part.statement(own))
-                value: Node = Read(own, tuple(map(Name, left)))
-            else:
-                value = _renamed(part.value, given)
-            total = value if total is None else _plus(total, value)
+                value = _element(own, left)
+            total = value if total is None else plus(total, value)
         assert total is not None
-        return Statement(name, left, "=", True, total, clauses({n: parts[0].ranges[n] for n in left}))
+        return Statement(name, left, "=", True, total, _clauses({n: parts[0].ranges[n] for n in left}))
+
+
+def _clauses(ranges: Mapping[str, Range]) -> tuple[tuple[str, Node, Node], ...]:
+    """Ranges as they are written."""
+    return tuple((name, low.node(), high.node()) for name, (low, high) in ranges.items())
+
+
+def _element(tensor: str, indexes: Iterable[str]) -> Read:
+    return Read(tensor, tuple(map(Name, indexes)))
+
+
+def _letter(tensor: str, dim: int) -> str:
+    return f"{tensor.lower()}{dim}"
+
+
+def _read(node: Node) -> set[str]:
+    return {x.tensor for x in reads(node)}
+
+
+def _taken(statements: Iterable[Statement]) -> set[str]:
+    """The tensors that statements read and do not write."""
+    return set[str]().union(*(_read(s.value) for s in statements)) - {s.target for s in statements}
+
+
+def _multiplied(ranged: Ranged) -> set[str]:
+    """The tensors that a sum of products multiplies: a product reads them from memory."""
+    match ranged.statement.op, ranged.value:
+        case "+", Apply("*", args):
+            return {
+                x.tensor for x in args if isinstance(x, Read) and names(replace(x, other=None)) & set(ranged.reduced)
+            }
+    return set()
+
+
+def _plain_product(node: Node) -> bool:
+    """Whether nothing in it is other than finite where reads give zero."""
+    if isinstance(node, Apply):
+        return node.function in ("*", "neg") and all(map(_plain_product, node.args))
+    return isinstance(node, (Read, Number))
 
 
 def _renamed(node: Node, given: Mapping[str, str]) -> Node:
     return rewrite(node, lambda x: Name(given.get(x.name, x.name)) if isinstance(x, Name) else x)
 
 
-def _plus(a: Node, b: Node) -> Node:
-    return Apply("-", (a, b.args[0])) if isinstance(b, Apply) and b.function == "neg" else Apply("+", (a, b))
-
-
-def _tells(p: Parameter) -> set[str]:
-    """The sizes and numbers that a parameter defines."""
-    return {p.name} if p.dims is None else {d.name for d in p.dims if isinstance(d, Name)}
-
-
-def _letter(tensor: str, dim: int) -> str:
-    return f"{tensor.lower()}{dim}"
+def _moved(node: Node, given: Mapping[str, Poly]) -> Node:
+    """With variables solved for; what is then read outside is zero, and counts for nothing."""
+    match node:
+        case Name():
+            return replaced(node, given)
+        case Read():
+            touched = any(names(x) & set(given) for x in node.indexes)
+            indexes = tuple(poly(_moved(x, given)).node() for x in node.indexes)
+            other = (ZERO if touched else None) if node.other is None else _moved(node.other, given)
+            return replace(node, indexes=indexes, other=other)
+    return node.with_parts([_moved(x, given) for x in node.parts])

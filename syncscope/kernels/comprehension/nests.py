@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from syncscope.kernels.comprehension.algebra import Poly
+from syncscope.kernels.comprehension.expressions import Poly, reads
 from syncscope.kernels.comprehension.fuse import SHARE, Nest
-from syncscope.kernels.comprehension.places import Places, nodes, replaced
-from syncscope.kernels.comprehension.program import Load, Program, Step
-from syncscope.kernels.comprehension.values import HELPERS, Seen, Values, c_name
+from syncscope.kernels.comprehension.places import placed
+from syncscope.kernels.comprehension.program import Ints, Program, Step
+from syncscope.kernels.comprehension.values import HELPERS, Block, Values, c_name
 from syncscope.kernels.elementwise import c_storage, compute_dtype, load, store
 from syncscope.kernels.generate.text import DIVIDE, loops
 from syncscope.kernels.programs import C_TYPE
 
-Ints = tuple[int, ...]
 _SHORT = 8  # a loop of fewer steps has its number written out, so that the compiler may unroll it
-_FOLD = {
-    "+": "{a} + {b}", "*": "{a} * {b}",
-    "min": "({a} != {a} ? {a} : {b} != {b} ? {b} : {a} < {b} ? {a} : {b})",
-    "max": "({a} != {a} ? {a} : {b} != {b} ? {b} : {a} > {b} ? {a} : {b})",
-}  # fmt: skip
+_EXTREME = "({{a}} != {{a}} ? {{a}} : {{b}} != {{b}} ? {{b}} : {{a}} {} {{b}} ? {{a}} : {{b}})"
+_FOLD = {"+": "{a} + {b}", "*": "{a} * {b}", "min": _EXTREME.format("<"), "max": _EXTREME.format(">")}
 _LIMITS = {
     "float": ("INFINITY", "-INFINITY"), "double": ("(double)INFINITY", "-(double)INFINITY"), "long": ("LONG_MAX", "LONG_MIN"),
     "int": ("INT_MAX", "INT_MIN"), "short": ("SHRT_MAX", "SHRT_MIN"), "char": ("CHAR_MAX", "CHAR_MIN"),
@@ -51,12 +47,11 @@ class Schedule:
 class Written(Values):
     """A nest's kernel: its text, its numbers, the tensors and plain numbers it takes in that order, and its size."""
 
-    def __init__(self, nest: Nest, s: Schedule, name: str, program: Program, strides: Mapping[str, Ints]) -> None:
+    def __init__(self, nest: Nest, s: Schedule, name: str, program: Program, strides: Callable[[str], Ints]) -> None:
         self.nest, self.s, self.name = nest, s, name
-        places = Places(nest, program.shapes, strides)
-        self.points, self.steps = places.points, places.steps
+        self.points, self.steps = placed(nest, strides)
         super().__init__(program, self.points)
-        self.outputs = {step.target: None for step in nest.steps if step.target in nest.stored}
+        self.outputs = nest.writes
         self.scratch: dict[str, str] = {}  # of local memory: its type by its name
         self.source = self.text()
         self.numbers = self.fields.packed()
@@ -71,35 +66,30 @@ class Written(Values):
         s, nest = self.s, self.nest
         total = self.fields("points", math.prod(self.points.values()))
         split, names = loops(self.fields, "p", tuple(self.points.values()), "point")
-        self.at = dict(zip(self.points, names, strict=True))
-        self.at[SHARE] = "share"
+        self.at = dict(zip(self.points, names, strict=True)) | {SHARE: "share"}
         for wave in self.waves():
             (self.reduce if wave[0].reduced else self.assign)(wave)
-        live = "point_ < " + total
         lid = "get_local_id(0)"
         team = f"{lid} / {s.deep}, y = {lid} % {s.deep}" if s.along else f"{lid} % {s.wide}, y = {lid} / {s.wide}"
-        head = f"const int me = {lid}, x = {team};" if s.deep > 1 else f"const int x = {lid};"
-        first = f"get_group_id(0) * {s.wide * s.each} + x"
+        point = f"get_group_id(0) * {s.wide * s.each} + x"
+        turns = "{"
         if s.each > 1:
-            begin = f"#pragma unroll\n    for (int turn = 0; turn < {s.each}; turn++) {{\n"
-            begin += f"    const int point_ = {first} + turn * {s.wide};"
+            turns, point = (
+                f"#pragma unroll\n    for (int turn = 0; turn < {s.each}; turn++) {{",
+                f"{point} + turn * {s.wide}",
+            )
+        if s.deep > 1:  # all items of a group meet at its barriers
+            head, end = f"const int me = {lid}, x = {team};", "}"
+            live = f"const int live = point_ < {total}, point = min(point_, {total} - 1);"
         else:
-            begin = f"{{\n    const int point_ = {first};"
-        if s.deep > 1:
-            begin += f"\n    const int live = {live}, point = min(point_, {total} - 1);"
-        else:
-            begin += f"\n    if ({live}) {{ const int point = point_;"
+            head, end, live = f"const int x = {lid};", "}}", f"if (point_ < {total}) {{ const int point = point_;"
         local = "".join(f"    __local {c} {name}[{s.group}];\n" for name, c in self.scratch.items())
         share = "    const int share = get_group_id(1);\n" if nest.shares > 1 else ""
-        body = "\n".join(f"    {line}" for line in self.lines)
-        end = "}" if s.deep > 1 else "}}"
+        body = "\n".join(f"    {line}" for line in self.point.lines)
         parameters = [
-            f"__global const {c_storage(self.program.dtypes[t])} *restrict {c_name(t)}, long {c_name(t)}_at"
-            for t in self.inputs
-        ]
-        parameters += [
-            f"__global {c_storage(self.program.dtypes[t])} *restrict {c_name(t)}, long {c_name(t)}_at"
-            for t in self.outputs
+            f"__global {constant}{c_storage(self.program.dtypes[t])} *restrict {c_name(t)}, long {c_name(t)}_at"
+            for constant, tensors in (("const ", self.inputs), ("", self.outputs))
+            for t in tensors
         ]
         parameters += [f"{C_TYPE[self.real]} {c_name(t)}" for t in self.given]
         return f"""
@@ -107,7 +97,9 @@ class Written(Values):
 __kernel __attribute__((reqd_work_group_size({s.group}, 1, 1)))
 void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
 {local}{share}    {head}
-    {begin}
+    {turns}
+    const int point_ = {point};
+    {live}
     {split}
 {body}
     {end}
@@ -117,7 +109,7 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
     def waves(self) -> Iterator[list[Step]]:
         """Steps that one loop can make: what a point has one of as soon as may be, then what is of equal length."""
         own = {step.target for step in self.steps}
-        needs = {s.target: {x.tensor for x in nodes(s.value) if isinstance(x, Load)} & own for s in self.steps}
+        needs = {s.target: {x.tensor for x in reads(s.value) if not x.indexes} & own for s in self.steps}
         left, done = list(self.steps), set[str]()
         while left:
             ready = [s for s in left if needs[s.target] <= done]
@@ -128,32 +120,38 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
             done |= {s.target for s in wave}
             left = [s for s in left if s not in wave]
 
+    def inner(self, step: Step) -> list[str]:
+        return [n for n in step.ranges if n not in self.points]
+
     def lengths(self, step: Step) -> Ints:
-        return tuple(step.size(n) for n in step.ranges if n not in self.points)
+        return tuple(map(step.size, self.inner(step)))
+
+    def alike(self, wave: Sequence[Step]) -> Iterator[Step]:
+        """The statements over the first one's variables."""
+        for s in wave:
+            yield s.replaced({n: Poly.of(one) for n, one in zip(self.inner(s), self.inner(wave[0]), strict=True)})
 
     def assign(self, wave: list[Step]) -> None:
         """Statements without a sum: one once for the point, or several for each of its elements."""
         first = wave[0]
-        own = [[n for n in s.ranges if n not in self.points] for s in wave]
-        if not own[0]:
-            c = C_TYPE[compute_dtype(first.dtype)]
-            value = self.typed(first.value, first.dtype, self.lines, None)
-            self.lines.append(f"const {c} v_{first.target} = {value};")
-            self.keep(first, f"v_{first.target}", self.lines)
+        if not self.inner(first):
+            value = self.typed(first.value, first.dtype, self.point)
+            self.settle(first, value)
             return
 
-        def body(at: str) -> list[str]:
-            del at
-            inside: list[str] = []
-            seen: Seen = {}
-            for s in (same(s, names, own[0]) for s, names in zip(wave, own, strict=True)):
-                self.keep(s, self.typed(s.value, s.dtype, inside, seen), inside, every=True)
-            return inside
+        def body(to: Block, at: str) -> None:
+            for s in self.alike(wave):
+                self.keep(s, self.typed(s.value, s.dtype, to), to, "live")
 
-        self.loop(own[0], list(self.lengths(first)), 1, body, share=False)
+        self.loop(first, 1, body, share=False)
 
-    def keep(self, step: Step, value: str, to: list[str], every: bool = False) -> None:
-        """Writes an element, where it is wanted in memory; what a point has one of is one item's to write."""
+    def settle(self, step: Step, value: str) -> None:
+        """Gives the point its value, which one item writes where it is wanted in memory."""
+        self.point.lines.append(f"const {C_TYPE[compute_dtype(step.dtype)]} v_{step.target} = {value};")
+        self.keep(step, f"v_{step.target}", self.point, "live && y == 0")
+
+    def keep(self, step: Step, value: str, to: Block, who: str) -> None:
+        """Writes an element, where it is wanted in memory."""
         if step.target not in self.nest.stored:
             return
         place = f"{c_name(step.target)}_at + {self.index(step.left[0], to)}"
@@ -161,108 +159,90 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
             before = load(step.dtype, c_name(step.target), place, C_TYPE[compute_dtype(step.dtype)])
             value = _FOLD[step.op].format(a=f"({before})", b=f"({value})")
         write = store(step.dtype, c_name(step.target), place, value)
-        conditions = [] if self.s.deep == 1 else ["live"] if every else ["live", "y == 0"]
-        to.append(f"if ({' && '.join(conditions)}) {{ {write} }}" if conditions else write)
+        to.lines.append(write if self.s.deep == 1 else f"if ({who}) {{ {write} }}")
 
     def reduce(self, wave: list[Step]) -> None:
         """One loop for several reductions, then what the items of a team have is put together."""
-        names = [[n for n in s.ranges if n not in self.points] for s in wave]
-        types, ahead = {}, self.s.ahead
+        types = {s.target: C_TYPE[compute_dtype(s.dtype)] for s in wave}
+        out, ahead = self.point.lines.append, self.s.ahead
         for s in wave:
-            c = C_TYPE[compute_dtype(s.dtype)]
-            types[s.target] = c
+            c = types[s.target]
             start = {"+": "0", "*": "1", "min": _LIMITS[c][0], "max": _LIMITS[c][1]}[s.op]
-            self.lines.append(
-                f"{c} a_{s.target}[{ahead}]; for (int u = 0; u < {ahead}; u++) a_{s.target}[u] = {start};"
-            )
+            out(f"{c} a_{s.target}[{ahead}]; for (int u = 0; u < {ahead}; u++) a_{s.target}[u] = {start};")
 
-        def body(at: str) -> list[str]:
-            inside: list[str] = []
-            seen: Seen = {}
-            for s in (same(s, own, names[0]) for s, own in zip(wave, names, strict=True)):
-                value, acc = self.typed(s.value, s.dtype, inside, seen), f"a_{s.target}[{at}]"
-                fold = _FOLD[s.op].format(a=acc, b="e")
-                inside.append(f"{{ const {types[s.target]} e = {value}; {acc} = {fold}; }}")
-            return inside
+        def body(to: Block, at: str) -> None:
+            for s in self.alike(wave):
+                value, sum_ = self.typed(s.value, s.dtype, to), f"a_{s.target}[{at}]"
+                to.lines.append(
+                    f"{{ const {types[s.target]} e = {value}; {sum_} = {_FOLD[s.op].format(a=sum_, b='e')}; }}"
+                )
 
-        self.loop(names[0], list(self.lengths(wave[0])), ahead, body, share=self.nest.shares > 1)
+        self.loop(wave[0], ahead, body, share=self.nest.shares > 1)
         for s in wave:
-            acc = f"a_{s.target}"
             for u in range(1, ahead):
-                self.lines.append(f"{acc}[0] = {_FOLD[s.op].format(a=f'{acc}[0]', b=f'{acc}[{u}]')};")
+                parts = {"a": f"a_{s.target}[0]", "b": f"a_{s.target}[{u}]"}
+                out(f"a_{s.target}[0] = {_FOLD[s.op].format(**parts)};")
         if self.s.deep > 1:
             self.meet(wave, types)
         for s in wave:
-            self.lines.append(f"const {types[s.target]} v_{s.target} = a_{s.target}[0];")
-            self.keep(s, f"v_{s.target}", self.lines)
+            self.settle(s, f"a_{s.target}[0]")
 
-    def meet(self, wave: list[Step], types: Mapping[str, str]) -> None:
+    def meet(self, wave: list[Step], types: dict[str, str]) -> None:
         """A tree over the items of each team; then all of them know the result."""
-        s = self.s
-        step = 1 if s.along else s.wide
+        s, out = self.s, self.point.lines.append
+        used: dict[str, list[str]] = {}
         slots = {}
-        used: dict[str, int] = {}
         for w in wave:
-            c = types[w.target]
-            used[c] = used.get(c, 0) + 1
-            slots[w.target] = f"scratch_{c}_{used[c]}"
-            self.scratch[slots[w.target]] = c
-        out = self.lines.append
+            same = used.setdefault(types[w.target], [])
+            same.append(f"scratch_{types[w.target]}_{len(same) + 1}")
+            slots[w.target] = same[-1]
+            self.scratch[same[-1]] = types[w.target]
         out(" ".join(f"{slot}[me] = a_{t}[0];" for t, slot in slots.items()))
         out("barrier(CLK_LOCAL_MEM_FENCE);")
         out(f"for (int half_ = {s.deep // 2}; half_; half_ /= 2) {{ if (y < half_) {{")
         for w in wave:
-            slot = slots[w.target]
-            mine, other = f"one_{w.target}", f"two_{w.target}"
-            out(f"        const {types[w.target]} {mine} = {slot}[me], {other} = {slot}[me + half_ * {step}];")
+            slot, mine, other = slots[w.target], f"one_{w.target}", f"two_{w.target}"
+            there = f"me + half_ * {1 if s.along else s.wide}"
+            out(f"        const {types[w.target]} {mine} = {slot}[me], {other} = {slot}[{there}];")
             out(f"        {slot}[me] = {_FOLD[w.op].format(a=mine, b=other)};")
         out("    } barrier(CLK_LOCAL_MEM_FENCE); }")
         first = f"x * {s.deep}" if s.along else "x"
         out(" ".join(f"a_{t}[0] = {slot}[{first}];" for t, slot in slots.items()) + " barrier(CLK_LOCAL_MEM_FENCE);")
 
-    def loop(
-        self, names: list[str], sizes: list[int], ahead: int, body: Callable[[str], list[str]], share: bool
-    ) -> None:
-        """Runs a body over variables, an item of a team taking every `deep`-th element, and several at a time."""
-        deep = self.s.deep
-        before_at, before_over = dict(self.at), dict(self.over)
-        self.over |= {n: (0.0, float(size - 1)) for n, size in zip(names, sizes, strict=True)}
-        number = next(self.count)
+    def loop(self, step: Step, ahead: int, body: Callable[[Block, str], None], share: bool) -> None:
+        """Runs a body over a statement's variables, an item of a team taking every `deep`-th element, several at a time."""
+        names, sizes, deep, out = self.inner(step), self.lengths(step), self.s.deep, self.point.lines.append
+        before_at, before_over = self.at, self.over
+        self.over = self.over | {n: (0.0, float(size - 1)) for n, size in zip(names, sizes, strict=True)}
+        flat, to = f"k{next(self.count)}", Block()
         if deep == 1 and not share and len(names) > 1 and ahead == 1:  # plain loops, one in another
-            self.at |= {n: f"k{number}_{i}" for i, n in enumerate(names)}
+            self.at = self.at | {n: f"{flat}_{i}" for i, n in enumerate(names)}
             ends = [str(size) if size < _SHORT else self.number(size) for size in sizes]
             own = [self.at[n] for n in names]
             heads = [f"for (int {n} = 0; {n} < {end}; {n}++) {{" for n, end in zip(own, ends, strict=True)]
-            lines_ = body("0")
-            self.lines.append(" ".join(heads))
-            self.lines += [f"    {line}" for line in lines_]
-            self.lines.append("}" * len(heads))
+            body(to, "0")
+            out(" ".join(heads))
+            self.point.lines.extend(f"    {line}" for line in to.lines)
+            out("}" * len(heads))
         else:
-            flat = f"k{number}"
             total = math.prod(sizes)
-            split, found = loops(self.fields, f"k{number}_", tuple(sizes), flat)
-            self.at |= dict(zip(names, found, strict=True))
+            split, found = loops(self.fields, f"{flat}_", sizes, flat)
+            self.at = self.at | dict(zip(names, found, strict=True))
             count = str(total) if total < _SHORT and not share else self.number(total)
             begin, end = ("y" if deep > 1 else "0"), count
             if share:
                 length = self.number(-(-total // self.nest.shares))
                 begin, end = f"share * {length} + {begin}", f"min({count}, share * {length} + {length})"
-            self.lines.append(f"int {flat}_ = {begin};")
-            lines_ = body("u")
-            text = "\n        ".join(lines_)
+            out(f"int {flat}_ = {begin};")
+            body(to, "u")
+            text = "\n        ".join(to.lines)
             if ahead > 1:
-                self.lines.append(
+                out(
                     f"for (; {flat}_ < {end} - {(ahead - 1) * deep}; {flat}_ += {ahead * deep})\n#pragma unroll\n"
                     f"    for (int u = 0; u < {ahead}; u++) {{ const int {flat} = {flat}_ + u * {deep}; {split}\n"
                     f"        {text} }}"
                 )
-            self.lines.append(
+            out(
                 f"for (; {flat}_ < {end}; {flat}_ += {deep}) {{ const int {flat} = {flat}_, u = 0; {split}\n        {text} }}"
             )
         self.at, self.over = before_at, before_over
-
-
-def same(step: Step, own: list[str], others: list[str]) -> Step:
-    """A statement over other variables than its own."""
-    given = {mine: Poly.of(other) for mine, other in zip(own, others, strict=True)}
-    return replace(step, value=replaced(step.value, given), left=tuple(q.replaced(given) for q in step.left))

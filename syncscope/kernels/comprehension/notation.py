@@ -16,30 +16,18 @@ import difflib
 from collections.abc import Callable
 from typing import TypeVar
 
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Read, Size, rewrite, walk
 from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.tree import (
-    BINARY,
-    Apply,
-    Function,
-    Name,
-    Node,
-    Number,
-    Parameter,
-    Read,
-    Size,
-    Statement,
-    rewrite,
-    walk,
-)  # fmt: skip
+from syncscope.kernels.comprehension.statements import STRENGTH, Function, Parameter, Statement
 from syncscope.kernels.comprehension.words import FOREIGN, NotationError, Token, tokens
 
 FLOATS = ("float", "float16", "half", "bfloat16", "float32", "float64", "double")
 INTEGERS = ("int", "int8", "int16", "int32", "int64", "uint8")
 TYPES = (*FLOATS, *INTEGERS, "bool")
 _REFUSED_TYPES = ("uint16", "uint32", "uint64")
-_RESERVED = {"def", "where", "in", "exists", "else", "true", "false", "inf", "nan", *TYPES}
+_CONSTANTS = {"true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
+_RESERVED = {"def", "where", "in", "exists", "else", *_CONSTANTS, *TYPES}
 _OPS = {f"{op}={sets}": (op, bool(sets)) for op in ("+", "*", "min", "max") for sets in ("", "!")}
-_LEVELS = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}
 Item = TypeVar("Item")
 
 
@@ -64,7 +52,7 @@ class _Parser:
     def now(self) -> Token:
         return self.tokens[self.i]
 
-    def fail(self, message: str, at: int | None = None, hint: str = "") -> NotationError:
+    def fail(self, message: str, hint: str = "", at: int | None = None) -> NotationError:
         return NotationError(self.text, self.now.at if at is None else at, message, hint)
 
     def next_if(self, *texts: str) -> Token | None:
@@ -101,43 +89,41 @@ class _Parser:
 
     def function(self) -> Function:
         if self.now.text != "def":
-            raise self.fail(
-                "a comprehension begins with def", hint="as in def f(float(N) A) -> (C) { C(i) = 2 * A(i) }"
-            )
+            raise self.fail("a comprehension begins with def", "as in def f(float(N) A) -> (C) { C(i) = 2 * A(i) }")
         at = self.expect("def", "at the beginning").at
         name = self.name("the function's name").text
         parameters = tuple(self.listed(self.parameter, "after the function's name"))
         self.expect("->", "after the parameters")
         if self.now.text != "(":
-            raise self.fail("results stand in parentheses", hint=f"write -> ({self.now.text})")
+            raise self.fail("results stand in parentheses", f"write -> ({self.now.text})")
         results = self.listed(self.result, "after '->'")
         if not results:
-            raise self.fail("there is no result", hint="name what is made, as in `-> (O)`")
+            raise self.fail("there is no result", "name what is made, as in `-> (O)`")
         self.expect("{", "before the statements")
         statements: list[Statement] = []
         while not self.next_if("}"):
             if self.now.kind == "end":
-                raise self.fail("the function is not closed", hint="write '}' after the last statement")
+                raise self.fail("the function is not closed", "write '}' after the last statement")
             statements.append(self.statement())
         if self.now.kind != "end":
-            raise self.fail(f"{self.now.text!r} stands after the function", hint="one comprehension is one function")
+            raise self.fail(f"{self.now.text!r} stands after the function", "one comprehension is one function")
         for token in results:
             if token.text not in {s.target for s in statements}:
                 hint = f"add a statement `{token.text}(...) = ...`"
-                raise self.fail(f"the result {token.text} is never written", token.at, hint)
+                raise self.fail(f"the result {token.text} is never written", hint, token.at)
         return Function(name, parameters, tuple(x.text for x in results), tuple(statements), self.text, at)
 
     def parameter(self) -> Parameter:
         kind = self.now.text
         if kind in _REFUSED_TYPES:
-            raise self.fail(f"torch computes nothing in {kind}", hint="use a signed type, or uint8")
+            raise self.fail(f"torch computes nothing in {kind}", "use a signed type, or uint8")
         if kind not in TYPES:
-            raise self.fail(f"expected a type, not {kind!r}", hint=f"as in float(N, M) A; there are {', '.join(TYPES)}")
+            raise self.fail(f"expected a type, not {kind!r}", f"as in float(N, M) A; there are {', '.join(TYPES)}")
         self.i += 1
         dims = tuple(self.listed(self.size, "after the type")) if self.now.text == "(" else None
         token = self.name("a parameter's name")
         if token.text in self.inputs | self.numbers:
-            raise self.fail(f"there are two parameters called {token.text}", token.at)
+            raise self.fail(f"there are two parameters called {token.text}", at=token.at)
         if dims is None and kind in INTEGERS:
             self.numbers.add(token.text)
         else:
@@ -150,7 +136,7 @@ class _Parser:
         if self.now.kind == "name" and self.tokens[self.i + 1].text in (",", ")"):
             token = self.name("a size")
             if token.text in self.tensors:
-                raise self.fail(f"{token.text} is a tensor, and here a size", token.at)
+                raise self.fail(f"{token.text} is a tensor, and here a size", at=token.at)
             self.numbers.add(token.text)
             return Name(token.text, at=token.at)
         return self.expression()
@@ -160,13 +146,13 @@ class _Parser:
         token = self.now
         if token.kind == "name" and self.tokens[self.i + 1].text == "(":
             hint = "where to write must not depend on data: use torch's index_add and the like"
-            raise self.fail(f"{token.text}(...) is no index variable, and only these are on the left", hint=hint)
+            raise self.fail(f"{token.text}(...) is no index variable, and only these are on the left", hint)
         return self.name("an index variable")
 
     def result(self) -> Token:
         """A name behind the arrow."""
         if self.now.text in TYPES:
-            raise self.fail("results are named without type or sizes", hint="both follow from the statements: -> (C)")
+            raise self.fail("results are named without type or sizes", "both follow from the statements: -> (C)")
         return self.name("a result's name")
 
     def statement(self) -> Statement:
@@ -175,7 +161,7 @@ class _Parser:
         op = self.now
         if op.text != "=" and op.text not in _OPS:
             hint = FOREIGN.get(target.text) or f"there are =, {', '.join(_OPS)}"
-            raise self.fail(f"expected an assignment after {target.text}, not {op.text!r}", target.at, hint)
+            raise self.fail(f"expected an assignment after {target.text}, not {op.text!r}", hint, target.at)
         self.i += 1
         self.target = target.text
         value = self.expression()
@@ -183,70 +169,56 @@ class _Parser:
             self.name("a function's name")
             self.listed(self.expression, "after it")
         ranges, exists, lets = self.clauses()
-
-        def given(node: Node) -> Node:
-            return lets.get(node.name, node) if isinstance(node, Name) else node
-
-        value = rewrite(value, given)
-        ranges = [(name, rewrite(low, given), rewrite(high, given)) for name, low, high in ranges]
-        self.check(target, indexes, op, value)
+        value = _given(value, lets)
+        self.check_target(target, indexes, op)
+        if op.text == "=":
+            known = self.numbers.union(x.text for x in indexes)
+            for node in walk(value):
+                if isinstance(node, Name) and node.name not in known:
+                    message = f"{node.name} is on the right only: that is a reduction, and = is no operator of one"
+                    hint = f"write +=!, *=!, min=! or max=! instead of =, or put {node.name} on the left"
+                    raise self.fail(message, hint, node.at)
         self.tensors[target.text] = len(indexes)
         kind, sets = _OPS.get(op.text, ("=", True))
-        names = tuple(token.text for token in indexes)
-        clauses = tuple(ranges), tuple(rewrite(x, given) for x in exists)
-        return Statement(target.text, names, kind, sets, value, *clauses, at=target.at)
+        return Statement(
+            target.text, tuple(x.text for x in indexes), kind, sets, value,
+            tuple((name, _given(low, lets), _given(high, lets)) for name, low, high in ranges),
+            tuple(_given(x, lets) for x in exists), at=target.at,
+        )  # fmt: skip
 
-    def check(self, target: Token, indexes: list[Token], op: Token, value: Node) -> None:
-        """What can be said of a statement before ranges are known."""
-        if target.text in self.inputs:
-            raise self.fail(
-                f"{target.text} is an input, and inputs are never written",
-                target.at,
-                "give the result a name of its own",
-            )
-        if target.text in self.numbers:
-            raise self.fail(f"{target.text} is a size or a number already", target.at, "give the result another name")
+    def check_target(self, target: Token, indexes: list[Token], op: Token) -> None:
+        """Whether this may be written so, which can be said before ranges are known."""
+        name = target.text
+        if name in self.inputs:
+            message = f"{name} is an input, and inputs are never written"
+            raise self.fail(message, "give the result a name of its own", target.at)
+        if name in self.numbers:
+            raise self.fail(f"{name} is a size or a number already", "give the result another name", target.at)
         for i, token in enumerate(indexes):
             if token.text in [x.text for x in indexes[:i]]:
                 raise self.fail(
-                    f"{token.text} stands twice on the left", token.at, "give each dimension its own variable"
+                    f"{token.text} stands twice on the left", "give each dimension its own variable", token.at
                 )
             if token.text in self.numbers or token.text in self.tensors:
-                raise self.fail(
-                    f"{token.text} is no index variable: it is known already", token.at, "choose a free name"
-                )
-        known = self.tensors.get(target.text)
-        anew = op.text == "=" or op.text.endswith("!")
+                message = f"{token.text} is no index variable: it is known already"
+                raise self.fail(message, "choose a free name", token.at)
+        known, anew = self.tensors.get(name), op.text == "=" or op.text.endswith("!")
         if known is not None and anew:
-            hint = (
-                f"give it another name, or add to it with {op.text.rstrip('!')}"
-                if op.text != "="
-                else "give it another name"
-            )
-            raise self.fail(f"{target.text} is written already", target.at, hint)
+            more = "" if op.text == "=" else f", or add to it with {op.text.rstrip('!')}"
+            raise self.fail(f"{name} is written already", f"give it another name{more}", target.at)
         if known is None and not anew:
-            hint = f"write {op.text}! to begin with nothing"
-            raise self.fail(f"{target.text} has no value that {op.text} could go on from", op.at, hint)
+            message = f"{name} has no value that {op.text} could go on from"
+            raise self.fail(message, f"write {op.text}! to begin with nothing", op.at)
         if known is not None and known != len(indexes):
-            raise self.fail(f"{target.text} has {_dimensions(known)}, and is written with {len(indexes)}", target.at)
-        left = {token.text for token in indexes}
-        if op.text == "=":
-            for node in walk(value):
-                if isinstance(node, Name) and node.name not in left | self.numbers:
-                    hint = f"write +=!, *=!, min=! or max=! instead of =, or put {node.name} on the left"
-                    raise self.fail(
-                        f"{node.name} is on the right only: that is a reduction, and = is no operator of one",
-                        node.at,
-                        hint,
-                    )
+            raise self.fail(f"{name} has {_dimensions(known)}, and is written with {len(indexes)}", at=target.at)
 
     def clauses(self) -> tuple[list[tuple[str, Node, Node]], list[Node], dict[str, Node]]:
+        """What follows `where`: ranges, reads that must exist, and names for expressions."""
         ranges: list[tuple[str, Node, Node]] = []
         exists: list[Node] = []
         lets: dict[str, Node] = {}
-        if not self.next_if("where"):
-            return ranges, exists, lets
-        while True:
+        more = self.next_if("where")
+        while more:
             if self.next_if("exists"):
                 exists.append(self.expression())
             else:
@@ -256,24 +228,18 @@ class _Parser:
                     self.expect(":", "between the ends of a range")
                     ranges.append((token.text, low, self.expression()))
                 elif self.next_if("="):
-                    earlier = dict(lets)
-                    lets[token.text] = rewrite(
-                        self.expression(),
-                        lambda x: earlier.get(x.name, x) if isinstance(x, Name) else x,  # noqa: B023
-                    )
+                    lets[token.text] = _given(self.expression(), lets)
                 else:
-                    raise self.fail(
-                        f"expected 'in' or '=' after {token.text}", hint="as in `where i in 0:n, j = i + 1`"
-                    )
-            if not self.next_if(","):
-                return ranges, exists, lets
+                    raise self.fail(f"expected 'in' or '=' after {token.text}", "as in `where i in 0:n, j = i + 1`")
+            more = self.next_if(",")
+        return ranges, exists, lets
 
     def expression(self, above: int = 0) -> Node:
         """One whose operators bind more tightly than `above`; a choice binds least."""
         left = self.unary()
         while True:
             token = self.now
-            level = _LEVELS.get(token.text) if token.kind == "op" else None
+            level = STRENGTH.get(token.text) if token.kind == "op" else None
             if level is not None and level > above:
                 self.i += 1
                 left = Apply(token.text, (left, self.expression(level)), at=left.at)
@@ -285,42 +251,36 @@ class _Parser:
                 return left
 
     def unary(self) -> Node:
-        token = self.now
+        at = self.now.at
         if self.next_if("-"):
             value = self.unary()
-            return (
-                Number(-value.value, at=token.at) if isinstance(value, Number) else Apply("neg", (value,), at=token.at)
-            )
+            return Number(-value.value, at=at) if isinstance(value, Number) else Apply("neg", (value,), at=at)
         if self.next_if("!"):
-            return Apply("not", (self.unary(),), at=token.at)
+            return Apply("not", (self.unary(),), at=at)
         return self.primary()
 
     def primary(self) -> Node:
-        token = self.now
+        token, before = self.now, self.tokens[self.i - 1]
         if token.kind == "end":
             raise self.fail("an expression is missing")
-        before = self.tokens[self.i - 1]
         if token.text == before.text == "*":
-            raise self.fail("'**' is no operator of the notation", before.at, FOREIGN["**"])
+            raise self.fail("'**' is no operator of the notation", FOREIGN["**"], before.at)
         if before.text == "=" and token.text in ("+", "*"):
-            raise self.fail(f"'={token.text}' is no assignment", before.at, f"write {token.text}= or {token.text}=!")
-        self.i += 1
+            raise self.fail(f"'={token.text}' is no assignment", f"write {token.text}= or {token.text}=!", before.at)
         if token.kind == "number":
+            self.i += 1
             return Number(int(token.text) if token.text.isdigit() else float(token.text), at=token.at)
-        if token.text in ("true", "false"):
-            return Number(token.text == "true", at=token.at)
-        if token.text in ("inf", "nan"):
-            return Number(float(token.text), at=token.at)
-        if token.text == "(" and token.kind == "op":
+        if self.next_if(*_CONSTANTS):
+            return Number(_CONSTANTS[token.text], at=token.at)
+        if self.next_if("("):
             inner = self.expression()
             self.expect(")", "to close the parenthesis")
             return inner
-        if token.text in TYPES:
+        if self.next_if(*TYPES):
             self.expect("(", f"after the cast to {token.text}")
             inner = self.expression()
             self.expect(")", "to close the cast")
             return Apply(f"cast {token.text}", (inner,), at=token.at)
-        self.i -= 1
         self.name("an expression")
         if self.now.text == "(" and self.now.kind == "op":
             return self.called(token)
@@ -336,16 +296,14 @@ class _Parser:
         function = FUNCTIONS.get(token.text)
         if function is None:
             near = difflib.get_close_matches(token.text, [*self.tensors, *FUNCTIONS, *FOREIGN], 1, 0.75)
-            hint = (
-                FOREIGN.get(near[0]) or f"do you mean {near[0]}?"
-                if near
-                else "a tensor must be written before it is read"
-            )
-            raise self.fail(f"no tensor and no function is called {token.text}", token.at, hint)
+            hint = "a tensor must be written before it is read"
+            if near:
+                hint = FOREIGN.get(near[0]) or f"do you mean {near[0]}?"
+            raise self.fail(f"no tensor and no function is called {token.text}", hint, token.at)
         args = self.listed(self.expression, "")
         if len(args) != function.arity:
             wanted = f"{function.arity} argument{'s' if function.arity > 1 else ''}"
-            raise self.fail(f"{token.text} takes {wanted}, not {len(args)}", token.at)
+            raise self.fail(f"{token.text} takes {wanted}, not {len(args)}", at=token.at)
         return Apply(token.text, tuple(args), at=token.at)
 
     def size_of(self, token: Token) -> Node:
@@ -357,17 +315,20 @@ class _Parser:
 
     def read(self, token: Token, indexes: list[Node]) -> Node:
         if token.text == self.target and token.text in self.inputs:
-            raise self.fail(
-                f"{token.text} is an input, and inputs are never written", token.at, "give the result its own name"
-            )
+            message = f"{token.text} is an input, and inputs are never written"
+            raise self.fail(message, "give the result its own name", token.at)
         if token.text == self.target:
             hint = "running sums and other scans are no comprehensions: use torch.cumsum and the like"
-            raise self.fail(f"{token.text} is read by the statement that writes it", token.at, hint)
+            raise self.fail(f"{token.text} is read by the statement that writes it", hint, token.at)
         dims = self.tensors[token.text]
         if dims != len(indexes):
-            raise self.fail(f"{token.text} has {_dimensions(dims)}, and is read with {len(indexes)}", token.at)
+            raise self.fail(f"{token.text} has {_dimensions(dims)}, and is read with {len(indexes)}", at=token.at)
         other = self.unary() if self.next_if("else") else None
         return Read(token.text, tuple(indexes), other, at=token.at)
+
+
+def _given(node: Node, lets: dict[str, Node]) -> Node:
+    return rewrite(node, lambda x: lets.get(x.name, x) if isinstance(x, Name) else x)
 
 
 def _dimensions(count: int) -> str:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from syncscope.kernels.comprehension.algebra import Poly
+from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Poly, Read, factors, joined, names, reads
 from syncscope.kernels.comprehension.functions import call
-from syncscope.kernels.comprehension.program import Load, Program, Step, kind, settled, variables
-from syncscope.kernels.comprehension.tree import Apply, Node, Number
-from syncscope.kernels.generate.ir import Access, Contraction, Index, Ints
+from syncscope.kernels.comprehension.program import Ints, Program, Step
+from syncscope.kernels.generate.ir import Access, Contraction, Index
 
 _SIDE, _DEPTH = 8, 4  # rows, columns and terms from which tiles pay
 _GAIN = 4  # how many times less work taking a product of several apart must be
-
-Lines = tuple[int, dict[str, int]]  # where an index begins, and what each variable adds
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,63 +20,42 @@ class Product:
     """A statement that is one contraction of two tensors; `then` and `bias` are of a statement behind that it took in."""
 
     step: Step
-    a: Load
-    b: Load
+    a: Read
+    b: Read
     alpha: float
     numbers: tuple[str, ...]  # given numbers that are factors, too
     then: str = "x"
-    bias: Load | None = None
-    target: str = ""  # what is written, if that is not the step's own
+    bias: Read | None = None
 
     @property
-    def name(self) -> str:
+    def target(self) -> str:
         """What it writes."""
-        return self.target or self.step.target
+        return self.step.target
 
     @property
     def writes(self) -> tuple[str, ...]:
         """The tensors that it writes."""
-        return (self.name,)
+        return (self.step.target,)
 
     @property
     def reads(self) -> set[str]:
         """The tensors that it reads."""
         return {x.tensor for x in (self.a, self.b, self.bias) if x is not None}
 
-
-def lines(p: Poly) -> Lines | None:
-    """A polynomial as a start and a factor for each variable; None if it is of another kind."""
-    start, factors = 0, {}
-    for monomial, factor in p.terms:
-        if not monomial:
-            start = factor
-        elif len(monomial) == 1 and isinstance(monomial[0], str):
-            factors[monomial[0]] = factor
-        else:
-            return None
-    return start, factors
+    @property
+    def axes(self) -> tuple[list[str], list[str], list[str], list[str]]:
+        """The variables that both operands have, rows, columns, and what is summed over."""
+        a, b, out = names(self.a), names(self.b), self.step.out
+        return (
+            [n for n in out if n in a and n in b], [n for n in out if n in a and n not in b],
+            [n for n in out if n not in a], list(self.step.reduced),
+        )  # fmt: skip
 
 
-def factors(node: Node) -> list[Node]:
-    """What is multiplied."""
-    match node:
-        case Apply("*", args):
-            return [f for x in args for f in factors(x)]
-        case Apply("neg", (x,)):
-            return [Number(-1), *factors(x)]
-        case Apply("/", (x, y)):
-            return [*factors(x), Apply("/", (Number(1.0), y))]
-    return [node]
+Made = list[Step | Product]
 
 
-def _usable(node: Node) -> bool:
-    """Whether a contraction can read this: straight, and zero outside."""
-    if not isinstance(node, Load) or not node.at_ or not all(lines(p) for p in node.at_):
-        return False
-    return not any(node.checked) or node.other == Number(0)
-
-
-def separated(step: Step, program: Program, fresh: Iterator[str]) -> list[Step | Product]:
+def separated(step: Step, program: Program) -> Made:
     """The statement, or what comes to the same and has products in it that are worth it."""
     if step.op != "+" or not step.reduced or not (step.dtype.is_floating_point or step.dtype.itemsize == 8):
         return [step]
@@ -87,242 +63,188 @@ def separated(step: Step, program: Program, fresh: Iterator[str]) -> list[Step |
     outer: list[Node] = []  # factors that the sum does not change
     inner: list[Node] = []
     for factor in factors(step.value):
-        if isinstance(factor, Number):
-            alpha *= factor.value
-        elif isinstance(factor, Load) and factor.tensor in program.numbers:
-            numbers.append(factor.tensor)
-        elif variables(factor) & set(step.reduced):
-            inner.append(factor)
-        else:
-            outer.append(factor)
-    if len(inner) < 2 or any(settled(kind(x, program.dtypes, program.numbers)) != step.dtype for x in inner):
+        match factor:
+            case Number(value):
+                alpha *= value
+            case Read(tensor) if tensor in program.numbers:
+                numbers.append(tensor)
+            case _:
+                (inner if names(factor) & set(step.reduced) else outer).append(factor)
+    if len(inner) < 2 or any(program.dtype(x) != step.dtype for x in inner):
         return [step]
-    made: list[Step | Product] = []
-    operands: list[Load] = []
+    made: Made = []
+    operands: list[Read] = []
     for factor in inner:
-        if _usable(factor):
-            assert isinstance(factor, Load)
-            operands.append(factor)
-            continue
-        own = variables(factor)
-        if step.count([*own]) * 2 * _SIDE > step.count([*step.ranges]):
+        if not _usable(factor) and step.count(names(factor)) * 2 * _SIDE > step.count():
             return [step]
-        operands.append(_lifted(step, factor, [n for n in step.ranges if n in own], program, fresh, made))
-    work = step.count([*step.ranges])
-    whole = step
-    spent = 0
+        operands.append(
+            factor if isinstance(factor, Read) and _usable(factor) else _lifted(step, factor, program, made)
+        )
+    small, spent = step, 0
     while len(operands) > 2:
-        a, b = min(itertools.combinations(operands, 2), key=lambda pair: step.count(_left(step, pair, operands)))
-        spent += step.count([*(variables(a) | variables(b))])
-        if spent * _GAIN > work:
-            return [whole]
-        left = _left(step, (a, b), operands)
+        pairs = ((_kept(small, pair, operands), pair) for pair in itertools.combinations(operands, 2))
+        left, (a, b) = min(pairs, key=lambda x: small.count(x[0]))
+        pair, seen = Apply("*", (a, b)), names(a) | names(b)
+        spent += small.count(seen)
+        if spent * _GAIN > step.count():
+            return [step]
         operands = [x for x in operands if x is not a and x is not b]
-        pair = Apply("*", (a, b))
-        gone = [n for n in step.reduced if n in variables(pair) and n not in left]
-        if not gone:
-            operands.append(_lifted(step, pair, left, program, fresh, made))
-            continue
-        load, inner_step = _temporary(step, pair, left, gone, program, fresh)
-        made += _one(inner_step, a, b, 1.0, ()) or [inner_step]
-        operands.append(load)
-        step = replace(step, ranges={n: ends for n, ends in step.ranges.items() if n not in gone})
+        gone = [n for n in small.reduced if n in seen and n not in left]
+        read, part = _temporary(small, pair, left, gone, program)
+        product = _product(part, a, b) if gone else None
+        made.append(product or part)
+        operands.append(read)
+        small = replace(small, ranges={n: ends for n, ends in small.ranges.items() if n not in gone})
     a, b = operands
-    seen = variables(a) | variables(b)
-    if not outer and set(step.out) <= seen:
-        product = _one(step, a, b, alpha, tuple(numbers))
-        return [*made, *product] if product else [whole]
-    if not step.sets:
-        return [whole]
-    left = [n for n in step.out if n in seen]
-    load, summed = _temporary(step, Apply("*", (a, b)), left, [n for n in step.reduced if n in seen], program, fresh)
-    times = step.count([n for n in step.reduced if n not in seen])
-    product = _one(summed, a, b, alpha * times, tuple(numbers))
-    if not product:
-        return [whole]
-    value: Node = load
-    for x in outer:
-        value = Apply("*", (value, x))
-    ranges = {n: step.ranges[n] for n in step.out}
-    return [*made, *product, replace(step, op="=", value=value, ranges=ranges)]
+    seen = names(a) | names(b)
+    if not outer and set(small.out) <= seen:
+        whole = _product(small, a, b, alpha, numbers)
+        return [*made, whole] if whole else [step]
+    if not small.sets:
+        return [step]
+    left, gone = [n for n in small.out if n in seen], [n for n in small.reduced if n in seen]
+    read, part = _temporary(small, Apply("*", (a, b)), left, gone, program)
+    product = _product(part, a, b, alpha * small.count(n for n in small.reduced if n not in seen), numbers)
+    return [*made, product, _ending(small, [read, *outer])] if product else [step]
 
 
-def hoisted(step: Step, program: Program, fresh: Iterator[str]) -> list[Step]:
+def hoisted(step: Step, program: Program) -> list[Step]:
     """A sum's factors that are the same for all of it come after it: then they need not be there before it begins."""
     if step.op != "+" or not step.reduced or not step.sets or not step.dtype.is_floating_point:
         return [step]
-    inner: list[Node] = []
-    outer: list[Node] = []
-    for factor in factors(step.value):
-        (inner if variables(factor) & set(step.reduced) else outer).append(factor)
-    if not inner or all(isinstance(x, Number) for x in outer):
+    every = factors(step.value)
+    outer = [x for x in every if not names(x) & set(step.reduced)]
+    summed = joined("*", (x for x in every if names(x) & set(step.reduced)))
+    if summed is None or all(isinstance(x, Number) for x in outer) or program.dtype(summed) != step.dtype:
         return [step]
-    summed, *more = inner
-    for x in more:
-        summed = Apply("*", (summed, x))
-    if settled(kind(summed, program.dtypes, program.numbers)) != step.dtype:
-        return [step]
-    load, first = _temporary(step, summed, list(step.out), list(step.reduced), program, fresh)
-    value: Node = load
-    for x in outer:
-        value = Apply("*", (value, x))
-    return [first, replace(step, op="=", value=value, ranges={n: step.ranges[n] for n in step.out})]
+    read, first = _temporary(step, summed, step.out, step.reduced, program)
+    return [first, _ending(step, [read, *outer])]
 
 
-def _left(step: Step, pair: tuple[Load, Load], operands: list[Load]) -> list[str]:
+def _ending(step: Step, value: list[Node]) -> Step:
+    """The statement as a product of what a sum gave and what it does not change."""
+    whole = joined("*", value)
+    assert whole is not None
+    return replace(step, op="=", value=whole, ranges={n: step.ranges[n] for n in step.out})
+
+
+def _usable(node: Node) -> bool:
+    """Whether a contraction can read this: straight, and zero outside."""
+    if not isinstance(node, Read) or not node.indexes or not all(p.line() for p in node.polys):
+        return False
+    return not node.bounds or node.other == Number(0)
+
+
+def _kept(step: Step, pair: tuple[Read, Read], operands: list[Read]) -> list[str]:
     """The variables that are still needed when two operands have been multiplied."""
-    kept = set(step.out).union(*(variables(x) for x in operands if x is not pair[0] and x is not pair[1]))
-    return [n for n in step.ranges if n in kept and n in variables(pair[0]) | variables(pair[1])]
+    needed = set(step.out).union(*(names(x) for x in operands if x is not pair[0] and x is not pair[1]))
+    return [n for n in step.ranges if n in needed and n in names(pair[0]) | names(pair[1])]
 
 
 def _temporary(
-    step: Step, value: Node, left: list[str], gone: list[str], program: Program, fresh: Iterator[str]
-) -> tuple[Load, Step]:
+    step: Step, value: Node, left: Iterable[str], gone: Iterable[str], program: Program
+) -> tuple[Read, Step]:
     """A tensor for a part of a statement, and the statement that makes it."""
-    name = next(fresh)
-    program.shapes[name] = tuple(step.size(n) for n in left)
-    program.dtypes[name] = step.dtype
+    left, gone = tuple(left), tuple(gone)
+    name, polys = program.part(map(step.size, left), step.dtype), tuple(map(Poly.of, left))
     ranges = {n: step.ranges[n] for n in (*left, *gone)}
-    polys = tuple(map(Poly.of, left))
-    made = Step(
-        name, tuple(left), "+" if gone else "=", True, value, ranges, step.dtype, f"part of {step.written}", polys
-    )
-    return Load(name, polys, (False,) * len(left)), made
+    op, written = "+" if gone else "=", f"part of {step.written}"
+    return Read(name, polys), Step(name, left, op, True, value, ranges, step.dtype, written, polys)
 
 
-def _lifted(
-    step: Step, value: Node, own: list[str], program: Program, fresh: Iterator[str], made: list[Step | Product]
-) -> Load:
-    load, lifted = _temporary(step, value, own, [], program, fresh)
-    made.append(lifted)
-    return load
+def _lifted(step: Step, value: Node, program: Program, made: Made) -> Read:
+    """A factor that is made first."""
+    read, part = _temporary(step, value, [n for n in step.ranges if n in names(value)], (), program)
+    made.append(part)
+    return read
 
 
-def _one(step: Step, a: Load, b: Load, alpha: float, numbers: tuple[str, ...]) -> list[Step | Product]:
-    """The product, the operand that is seen through windows or has the last column on the right; none if tiles do not pay."""
+def _product(step: Step, a: Read, b: Read, alpha: float = 1.0, numbers: Iterable[str] = ()) -> Product | None:
+    """The product, the operand that is seen through windows or has the last column on the right; None if tiles do not pay."""
     last = step.out[-1] if step.out else ""
-    if (any(a.checked), last in variables(a)) > (any(b.checked), last in variables(b)):
+    if (bool(a.bounds), last in names(a)) > (bool(b.bounds), last in names(b)):
         a, b = b, a
-    product = Product(step, a, b, alpha, numbers)
-    z, m, n, k = (step.count(names) for names in _axes(product))
-    if min(m, n) < _SIDE or k < _DEPTH or z * m * n * k >= 1 << 62:
-        return []
-    return [product]
+    product = Product(step, a, b, alpha, tuple(numbers))
+    z, m, n, k = map(step.count, product.axes)
+    return None if min(m, n) < _SIDE or k < _DEPTH or z * m * n * k >= 1 << 62 else product
 
 
-def _axes(p: Product) -> tuple[list[str], list[str], list[str], list[str]]:
-    a, b = variables(p.a), variables(p.b)
-    out = p.step.out
-    return (
-        [n for n in out if n in a and n in b], [n for n in out if n in a and n not in b],
-        [n for n in out if n not in a], list(p.step.reduced),
-    )  # fmt: skip
+def contraction(p: Product, name: str, strides: Callable[[str], Ints]) -> Contraction:
+    """For the generator; the strides are those of the tensors it reads and writes."""
 
-
-def contraction(p: Product, name: str, shapes: Mapping[str, Ints], strides: Mapping[str, Ints]) -> Contraction:
-    """For the generator; shapes and strides are those of the tensors it reads and writes."""
-    axes = _axes(p)
-
-    def index(places: tuple[Poly, ...], steps: Ints) -> Index:
-        found = [line for q in places if (line := lines(q))]
-        per = {n: sum(f.get(n, 0) * s for (_, f), s in zip(found, steps, strict=True)) for x in axes for n in x}
-        return Index(
-            sum(start * s for (start, _), s in zip(found, steps, strict=True)),
-            *(tuple(per[n] for n in x) for x in axes),
-        )  # fmt: skip
-
-    def access(load: Load, shape: Ints) -> Access:
-        bounds = (
-            (index((q,), (1,)), size) for q, checked, size in zip(load.at_, load.checked, shape, strict=True) if checked
+    def index(polys: Iterable[Poly], steps: Ints) -> Index:
+        found = [line for q in polys if (line := q.line())]
+        start = sum(first * step for (first, _), step in zip(found, steps, strict=True))
+        per = (
+            tuple(sum(of.get(n, 0) * step for (_, of), step in zip(found, steps, strict=True)) for n in x)
+            for x in p.axes
         )
-        return Access(index(load.at_, strides[load.tensor]), tuple(bounds))
+        return Index(start, *per)
 
-    sizes = [tuple(p.step.size(n) for n in x) for x in axes]
-    bias = None if p.step.sets else index(p.step.left, strides[p.name])
-    if p.bias is not None:
-        bias = index(p.bias.at_, strides[p.bias.tensor])
-    return Contraction(
-        name, sizes[0], sizes[1], sizes[2], sizes[3], access(p.a, shapes[p.a.tensor]), access(p.b, shapes[p.b.tensor]),
-        index(p.step.left, strides[p.name]), bias, p.then,
-    )  # fmt: skip
+    def access(read: Read) -> Access:
+        return Access(
+            index(read.polys, strides(read.tensor)), tuple((index((q,), (1,)), size) for q, size in read.bounds)
+        )
+
+    out = index(p.step.left, strides(p.target))
+    bias = index(p.bias.polys, strides(p.bias.tensor)) if p.bias else None if p.step.sets else out
+    z, m, n, k = (tuple(map(p.step.size, x)) for x in p.axes)
+    return Contraction(name, z, m, n, k, access(p.a), access(p.b), out, bias, p.then)
 
 
 def with_following(p: Product, step: Step, program: Program) -> Product | None:
     """The product with a statement taken in that only goes on with what it makes, element by element; None if it cannot."""
     if p.bias is not None or p.then != "x" or not p.step.sets or step.reduced or not step.sets:
         return None
-    given = list(_all_loads(step.value))
-    own = [x for x in given if x.tensor == p.step.target]
-    rest = [x for x in given if x.tensor != p.step.target]
+    found = [x for x in reads(step.value) if x.tensor == p.target]
+    rest = {x for x in reads(step.value) if x.tensor != p.target}
     if (
-        len(own) != 1
-        or any(own[0].checked)
-        or len(set(rest)) > 1
+        len(found) != 1
+        or found[0].bounds
+        or len(rest) > 1
         or step.dtype != p.step.dtype
         or not step.dtype.is_floating_point
     ):
         return None
-    places = [lines(q) for q in own[0].at_]
-    order = [next(iter(x[1])) for x in places if x is not None and x[0] == 0 and list(x[1].values()) == [1]]
+    order = [n for q in found[0].polys for n in q.variables() if q == Poly.of(n)]
     if len(order) != len(step.out) or set(order) != set(step.out):
         return None
-    renamed = dict(zip(order, p.step.out, strict=True))
-    there = {old: Poly.of(new) for old, new in renamed.items()}
-    bias = None
-    if rest:
-        usable = (
-            not any(rest[0].checked) and rest[0].tensor not in program.numbers and all(lines(q) for q in rest[0].at_)
-        )
-        if not usable or program.dtypes[rest[0].tensor] != step.dtype:
+    there = {old: Poly.of(new) for old, new in zip(order, p.step.out, strict=True)}
+    bias = next(iter(rest), None)
+    if bias is not None:
+        if bias.bounds or bias.tensor in program.numbers or not all(q.line() for q in bias.polys):
             return None
-        bias = replace(rest[0], at_=tuple(q.replaced(there) for q in rest[0].at_))
-    then = _then(step.value, own[0])
+        if program.dtypes[bias.tensor] != step.dtype:
+            return None
+        bias = replace(bias, indexes=tuple(q.replaced(there) for q in bias.polys))
+    then = _then(step.value, p.target)
     if then is None:
         return None
-    then = "x" if then == "(x + y)" else then
-    left = {new: q for old, new in renamed.items() for name, q in zip(step.out, step.left, strict=True) if name == old}
-    out = tuple(renamed[n] for n in step.out)
     # The loops stay as they are; only where an element lies follows the statement behind.
-    ranges = {n: p.step.ranges[n] for n in (*out, *p.step.reduced)}
+    names_ = dict(zip(order, p.step.out, strict=True))
+    out = tuple(names_[n] for n in step.out)
     moved = replace(
-        p.step,
-        out=out,
-        ranges=ranges,
-        left=tuple(left[n].replaced(there) for n in out),
-    )
-    return replace(p, step=moved, then=then, bias=bias, target=step.target)
+        p.step, target=step.target, out=out, ranges={n: p.step.ranges[n] for n in (*out, *p.step.reduced)},
+        left=tuple(q.replaced(there) for q in step.left), written=f"{p.step.written}, then {step.target}",
+    )  # fmt: skip
+    return replace(p, step=moved, then="x" if then == "(x + y)" else then, bias=bias)
 
 
-def _all_loads(node: Node) -> Iterator[Load]:
-    if isinstance(node, Load):
-        yield node
-    for x in node.args if isinstance(node, Apply) else ():
-        yield from _all_loads(x)
+_THEN = {op: f"({{}} {op} {{}})" for op in "+ - * / < <= > >=".split()} | {"neg": "(-{})", "?": "({} ? {} : {})"}
+_CALLS = ("max", "min", "fmax", "fmin", "exp", "tanh", "sqrt", "fabs")
 
 
-_THEN = ("max", "min", "fmax", "fmin", "exp", "tanh", "sqrt", "fabs")
-
-
-def _then(node: Node, x: Load) -> str | None:
+def _then(node: Node, made: str) -> str | None:
     """C in `x`, what the product makes, and `y`, the other tensor, in their own type T."""
     match node:
-        case Load():
-            return "x" if node is x else "y"
+        case Read(tensor):
+            return "x" if tensor == made else "y"
         case Number(value) if abs(value) < float("inf"):
             return f"(T){float(value)!r}"
-        case Apply("+" | "-" | "*" | "/" as op, (left, right)):
-            both = _then(left, x), _then(right, x)
-            return None if None in both else f"({both[0]} {op} {both[1]})"
-        case Apply("<" | "<=" | ">" | ">=" as op, (left, right)):
-            both = _then(left, x), _then(right, x)
-            return None if None in both else f"({both[0]} {op} {both[1]})"
-        case Apply("neg", (inner,)):
-            one = _then(inner, x)
-            return None if one is None else f"(-{one})"
-        case Apply("?", args):
-            three = [_then(arg, x) for arg in args]
-            return None if None in three else f"({three[0]} ? {three[1]} : {three[2]})"
-        case Apply(function, args) if function in _THEN:
-            every = [_then(arg, x) for arg in args]
-            return None if None in every else f"({call(function, [str(one) for one in every], 'T')})"
+        case Apply(function, args):
+            parts = [text for x in args if (text := _then(x, made))]
+            if len(parts) == len(args) and function in _THEN:
+                return _THEN[function].format(*parts)
+            if len(parts) == len(args) and function in _CALLS:
+                return f"({call(function, parts, 'T')})"
     return None

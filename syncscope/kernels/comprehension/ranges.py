@@ -10,21 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from syncscope.kernels.comprehension.algebra import Poly, combine, poly
-from syncscope.kernels.comprehension.tree import (
-    Apply,
-    Function,
+from syncscope.kernels.comprehension.expressions import (
     Name,
     Node,
-    Number,
-    Read,
+    Poly,
     Size,
-    Statement,
+    combine,
     names,
+    poly,
+    reads,
     rewrite,
-    show,
     walk,
-)  # fmt: skip
+)
+from syncscope.kernels.comprehension.statements import Function, Statement, show
 from syncscope.kernels.comprehension.words import NotationError
 
 Range = tuple[Poly, Poly]  # from the first to before the second
@@ -60,165 +58,125 @@ def infer(f: Function) -> Ranges:
         NotationError: a variable's range cannot be told.
     """
     sizes = {p.name: tuple(map(poly, p.dims or ())) for p in f.parameters}
-    fixed = {p.name for p in f.parameters if p.dims is None} | {
-        n for p in f.parameters for d in p.dims or () for n in names(d)
-    }
+    fixed = {p.name for p in f.parameters if p.dims is None}
+    fixed = fixed.union(*(names(d) for p in f.parameters for d in p.dims or ()))
     found: list[Ranged] = []
     for s in f.statements:
-        ranged = _statement(f, s, sizes, fixed)
-        sizes.setdefault(s.target, tuple(ranged.ranges[name][1] for name in s.indexes))
-        found.append(ranged)
+        found.append(_Rounds(f, s, sizes, fixed).ranged())
+        sizes.setdefault(s.target, tuple(found[-1].ranges[name][1] for name in s.indexes))
     return Ranges(sizes, tuple(found))
 
 
-def sized(node: Node, sizes: Mapping[str, tuple[Poly, ...]]) -> Node:
-    """With the sizes themselves for `A.0`."""
-    return rewrite(node, lambda x: sizes[x.tensor][x.dim].node() if isinstance(x, Size) else x)
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """An index that must stay inside, or that may leave: itself, the size, and the read as it is written."""
+
+    index: Poly
+    size: Poly
+    said: str
 
 
-def _statement(f: Function, s: Statement, sizes: dict[str, tuple[Poly, ...]], fixed: set[str]) -> Ranged:
-    value = sized(s.value, sizes)
-    exists = [sized(x, sizes) for x in s.exists]
-    places = dict.fromkeys(s.indexes, s.at) | {
-        x.name: x.at for whole in (value, *exists) for x in reversed(list(walk(whole))) if isinstance(x, Name)
-    }
-    unknown = [*s.indexes, *(name for name in dict.fromkeys(_names(value)) if name not in {*s.indexes, *fixed})]
-    ranges: dict[str, Range] = {}
-    why: dict[str, str] = {}
-    for name, low, high in s.ranges:
-        ends = poly(sized(low, sizes)), poly(sized(high, sizes))
-        for end, node in zip(ends, (low, high), strict=True):
-            if strange := sorted(end.variables() - fixed):
-                raise NotationError(
-                    f.text, node.at, f"the range of {name} depends on {strange[0]}", "ranges are made of sizes"
-                )
-            if end.values():
-                raise NotationError(f.text, node.at, f"the range of {name} depends on data", "ranges are made of sizes")
-        ranges[name], why[name] = ends, "where"
-    bounds = [x for whole in (value, *exists) for x in _bounds(whole, sizes, padded=False)]
-    if s.target in sizes:
-        bounds += [
-            (poly(Name(n)), size, f"{s.target}({', '.join(s.indexes)})")
-            for n, size in zip(s.indexes, sizes[s.target], strict=True)
-        ]
-    while left := [name for name in unknown if name not in ranges]:
-        solved: dict[str, list[tuple[Range, str]]] = {}
-        for index, size, said in bounds:
-            open_ = index.variables() - fixed - set(ranges)
-            if len(open_) == 1 and (name := open_.pop()) in left and (range_ := _solve(index, size, name, ranges)):
-                solved.setdefault(name, []).append((range_, said))
-        if not solved:  # a variable that is a whole index runs over that dimension, though outside were read, too
-            for index, size, said in [x for whole in (value, *exists) for x in _bounds(whole, sizes, padded=True)]:
-                whole = next((name for name in left if index == Poly.of(name)), None)
-                if whole is not None:
-                    solved.setdefault(whole, []).append(((Poly(), size), said))
-        if not solved:
-            raise _lost(f, s, left[0], places, bounds, fixed, ranges)
-        for name, several in solved.items():
-            lows, highs = (tuple(dict.fromkeys(r[i] for r, _ in several)) for i in (0, 1))
-            ranges[name] = combine("max", *lows), combine("min", *highs)
-            why[name] = several[0][1]
-    return Ranged(s, {name: ranges[name] for name in unknown}, value, why)
+class _Rounds:
+    def __init__(self, f: Function, s: Statement, sizes: Mapping[str, tuple[Poly, ...]], fixed: set[str]) -> None:
+        self.f, self.s, self.sizes, self.fixed = f, s, sizes, fixed
+        self.value = self.sized(s.value)
+        self.seen = (self.value, *map(self.sized, s.exists))
+        self.ranges: dict[str, Range] = {}
+        self.why: dict[str, str] = {}
 
+    def sized(self, node: Node) -> Node:
+        """With the sizes themselves for `A.0`."""
+        return rewrite(node, lambda x: self.sizes[x.tensor][x.dim].node() if isinstance(x, Size) else x)
 
-def _names(node: Node) -> Iterator[str]:
-    """In the order of the text."""
-    return (x.name for x in sorted((x for x in walk(node) if isinstance(x, Name)), key=lambda x: x.at))
+    def bounds(self, padded: bool) -> Iterator[_Bound]:
+        for x in (x for whole in self.seen for x in reads(whole)):
+            if (x.other is not None) is padded:
+                for index, size in zip(x.polys, self.sizes[x.tensor], strict=True):
+                    yield _Bound(index, size, show(x))
 
+    def ranged(self) -> Ranged:
+        s = self.s
+        for name, low, high in s.ranges:
+            self.ranges[name], self.why[name] = (self.end(name, low), self.end(name, high)), "where"
+        in_text = sorted((x for x in walk(self.value) if isinstance(x, Name)), key=lambda x: x.at)
+        unknown = list(dict.fromkeys([*s.indexes, *(x.name for x in in_text if x.name not in self.fixed)]))
+        bounds = list(self.bounds(padded=False))
+        if s.target in self.sizes:
+            said = f"{s.target}({', '.join(s.indexes)})"
+            bounds += [_Bound(Poly.of(n), size, said) for n, size in zip(s.indexes, self.sizes[s.target], strict=True)]
+        while left := [name for name in unknown if name not in self.ranges]:
+            solved: dict[str, list[tuple[Range, str]]] = {}
+            for b in bounds:
+                open_ = b.index.variables() - self.fixed - set(self.ranges)
+                if len(open_) == 1 and (name := open_.pop()) in left and (found := self.solve(b, name)):
+                    solved.setdefault(name, []).append((found, b.said))
+            if not solved:  # a variable that is a whole index runs over that dimension, though outside were read, too
+                for b in self.bounds(padded=True):
+                    for name in (n for n in left if b.index == Poly.of(n)):
+                        solved.setdefault(name, []).append(((Poly(), b.size), b.said))
+            if not solved:
+                raise self.lost(left[0], bounds)
+            for name, several in solved.items():
+                lows, highs = zip(*(found for found, _ in several), strict=True)
+                self.ranges[name], self.why[name] = (combine("max", *lows), combine("min", *highs)), several[0][1]
+        return Ranged(s, {name: self.ranges[name] for name in unknown}, self.value, self.why)
 
-def _bounds(whole: Node, sizes: Mapping[str, tuple[Poly, ...]], padded: bool) -> Iterator[tuple[Poly, Poly, str]]:
-    """Every index that must stay inside, or may leave: itself, the size, and the read as it is written."""
-    for x in walk(whole):
-        if isinstance(x, Read) and (x.other is not None) is padded:
-            for index, size in zip(x.indexes, sizes[x.tensor], strict=True):
-                yield poly(index), size, show(x)
+    def end(self, name: str, node: Node) -> Poly:
+        """An end of a range that a `where` gives."""
+        end = poly(self.sized(node))
+        on = "data" if end.parts else min(end.variables() - self.fixed, default="")
+        if on:
+            raise self.f.error(node.at, f"the range of {name} depends on {on}", "ranges are made of sizes")
+        return end
 
-
-def _solve(index: Poly, size: Poly, name: str, ranges: Mapping[str, Range]) -> Range | None:
-    """For which values of a variable 0 <= index < size, whatever the others; never from below 0."""
-    parts = index.linear(name)
-    if parts is None:
-        return None
-    factor, rest = parts
-    ends = _ends(rest, ranges)
-    if ends is None or factor.values() or factor.variables() & set(ranges):
-        return None
-    least, most = ends
-    if factor.number is not None and factor.number < 0:
-        by = -factor
-        low, high = combine("/", most - size + by, by), combine("/", least, by) + 1
-    else:  # a factor that has a name is a stride, which is at least 1
-        low, high = combine("/", factor - 1 - least, factor), combine("/", size - 1 - most, factor) + 1
-    if low.number is not None:
-        low = Poly.of(max(0, low.number))
-    elif all(f < 0 for _, f in low.terms) or factor.number is None:
-        low = Poly()  # such as -P: sizes and parameters are no less than 0
-    else:
-        low = combine("max", Poly(), low)
-    return low, high
-
-
-def _ends(p: Poly, ranges: Mapping[str, Range]) -> tuple[Poly, Poly] | None:
-    """The least and the most of a polynomial over ranges; None where that cannot be told by its names."""
-    least = most = Poly()
-    for monomial, number in p.terms:
-        own = [v for v in monomial if isinstance(v, str) and v in ranges]
-        if any(
-            not isinstance(v, str) and (v.node is not None or (v.parts and _depends(v.parts, ranges))) for v in monomial
-        ):
+    def solve(self, bound: _Bound, name: str) -> Range | None:
+        """For which values of a variable 0 <= index < size, whatever the others; never from below 0."""
+        parts = bound.index.linear(name)
+        ends = None if parts is None else self.extremes(parts[1])
+        if parts is None or ends is None or parts[0].parts or parts[0].variables() & set(self.ranges):
             return None
-        if not own:
-            least, most = least + Poly(((monomial, number),)), most + Poly(((monomial, number),))
-            continue
-        if len(own) > 1:
-            return None
-        others = list(monomial)
-        others.remove(own[0])
-        factor = Poly(((tuple(others), number),))
-        low, high = ranges[own[0]][0], ranges[own[0]][1] - 1
-        least, most = least + factor * (low if number > 0 else high), most + factor * (high if number > 0 else low)
-    return least, most
+        factor, (least, most) = parts[0], ends
+        if factor.number is not None and factor.number < 0:
+            by = -factor
+            low, high = combine("/", most - bound.size + by, by), combine("/", least, by) + 1
+        else:  # a factor that has a name is a stride, which is at least 1
+            low, high = combine("/", factor - 1 - least, factor), combine("/", bound.size - 1 - most, factor) + 1
+        if low.number is not None:
+            return Poly.of(max(0, low.number)), high
+        if all(f < 0 for _, f in low.terms) or factor.number is None:
+            return Poly(), high  # such as -P: sizes and parameters are no less than 0
+        return combine("max", Poly(), low), high
 
+    def extremes(self, p: Poly) -> tuple[Poly, Poly] | None:
+        """The least and the most of a polynomial over the ranges; None where that cannot be told by its names."""
+        least = most = Poly()
+        for monomial, number in p.terms:
+            own = [v for v in monomial if isinstance(v, str) and v in self.ranges]
+            inside = [q for v in monomial if not isinstance(v, str) for q in (v.parts or (Poly.of(v),))]
+            if len(own) > 1 or any(q.parts or q.variables() & set(self.ranges) for q in inside):
+                return None
+            others = list(monomial)
+            for name in own:
+                others.remove(name)
+            factor = Poly(((tuple(others), number),))
+            low, high = self.ranges[own[0]] if own else (Poly.of(1), Poly.of(2))
+            ends = (low, high - 1) if number > 0 else (high - 1, low)
+            least, most = least + factor * ends[0], most + factor * ends[1]
+        return least, most
 
-def _depends(parts: tuple[Poly, ...], ranges: Mapping[str, Range]) -> bool:
-    return any(p.variables() & set(ranges) or p.values() for p in parts)
-
-
-def _lost(
-    f: Function, s: Statement, name: str, places: dict[str, int], bounds: list[tuple[Poly, Poly, str]], fixed: set[str],
-    ranges: dict[str, Range],
-) -> NotationError:  # fmt: skip
-    """The error for a variable whose range nothing tells."""
-    at = places.get(name, s.at)
-    hint = f"write `where {name} in 0:...`"
-    for index, _, said in bounds:
-        others = sorted(index.variables() - fixed - set(ranges) - {name})
-        if name in index.variables():
-            if others:
-                return NotationError(
-                    f.text, at, f"cannot tell the range of {name}: {said} has {others[0]} unknown, too", hint
-                )
-            return NotationError(f.text, at, f"cannot tell the range of {name}: {said} is not linear in it", hint)
-    padded = next((x for x in walk(s.value) if isinstance(x, Read) and x.other is not None and name in names(x)), None)
-    reason = f": {show(padded)} is read outside, too" if padded is not None else ": it indexes no tensor on the right"
-    return NotationError(f.text, at, f"cannot tell the range of {name}{reason}", hint)
-
-
-def truth(node: Node) -> bool | None:
-    """Whether a condition of numbers alone holds; None where it is not one of numbers alone."""
-    match node:
-        case Number(value):
-            return bool(value)
-        case Apply("==" | "!=" | "<" | "<=" | ">" | ">=" as op, (left, right)):
-            if any(isinstance(x, Apply) and x.function == "/" for x in walk(node)):
-                return None  # a true division gives no integer
-            d = (poly(left) - poly(right)).number
-            if d is not None:
-                return {"==": d == 0, "!=": d != 0, "<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0}[op]
-        case Apply("&&", (left, right)):
-            both = truth(left), truth(right)
-            return False if False in both else None if None in both else True
-        case Apply("||", (left, right)):
-            both = truth(left), truth(right)
-            return True if True in both else None if None in both else False
-    return None
+    def lost(self, name: str, bounds: list[_Bound]) -> NotationError:
+        """The error for a variable whose range nothing tells."""
+        at = min(
+            (x.at for whole in self.seen for x in walk(whole) if isinstance(x, Name) and x.name == name), default=-1
+        )
+        reason = "it indexes no tensor on the right"
+        for read in (x for x in reads(self.s.value) if x.other is not None and name in names(x)):
+            reason = f"{show(read)} is read outside, too"
+            break
+        for b in bounds:
+            if name in b.index.variables():
+                others = sorted(b.index.variables() - self.fixed - set(self.ranges) - {name})
+                reason = f"{b.said} has {others[0]} unknown, too" if others else f"{b.said} is not linear in it"
+                break
+        message = f"cannot tell the range of {name}: {reason}"
+        return self.f.error(self.s.at if at < 0 else at, message, f"write `where {name} in 0:...`")

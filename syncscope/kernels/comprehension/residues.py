@@ -7,85 +7,80 @@ every quotient by s is whole. Then no term is in vain, and each of the statement
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from syncscope.kernels.comprehension.algebra import Poly, poly
-from syncscope.kernels.comprehension.products import lines
-from syncscope.kernels.comprehension.program import Step, changed
-from syncscope.kernels.comprehension.ranges import truth
-from syncscope.kernels.comprehension.tree import Apply, Node, Number
+from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Poly, conditional, poly, replaced, truth
+from syncscope.kernels.comprehension.program import Step
 
 _MOST = 16  # statements that one may become
 
 
+@dataclass(frozen=True, slots=True)
+class _Stride:
+    """`index % by == 0`, of a variable on the left and one that is reduced."""
+
+    index: Poly
+    own: str
+    tap: str
+    by: int
+
+    def tap_of(self, residue: int) -> int:
+        """The residue that the tap has where the variable on the left has this one."""
+        return next(q for q in range(self.by) if self._at(residue, q) % self.by == 0)
+
+    def _at(self, own: int, tap: int) -> int:
+        return self.index.replaced({self.own: Poly.of(own), self.tap: Poly.of(tap)}).number or 0
+
+
 def taken_apart(step: Step) -> list[Step]:
     """The statement, or one for each residue."""
-    if step.op != "+" or not step.sets or not step.reduced:
-        return [step]
     match step.value:
-        case Apply("?", (condition, value, Number(0))):
-            pass
+        case Apply("?", (condition, value, Number(0))) if step.op == "+" and step.sets and step.reduced:
+            conditions = list(_all(condition))
         case _:
             return [step]
-    found = [(c, _divided(c, step)) for c in _joined(condition)]
-    strides = [d for _, d in found if d is not None]
-    names = [n for y, k, _, _ in strides for n in (y, k)]
-    pieces = 1
-    for _, _, s, _ in strides:
-        pieces *= s
-    if not strides or len(set(names)) < len(names) or pieces > _MOST:
+    strides = [s for c in conditions if (s := _stride(c, step))]
+    rest = [c for c in conditions if not _stride(c, step)]
+    variables = [n for s in strides for n in (s.own, s.tap)]
+    if not strides or len(set(variables)) < len(variables) or math.prod(s.by for s in strides) > _MOST:
         return [step]
-    rest = [c for c, d in found if d is None]
     made = []
-    for residues in itertools.product(*(range(s) for _, _, s, _ in strides)):
+    for residues in itertools.product(*(range(s.by) for s in strides)):
         given: dict[str, Poly] = {}
         ranges = dict(step.ranges)
-        for residue, (y, k, s, index) in zip(residues, strides, strict=True):
-            other = next(q for q in range(s) if _at(index, y, residue, k, q) % s == 0)
-            given |= {y: Poly.of(y) * s + residue, k: Poly.of(k) * s + other}
-            ranges[y] = 0, -(-(step.size(y) - residue) // s)
-            ranges[k] = 0, max(0, -(-(step.size(k) - other) // s))
-        if any(ranges[n][1] <= 0 for n in step.out):
+        for residue, s in zip(residues, strides, strict=True):
+            for name, first in ((s.own, residue), (s.tap, s.tap_of(residue))):
+                given[name] = Poly.of(name) * s.by + first
+                ranges[name] = 0, max(0, -(-(step.size(name) - first) // s.by))
+        one = replace(step, value=value).replaced(given, ranges=ranges)
+        if not one.count(step.out):
             continue
-        left = tuple(q.replaced(given) for q in step.left)
-        if any(ranges[n][1] <= 0 for n in step.reduced):
-            only = {n: ranges[n] for n in step.out}
-            made.append(replace(step, op="=", value=Number(0.0), ranges=only, left=left))
-            continue
-        new: Node = changed(value, given)
-        for c in rest:
-            one = changed(c, given)
-            if truth(one) is not True:
-                new = Apply("?", (one, new, Number(0)))
-        made.append(replace(step, value=new, ranges=ranges, left=left))
+        if one.count(step.reduced):
+            left = [c for c in (replaced(c, given) for c in rest) if truth(c) is not True]
+            made.append(replace(one, value=conditional(left, one.value)))
+        else:
+            made.append(replace(one, op="=", value=Number(0.0), ranges={n: ranges[n] for n in step.out}))
     return made
 
 
-def _joined(condition: Node) -> Iterator[Node]:
+def _all(condition: Node) -> Iterator[Node]:
+    """What must hold together."""
     if isinstance(condition, Apply) and condition.function == "&&":
         for part in condition.args:
-            yield from _joined(part)
+            yield from _all(part)
     else:
         yield condition
 
 
-def _at(index: Poly, y: str, residue: int, k: str, other: int) -> int:
-    value = index.replaced({y: Poly.of(residue), k: Poly.of(other)}).number
-    assert value is not None
-    return value
-
-
-def _divided(condition: Node, step: Step) -> tuple[str, str, int, Poly] | None:
-    """Of `(a * y + b * k + c) % s == 0`: the variable on the left, the one that is reduced, s, and what is divided."""
+def _stride(condition: Node, step: Step) -> _Stride | None:
+    """Of `(a * y + b * k + c) % s == 0`."""
     match condition:
-        case Apply("==", (Apply("%", (index, Number(int(s)))), Number(0))):
-            p = poly(index)
-            line = lines(p)
-            if line is None or len(line[1]) != 2:
-                return None
-            own = [n for n in line[1] if n in step.out]
-            gone = [n for n in line[1] if n in step.reduced]
-            if len(own) == len(gone) == 1 and line[1][gone[0]] in (1, -1):
-                return own[0], gone[0], s, p
+        case Apply("==", (Apply("%", (index, Number(int(by)))), Number(0))):
+            line = poly(index).line()
+            own = [n for n in line[1] if n in step.out] if line else []
+            gone = [n for n in line[1] if n in step.reduced] if line else []
+            if line and len(line[1]) == 2 and len(own) == len(gone) == 1 and line[1][gone[0]] in (1, -1):
+                return _Stride(poly(index), own[0], gone[0], by)
     return None

@@ -1,13 +1,16 @@
-"""How the work-groups of a nest are shaped: what is taken where nobody has tuned, and what the search may try."""
+"""How the work-groups of a nest are shaped: what is taken where nobody has tuned, what the search may try, what it found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from syncscope.files import cache_folder
 from syncscope.kernels.comprehension.fuse import ACROSS, Nest, Strides, lies_along
 from syncscope.kernels.comprehension.nests import Schedule
 from syncscope.kernels.device import device
+from syncscope.kernels.tuning import store
 
 _FULL = 2048  # items that a unit of a GPU has under way
 _GROUP = 256
@@ -17,12 +20,12 @@ _LEAST = 64  # elements from which several at a time pay
 
 def default(nest: Nest, strides: Strides, units: int, gpu: bool) -> Schedule:
     """Neighbours read neighbours, and no more items share a point than it has work for."""
-    length = -(-nest.length // nest.shares)
+    length, points = -(-nest.length // nest.shares), nest.count * nest.shares
     if length == 1:
         return Schedule(_GROUP, each=4 if gpu and nest.count >= units * _FULL * 8 else 1)
     if not gpu:
-        return Schedule(16 if nest.count * nest.shares >= 64 * units else 1, ahead=8 if length >= _LEAST else 1)
-    deep, points, group = 1, nest.count * nest.shares, _GROUP
+        return Schedule(16 if points >= 64 * units else 1, ahead=8 if length >= _LEAST else 1)
+    deep = 1
     if lies_along(nest, strides):
         while deep < _LARGEST and deep * (4 if deep < _GROUP else 8) < length:
             deep *= 2
@@ -39,9 +42,31 @@ def every(nest: Nest, gpu: bool) -> Iterator[Schedule]:
     for group in (64, 128, 256, 512, _LARGEST) if gpu else (1, 4, 16, 64, 256):
         for ahead in (1, 2, 4, 8) if nest.reductions else (1,):
             for deep in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024) if gpu and inner else (1,):
-                if deep > group:
-                    continue
                 for along in (True, False) if 1 < deep < group else (True,):
-                    yield Schedule(group, deep, along, ahead)
-                    if deep == 1 and not inner:
-                        yield from (replace(Schedule(group), each=each) for each in (2, 4, 8))
+                    for each in (1,) if inner else (1, 2, 4, 8):
+                        if deep <= group:
+                            yield Schedule(group, deep, along, ahead, each)
+
+
+def class_of(nest: Nest, name: str, strides: Strides) -> str:
+    """What schedules are kept under: what is computed, and the sizes by powers of two."""
+    sizes = "x".join(str((size - 1).bit_length()) for size in nest.points.values())
+    along = "along" if lies_along(nest, strides) else "across"
+    kinds = ",".join(f"{s.op}{'!' if s.reduced else ''}{s.dtype.itemsize}" for s in nest.steps)
+    return f"{name} {kinds} {along} {sizes} {max(1, nest.length).bit_length()} {nest.shares}"
+
+
+def _path() -> Path:
+    return cache_folder("schedules") / f"{store.device_name()}-comprehensions.jsonl"
+
+
+@functools.cache
+def known() -> Mapping[str, Schedule]:
+    """What a search found on this device, by class."""
+    return dict(store.read(_path(), Schedule))
+
+
+def keep(nest_class: str, schedule: Schedule) -> None:
+    """Adds a schedule to the table; a class has one line, the last found."""
+    store.keep([(nest_class, schedule, {})], _path())
+    known.cache_clear()

@@ -6,12 +6,11 @@ that m does not change. A result that follows it by neither has no slope in it, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from syncscope.kernels.comprehension.algebra import Poly, poly
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read, names
 from syncscope.kernels.comprehension.ranges import Ranges
-from syncscope.kernels.comprehension.tree import Apply, Name, Node, Number, Read
 
 
 class _Follows(NamedTuple):
@@ -40,9 +39,9 @@ def _gone(extreme: str, indexes: tuple[str, ...], ranges: Ranges, results: tuple
             known[extreme] = indexes, _Follows(times=1, element=tuple(map(Poly.of, indexes)))
             continue
         found = _follows(ranged.value, known)
-        if found is not None and found.element is not None:
-            moves = any(p.variables() & set(ranged.reduced) for p in found.element)
-            if s.op != "=" and (moves or s.op != "+" or not s.sets or found.times):
+        if found is not None and found.element is not None and s.op != "=":
+            moves = any(names(p) & set(ranged.reduced) for p in found.element)
+            if moves or s.op != "+" or not s.sets or found.times:
                 found = None
         if not s.sets and (found != _NOT or known.get(s.target, ((), _NOT))[1] != _NOT):
             found = None
@@ -52,34 +51,30 @@ def _gone(extreme: str, indexes: tuple[str, ...], ranges: Ranges, results: tuple
 
 def _follows(node: Node, known: _Known) -> _Follows | None:
     """How an expression follows the extreme; None where that is not of either form."""
+    parts = [_follows(x, known) for x in node.parts]
+    still = all(x == _NOT for x in parts)
     match node:
         case Number() | Name():
             return _NOT
-        case Read(tensor, at, other):
+        case Read(tensor, _, other):
             own, found = known.get(tensor, ((), _NOT))
-            inside = all(_follows(x, known) == _NOT for x in (*at, *(() if other is None else (other,))))
-            if found is None or not inside:
+            if found is None or not still:
                 return None
             if found.element is None:
                 return found
-            given = dict(zip(own, map(poly, at), strict=True))
-            return (
-                None if other is not None else found._replace(element=tuple(p.replaced(given) for p in found.element))
-            )
+            given = dict(zip(own, node.polys, strict=True))
+            return None if other else found._replace(element=tuple(p.replaced(given) for p in found.element))
         case Apply(function, args):
-            parts = [_follows(x, known) for x in args]
-            if all(x == _NOT for x in parts):
-                return _NOT
-            given_parts = [x for x in parts if x is not None]
-            elements = {x.element for x in given_parts if x.element is not None}
-            if len(given_parts) < len(parts) or len(elements) > 1:
-                return None
-            return _combined(function, given_parts, args, elements.pop())
+            every = [x for x in parts if x is not None]
+            elements = {x.element for x in every if x.element is not None}
+            if still or len(every) < len(parts) or len(elements) > 1:
+                return _NOT if still else None
+            return _combined(function, every, args, elements.pop())
     return None
 
 
 def _combined(
-    function: str, parts: list[_Follows], args: tuple[Node, ...], element: tuple[Poly, ...]
+    function: str, parts: Sequence[_Follows], args: Sequence[Node], element: tuple[Poly, ...]
 ) -> _Follows | None:
     def made(power: float, times: float) -> _Follows:
         return _Follows(power, times, element) if power or times else _NOT

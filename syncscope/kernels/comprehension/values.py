@@ -1,18 +1,30 @@
-"""Values as OpenCL C: expressions in torch's dtypes, index polynomials, loads that are made once."""
+"""Values as OpenCL C: expressions in torch's dtypes, index polynomials, reads that are made once."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
-from syncscope.kernels.comprehension.algebra import Atom, Interval, Poly, interval
+from syncscope.kernels.comprehension.dtypes import DTYPES, FLOAT, kind, settled
+from syncscope.kernels.comprehension.expressions import (
+    COMPARISONS,
+    TRUTHS,
+    Apply,
+    Atom,
+    Interval,
+    Name,
+    Node,
+    Number,
+    Poly,
+    Read,
+    interval,
+)
 from syncscope.kernels.comprehension.functions import call
-from syncscope.kernels.comprehension.places import Place, unplaced
-from syncscope.kernels.comprehension.program import DTYPES, Load, Program, kind, settled
-from syncscope.kernels.comprehension.tree import Apply, Name, Node, Number
+from syncscope.kernels.comprehension.program import Program
 from syncscope.kernels.elementwise import compute_dtype, load
 from syncscope.kernels.generate.text import Fields
 from syncscope.kernels.programs import C_TYPE
@@ -21,13 +33,24 @@ HELPERS = """
 static inline int down(int a, int b) { const int q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline int rest(int a, int b) { return a - down(a, b) * b; }
 """
+_C = {op: f"({{0}} {op} {{1}})" for op in (*TRUTHS[:-1], "+", "-", "*", "/")} | {"neg": "(-{0})", "not": "(!{0})"}
+_FLOATING = {"%": "({0} - {1} * floor({0} / {1}))", "//": "floor({0} / {1})"}
+_WHOLE = {
+    "%": "({1} == 0 ? 0 : ({0} % {1} + {1}) % {1})",
+    "//": "({1} == 0 ? 0 : {0} / {1} - ({0} % {1} != 0 && ({0} < 0) != ({1} < 0)))",
+}
 
 
-Seen = dict[Place, tuple[str, torch.dtype]]  # loads that were made, by the name of their value
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of C, and the reads that were made in them, by the name of their value."""
+
+    lines: list[str] = field(default_factory=list)
+    made: dict[Read, tuple[str, torch.dtype]] = field(default_factory=dict)
 
 
 class Values:
-    """What is written so far of a kernel: numbers, tensors and plain numbers that it takes, lines and loads of the point."""
+    """What is written so far of a kernel: numbers, tensors and plain numbers that it takes, lines and reads of the point."""
 
     def __init__(self, program: Program, points: Mapping[str, int]) -> None:
         self.program, self.outer = program, set(points)
@@ -35,8 +58,7 @@ class Values:
         self.count = itertools.count()
         self.inputs: dict[str, None] = {}
         self.given: dict[str, None] = {}
-        self.lines: list[str] = []
-        self.seen: Seen = {}
+        self.point = Block()
         self.at: dict[str, str] = {}  # by variable: its name in C
         self.over: dict[str, Interval] = {n: (0.0, float(size - 1)) for n, size in points.items()}
         self.real = torch.float64 if torch.float64 in program.dtypes.values() else torch.float32
@@ -45,20 +67,20 @@ class Values:
         """A number that is not worth a kernel of its own."""
         return str(value) if -2 < value < 3 else self.fields(f"c{next(self.count)}", value)
 
-    def index(self, p: Poly, to: list[str], seen: Seen | None = None) -> str:
+    def index(self, p: Poly, to: Block) -> str:
         """C of an integer polynomial."""
         found = []
         for monomial, factor in p.terms:
-            parts = [self.at[v] if isinstance(v, str) else self.atom(v, to, seen) for v in monomial]
+            parts = [self.at[v] if isinstance(v, str) else self.atom(v, to) for v in monomial]
             if factor != 1 or not parts:
                 parts.insert(0, self.number(factor))
             found.append(" * ".join(f"({x})" if " " in x else x for x in parts))
         return f"({' + '.join(found)})" if found else "0"
 
-    def atom(self, v: Atom, to: list[str], seen: Seen | None) -> str:
+    def atom(self, v: Atom, to: Block) -> str:
         if v.node is not None:
-            return f"(int)({self.expression(v.node, to, seen)[0]})"
-        a, b = (self.index(x, to, seen) for x in v.parts)
+            return f"(int)({self.expression(v.node, to)[0]})"
+        a, b = (self.index(x, to) for x in v.parts)
         if v.kind in ("min", "max"):
             return f"{v.kind}({a}, {b})"
         by = v.parts[1].number
@@ -66,90 +88,70 @@ class Values:
             return f"{a} {v.kind} {by}"  # written out: a division by a number that the compiler knows is none
         return f"{'down' if v.kind == '/' else 'rest'}({a}, {by if by is not None else b})"
 
-    def expression(self, node: Node, to: list[str], seen: Seen | None) -> tuple[str, torch.dtype]:
-        """C of a value, and its dtype. Loads go before it into `to`; those of the point alone before the loop."""
-        settle = self.settled(node)
-        c = C_TYPE[compute_dtype(settle)]
+    def expression(self, node: Node, to: Block) -> tuple[str, torch.dtype]:
+        """C of a value, and its dtype. What it reads is read before it in the block, or once for the point."""
+        own = self.settled(node)
         match node:
             case Number(value):
-                return _literal(value, settle), settle
+                return _literal(value, own), own
             case Name(name):
-                return f"(long){self.at[name]}" if name in self.at else name, torch.int64
-            case Load(tensor):
-                return f"v_{tensor}", compute_dtype(self.program.dtypes[tensor])
-            case Place():
-                return self.loaded(node, to, seen)
+                return f"(long){self.at[name]}", torch.int64
+            case Read():
+                return self.read(node, to)
             case Apply(function, (x,)) if function.startswith("cast "):
-                text, dtype = self.expression(x, to, seen)
-                wanted = DTYPES.get(function.removeprefix("cast "), settle)
-                return f"({cast(text, dtype, wanted)})", wanted
+                wanted = DTYPES.get(function.removeprefix("cast "), own)
+                return f"({cast(*self.expression(x, to), wanted)})", wanted
             case Apply("?", (condition, yes, no)):
-                test, _ = self.expression(condition, to, seen)
-                a, b = (self.typed(x, settle, to, seen) for x in (yes, no))
-                return f"({test} ? {a} : {b})", settle
-            case Apply("&&" | "||" as op, (left, right)):
-                a, b = (self.expression(x, to, seen)[0] for x in (left, right))
-                return f"({a} {op} {b})", torch.bool
-            case Apply("not", (x,)):
-                return f"(!{self.expression(x, to, seen)[0]})", torch.bool
-            case Apply("==" | "!=" | "<" | "<=" | ">" | ">=" as op, (left, right)):
-                common = self.settled(Apply("+", (left, right)))
-                a, b = (self.typed(x, common, to, seen) for x in (left, right))
-                return f"({a} {op} {b})", torch.bool
-            case Apply("neg", (x,)):
-                return f"(-{self.typed(x, settle, to, seen)})", settle
-            case Apply("%", (left, right)):
-                a, b = (self.typed(x, settle, to, seen) for x in (left, right))
-                if settle.is_floating_point:
-                    return f"({a} - {b} * floor({a} / {b}))", settle
-                return f"({b} == 0 ? 0 : ({a} % {b} + {b}) % {b})", settle
-            case Apply("//", (left, right)):
-                a, b = (self.typed(x, settle, to, seen) for x in (left, right))
-                if settle.is_floating_point:
-                    return f"floor({a} / {b})", settle
-                return f"({b} == 0 ? 0 : {a} / {b} - ({a} % {b} != 0 && ({a} < 0) != ({b} < 0)))", settle
-            case Apply("+" | "-" | "*" | "/" as op, (left, right)):
-                a, b = (self.typed(x, settle, to, seen) for x in (left, right))
-                return f"({a} {op} {b})", settle
+                test = self.expression(condition, to)[0]
+                return f"({test} ? {self.typed(yes, own, to)} : {self.typed(no, own, to)})", own
+            case Apply("&&" | "||" | "not" as function, args):
+                return _C[function].format(*(self.expression(x, to)[0] for x in args)), torch.bool
+            case Apply(function, args) if function in COMPARISONS:
+                common = self.settled(Apply("+", args))
+                return _C[function].format(*(self.typed(x, common, to) for x in args)), torch.bool
             case Apply(function, args):
-                texts = [f"({self.typed(x, settle, to, seen)})" for x in args]
-                return f"({call(function, texts, c)})", settle
+                texts = [self.typed(x, own, to) for x in args]
+                form = (_C | (_FLOATING if own.is_floating_point else _WHOLE)).get(function)
+                if form is None:
+                    return f"({call(function, [f'({x})' for x in texts], C_TYPE[compute_dtype(own)])})", own
+                return form.format(*texts), own
         raise TypeError(node)
 
-    def typed(self, node: Node, dtype: torch.dtype, to: list[str], seen: Seen | None) -> str:
+    def typed(self, node: Node, dtype: torch.dtype, to: Block) -> str:
         """C of a value in a dtype."""
-        return (
-            _literal(node.value, dtype) if isinstance(node, Number) else cast(*self.expression(node, to, seen), dtype)
-        )
+        return _literal(node.value, dtype) if isinstance(node, Number) else cast(*self.expression(node, to), dtype)
 
     def settled(self, node: Node) -> torch.dtype:
         """The dtype of a value; plain numbers with a point are as exact as the most exact tensor."""
-        found = kind(unplaced(node), self.program.dtypes, self.program.numbers)
-        return self.real if found == (None, 2) else settled(found)
+        found = kind(node, self.program.dtypes, self.program.numbers)
+        return self.real if found == (None, FLOAT) else settled(found)
 
-    def loaded(self, node: Place, to: list[str], seen: Seen | None) -> tuple[str, torch.dtype]:
+    def read(self, node: Read, to: Block) -> tuple[str, torch.dtype]:
         if node.tensor in self.program.numbers:
             self.given[node.tensor] = None
             return c_name(node.tensor), self.real
         dtype = self.program.dtypes[node.tensor]
-        outer = set().union(*(p.variables() for p in (node.address, *(q for q, _ in node.bounds)))) <= self.outer
-        if outer and node.other is None and not node.address.values():
-            to, seen = self.lines, self.seen  # once for the point; what stands before is whole lines
-        known = self.seen if seen is None else seen
-        if node in known:
-            return known[node]
+        if not node.indexes:  # what the point has one of
+            return f"v_{node.tensor}", compute_dtype(dtype)
+        if self.outside(node):
+            to = self.point  # once for the point; what stands before is whole lines
+        if node in to.made:
+            return to.made[node]
         self.inputs[node.tensor] = None
         c = C_TYPE[compute_dtype(dtype)]
-        place = f"{c_name(node.tensor)}_at + {self.index(node.address, to, seen)}"
-        read = load(dtype, c_name(node.tensor), place, c)
-        if node.bounds:
-            tests = [f"(uint)({self.index(q, to, seen)}) < (uint){self.number(size)}" for q, size in node.bounds]
-            assert node.other is not None
-            read = f"{' && '.join(tests)} ? {read} : {self.typed(node.other, dtype, to, seen)}"
+        text = load(dtype, c_name(node.tensor), f"{c_name(node.tensor)}_at + {self.index(node.polys[0], to)}", c)
+        if node.other is not None:
+            tests = [f"(uint)({self.index(q, to)}) < (uint){self.number(size)}" for q, size in node.bounds]
+            text = f"{' && '.join(tests)} ? {text} : {self.typed(node.other, dtype, to)}"
         name = f"x{next(self.count)}"
-        to.append(f"const {c} {name} = {read};")
-        known[node] = name, compute_dtype(dtype)
-        return known[node]
+        to.lines.append(f"const {c} {name} = {text};")
+        to.made[node] = name, compute_dtype(dtype)
+        return to.made[node]
+
+    def outside(self, node: Read) -> bool:
+        """Whether a read is the same for all that a point runs through."""
+        (address,) = node.polys
+        return address.variables() <= self.outer and not address.parts and node.other is None
 
 
 def c_name(tensor: str) -> str:
@@ -174,6 +176,4 @@ def _literal(value: float, dtype: torch.dtype) -> str:
         return "NAN"
     if math.isinf(value):
         return f"({'-' if value < 0 else ''}INFINITY)"
-    if not dtype.is_floating_point:
-        return f"({value!r})"
-    return f"({float(value)!r}{'' if dtype == torch.float64 else 'f'})"
+    return f"({float(value)!r}{'f' if dtype != torch.float64 else ''})" if dtype.is_floating_point else f"({value!r})"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from syncscope.files import cache_folder, write
 from syncscope.kernels.device import device
 from syncscope.kernels.generate.gpu import Schedule
 
+Kind = TypeVar("Kind")
 SHIPPED = Path(__file__).parent / "schedules"  # a file for each device
 
 
@@ -30,12 +31,16 @@ def own() -> Path:
 @functools.cache
 def known() -> dict[str, Schedule]:
     """The schedule of each class of problems, the user's own before what ships."""
-    return dict(read(SHIPPED / f"{device_name()}.jsonl")) | dict(read(own()))
+    return dict(read(SHIPPED / f"{device_name()}.jsonl", Schedule)) | dict(read(own(), Schedule))
 
 
-def read(path: Path) -> Iterator[tuple[str, Schedule]]:
-    """The classes of a table and their schedules; none where there is no such file."""
-    return ((problem, schedule) for problem, schedule, _ in _lines(path))
+def read(path: Path, kind: Callable[..., Kind]) -> Iterator[tuple[str, Kind]]:
+    """The classes of a table and their schedules, of one kind; none where there is no such file."""
+    for row in _rows(path):
+        try:
+            yield row["problem"], kind(**row["schedule"])
+        except (KeyError, TypeError):
+            continue  # a line of another version: that class has its default
 
 
 @functools.cache
@@ -45,14 +50,6 @@ def numbers() -> dict[str, float]:
     for path in (SHIPPED / f"{device_name()}.jsonl", own()):
         found |= {row["number"]: float(row["value"]) for row in _rows(path) if {"number", "value"} <= set(row)}
     return found
-
-
-def _lines(path: Path) -> Iterator[tuple[str, Schedule, str]]:
-    for row in _rows(path):
-        try:
-            yield row["problem"], Schedule(**row["schedule"]), json.dumps(row)
-        except (KeyError, TypeError):
-            continue  # a line of another version: that class has its default
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -69,7 +66,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def keep(found: Iterable[tuple[str, Schedule, dict[str, float]]], path: Path | None = None) -> Path:
+def keep(found: Iterable[tuple[str, Any, dict[str, float]]], path: Path | None = None) -> Path:
     """Adds schedules, with what was measured, to the user's table or another; a class has one line, the last found."""
     return _keep(({"problem": name, "schedule": asdict(s), **measured} for name, s, measured in found), path)
 

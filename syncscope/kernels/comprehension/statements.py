@@ -1,55 +1,11 @@
-"""What a comprehension says, as values: expressions, statements, a function; how they are walked, changed and printed."""
+"""Statements and functions as they are written, and how they are printed again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """An expression; `at` is where it begins in the text."""
-
-    at: int = field(default=-1, compare=False, kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Number(Node):
-    """A literal; whether it is a float, an int or a bool is its Python type's matter."""
-
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Name(Node):
-    """An index variable, a size, or an integer parameter."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Size(Node):
-    """`A.0`: the size of a dimension."""
-
-    tensor: str
-    dim: int
-
-
-@dataclass(frozen=True, slots=True)
-class Read(Node):
-    """An element of a tensor; with `other` it is that where the index leaves the tensor."""
-
-    tensor: str
-    indexes: tuple[Node, ...] = ()
-    other: Node | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Apply(Node):
-    """An operator or a function by its name: "+", "neg", "?", "exp"; "cast float32" is a cast."""
-
-    function: str
-    args: tuple[Node, ...]
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Read, Size
+from syncscope.kernels.comprehension.words import NotationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +16,16 @@ class Parameter:
     name: str
     dims: tuple[Node, ...] | None
     at: int = field(default=-1, compare=False)
+
+    @property
+    def defines(self) -> set[str]:
+        """The sizes and numbers that it tells."""
+        return {self.name} if self.dims is None else {d.name for d in self.dims if isinstance(d, Name)}
+
+    @property
+    def written(self) -> str:
+        """Its type and sizes."""
+        return self.type + ("" if self.dims is None else f"({', '.join(map(show, self.dims))})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,42 +53,13 @@ class Function:
     text: str = field(compare=False)
     at: int = field(default=-1, compare=False)
 
-
-def children(node: Node) -> tuple[Node, ...]:
-    """The expressions right below."""
-    match node:
-        case Apply():
-            return node.args
-        case Read():
-            return node.indexes if node.other is None else (*node.indexes, node.other)
-    return ()
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """The expression and all below it."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
-
-
-def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
-    """The expression with `change` made of each part, those below first."""
-    match node:
-        case Apply():
-            node = replace(node, args=tuple(rewrite(x, change) for x in node.args))
-        case Read():
-            other = None if node.other is None else rewrite(node.other, change)
-            node = replace(node, indexes=tuple(rewrite(x, change) for x in node.indexes), other=other)
-    return change(node)
-
-
-def names(node: Node) -> set[str]:
-    """The names that stand for numbers in it."""
-    return {x.name for x in walk(node) if isinstance(x, Name)}
+    def error(self, at: int, message: str, hint: str = "") -> NotationError:
+        """What is wrong, to be raised."""
+        return NotationError(self.text, at, message, hint)
 
 
 BINARY = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "//", "%"))  # weakest first
-_STRENGTH = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}
+STRENGTH = {op: level for level, ops in enumerate(BINARY, 1) for op in ops}
 _UNARY = {"neg": "-", "not": "!"}
 _TIGHT = len(BINARY) + 1
 
@@ -147,8 +84,8 @@ def show(node: Node, around: int = 0) -> str:
             return f"({text})" if around else text
         case Apply(function, (value,)) if function in _UNARY:
             return f"{_UNARY[function]}{show(value, _TIGHT)}"
-        case Apply(function, (left, right)) if function in _STRENGTH:
-            own = _STRENGTH[function]
+        case Apply(function, (left, right)) if function in STRENGTH:
+            own = STRENGTH[function]
             text = f"{show(left, own)} {function} {show(right, own + 1)}"
             return f"({text})" if own < around else text
         case Apply(function, args):
@@ -167,9 +104,6 @@ def show_statement(s: Statement) -> str:
 
 def show_function(f: Function) -> str:
     """As it is written, a statement a line."""
-    given = ", ".join(
-        f"{p.type}({', '.join(map(show, p.dims))}) {p.name}" if p.dims is not None else f"{p.type} {p.name}"
-        for p in f.parameters
-    )
+    given = ", ".join(f"{p.written} {p.name}" for p in f.parameters)
     body = "".join(f"    {show_statement(s)}\n" for s in f.statements)
     return f"def {f.name}({given}) -> ({', '.join(f.results)}) {{\n{body}}}"

@@ -1,0 +1,110 @@
+"""A function that runs: bound to arguments once for each shape, on `ocl` as a plan of kernels, elsewhere through torch."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from syncscope.kernels.comprehension import on_torch
+from syncscope.kernels.comprehension.notation import INTEGERS
+from syncscope.kernels.comprehension.program import bind
+from syncscope.kernels.comprehension.ranges import Ranges, infer
+from syncscope.kernels.comprehension.statements import Function
+
+_KEPT = 256  # shapes whose plans are kept
+_OURS = (str(Path(__file__).parents[2]) + "/", str(Path(torch.__file__).parent) + "/")
+
+
+class Bound:
+    """What a function is for certain shapes: the program, and on ocl the plan."""
+
+    def __init__(self, function: Function, ranges: Ranges, args: Sequence[Any]) -> None:
+        self.program = bind(function, ranges, args)
+        self.names = tuple(p.name for p in function.parameters)
+        self.plan: Any = None
+        tensors = {n: x for n, x in zip(self.names, args, strict=True) if isinstance(x, Tensor)}
+        if len({x.device for x in tensors.values()}) > 1:
+            said = ", ".join(f"{n} on {x.device}" for n, x in tensors.items())
+            raise function.error(function.at, f"the tensors of {function.name} are on several devices", said)
+        if any(x.is_complex() for x in tensors.values()):
+            raise function.error(function.at, "complex numbers are no comprehension's", "give real and imaginary parts")
+        if any(x.device.type == "ocl" for x in tensors.values()):
+            from syncscope.kernels.comprehension import on_ocl
+            from syncscope.kernels.operators import NotNative
+
+            with contextlib.suppress(NotNative):  # then it runs through torch, operator by operator
+                self.plan = on_ocl.plan(self.program, tensors)
+
+    def run(self, args: Sequence[Any]) -> Mapping[str, Tensor]:
+        """Everything that these arguments give, by name."""
+        known = dict(zip(self.names, args, strict=True))
+        found: Mapping[str, Tensor] = on_torch.run(self.program, known) if self.plan is None else self.plan(known)
+        return found
+
+
+class Runner:
+    """A function of which its plans are kept."""
+
+    def __init__(self, function: Function, ranges: Ranges | None = None) -> None:
+        self.function, self.ranges = function, ranges or infer(function)
+        self._made: dict[Any, Bound] = {}
+        self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
+        self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
+
+    def results(self, args: Sequence[Any], line: str = "") -> tuple[Tensor, ...]:
+        """The results in order, without a gradient; `line` is whose they are, for whoever observes, else the caller's own."""
+        if not any(isinstance(x, Tensor) and x.device.type == "ocl" for x in args):
+            return self._computed(*args)
+        from syncscope.kernels import plans, queue
+
+        begin = monotonic_ns()
+        if self._kept is None:
+            self._kept = plans.kept(self._computed)
+        results: tuple[Tensor, ...] = self._kept(*args)
+        if queue.observers:
+            line = line or calling_line()
+            said = f"comprehension::{self.function.name} at {line}"
+            name = self._told.setdefault(line, said)  # observers know it by identity
+            for observer in queue.observers:
+                observer(name, begin, False, tuple(args), {}, results)
+        return results
+
+    def _computed(self, *args: Any) -> tuple[Tensor, ...]:
+        known = self.made(args).run(args)
+        return tuple(known[name] for name in self.function.results)
+
+    def made(self, args: Sequence[Any]) -> Bound:
+        """What runs these arguments, and any others that are like them."""
+        key = tuple(_like(p.type, x) for p, x in zip(self.function.parameters, args, strict=False)), len(args)
+        found = self._made.get(key)
+        if found is None:
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+            found = self._made[key] = Bound(self.function, self.ranges, args)
+        return found
+
+    def forget(self) -> None:
+        """Plans are made anew, as after tuning."""
+        self._made.clear()
+
+
+def _like(type_: str, x: Any) -> Any:
+    """What of an argument its plan depends on."""
+    if isinstance(x, Tensor):
+        return x.dtype, x.shape, x.stride(), x.storage_offset() % 4, x.device
+    return x if type_ in INTEGERS else type(x)
+
+
+def calling_line() -> str:
+    """The user's line among the callers, as file:line."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
