@@ -287,3 +287,35 @@ def test_perfetto_gets_what_is_seen_when_it_answers(whole, browser, tmp_path, pa
         )
         names = {event["name"] for event in told["traceEvents"] if event["ph"] == "X"}
         assert {"conv2d", "aten::nonzero", "train.py:5 nonzero"} <= names
+
+
+@pytest.mark.parametrize(
+    "path", ["constructor", "__proto__", "/home/$&/a b#?.py", "/home/\udce9.py", "<img src=x onerror=alert(1)>.py"]
+)
+def test_a_file_may_have_any_name(path, report, browser, tmp_path):
+    """That of what every object of JavaScript has, one with signs that mean something elsewhere, one that is no text."""
+    lines = tuple(dataclasses.replace(line, place=Place(path, number)) for number, line in enumerate(report.lines, 5))
+    named = dataclasses.replace(report, lines=lines, sources={}, memory=())
+    (tmp_path / "page.html").write_text(html.export(named), encoding="utf-8")
+    with watched(browser) as page:
+        shown(page, tmp_path / "page.html").locator(".place").first.click()
+        assert "Its source is not at hand" in page.inner_text(".details")
+
+
+def test_steps_that_take_no_time_are_no_part_of_anything(whole, browser, tmp_path):
+    model, events = html.parts(whole)
+    model["uses"]["step_ms"] = 0.0
+    for step in model["steps"]:
+        step["ms"] = 0.0
+    (tmp_path / "page.html").write_text(html.page(model, events), encoding="utf-8")
+    with watched(browser) as page:
+        text = shown(page, tmp_path / "page.html").inner_text("main")
+        assert not re.search(r"NaN|Infinity|undefined", text)
+
+
+def test_a_job_of_more_steps_than_a_call_takes_arguments_is_drawn(browser, tmp_path):
+    job = JOB | {"steps": [[n, [[step, 9.0 + n] for step in range(5000)]] for n in range(60)]}
+    page_of_it = html.page(html.job_page("job", "Rank 1 comes last.", [], job), "")
+    (tmp_path / "ranks.html").write_text(page_of_it, encoding="utf-8")
+    with watched(browser) as page:
+        assert shown(page, tmp_path / "ranks.html").locator(".heat").first.locator("tbody tr").count() == 60

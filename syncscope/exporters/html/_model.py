@@ -16,6 +16,7 @@ from syncscope.model.report import Report
 
 AROUND = 7  # lines of source shown before and after one that waits
 LONGEST = 400  # characters shown of a line of source
+EARLIEST = 10**18  # ns: in 2001; a clock that says less counts from the start of its machine
 
 
 def model(report: Report) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def title(name: str) -> str:
 def when(report: Report) -> str:
     """The day and the minute of the recording in Universal Time; "" where it does not say."""
     origin = int(report.trace.meta.get("origin_ns", 0)) if report.trace is not None else 0
-    if not 0 < origin < 1 << 62:
+    if not EARLIEST < origin < 1 << 62:
         return ""
     return time.strftime("%d %B %Y, %H:%M UTC", time.gmtime(origin / 1e9))
 

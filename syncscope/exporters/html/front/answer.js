@@ -1,4 +1,4 @@
-import {make, msTime, percent, prose, section, three} from "./dom.js";
+import {largest, make, msTime, percent, prose, section, smallest, three} from "./dom.js";
 
 const LITTLE = .05;  // the part of a step below which something else than waits is what to look at
 
@@ -33,7 +33,7 @@ function figures(model) {
   const blocked = model.lines.reduce((sum, line) => sum + line.blocked_ms, 0);
   const lengths = model.steps.map(step => step.ms);
   const per = model.steps.length ? "step" : "recording";
-  const between = lengths.length > 1 ? `${msTime(Math.min(...lengths))} to ${msTime(Math.max(...lengths))}` : "";
+  const between = lengths.length > 1 ? `${msTime(smallest(lengths))} to ${msTime(largest(lengths))}` : "";
   const counted = model.page.counted && model.page.counted < lengths.length ? `, ${model.page.counted} counted` : "";
   const cells = [
     model.step_ms !== null && [msTime(model.step_ms), "a step", `${lengths.length} recorded${counted}${between && `: ${between}`}`,

@@ -1,5 +1,5 @@
 import {verified} from "./verified.js";
-import {fixed, make, msTime, percent, plotted, section, table, three, ticks} from "./dom.js";
+import {fixed, largest, make, msTime, percent, plotted, section, table, three, ticks} from "./dom.js";
 
 const WIDTH = 900, LEFT = 92, RIGHT = 20, TOP = 12, BAND = 54, BOTTOM = 34;
 
@@ -27,7 +27,7 @@ export function comparison(model) {
 function plot(found) {
   const all = [...found.before_steps_ms, ...found.after_steps_ms, ...(found.predicted_range_ms || [])];
   if (!found.before_steps_ms.length || !found.after_steps_ms.length) return "";
-  const most = Math.max(...all) * 1.04, height = TOP + 2 * BAND + BOTTOM, x = ms => LEFT + (WIDTH - LEFT - RIGHT) * ms / most;
+  const most = largest(all) * 1.04, height = TOP + 2 * BAND + BOTTOM, x = ms => LEFT + (WIDTH - LEFT - RIGHT) * ms / most;
   const svg = make("svg:svg", {viewBox: `0 0 ${WIDTH} ${height}`, class: "dots", role: "img", "aria-label": `Steps before and after${found.predicted_ms !== null ? `, promised ${msTime(found.predicted_ms)}` : ""}`});
   for (const tick of ticks(most, 8)) svg.append(make("svg:line", {x1: x(tick), x2: x(tick), y1: TOP, y2: height - BOTTOM, class: "grid"}), make("svg:text", {x: x(tick), y: height - BOTTOM + 16, class: "axis middle"}, msTime(tick)));
   if (found.predicted_range_ms) svg.append(make("svg:rect", {x: x(found.predicted_range_ms[0]), width: Math.max(2, x(found.predicted_range_ms[1]) - x(found.predicted_range_ms[0])), y: TOP, height: 2 * BAND, class: "promised"}, make("svg:title", {}, `promised: ${found.predicted_range_ms.map(msTime).join(" to ")}`)),

@@ -48,7 +48,7 @@ export function size(bytes) {
 }
 
 export const msTime = ms => ms === null || ms === undefined ? "-" : time(1e6 * ms);
-export const percent = share => share === null || share === undefined ? "-" : `${three(100 * share)} %`;
+export const percent = share => Number.isFinite(share) ? `${three(100 * share)} %` : "-";
 
 /** A whole number with its thousands apart; `toLocaleString` would load the tables of all languages first. */
 export const count = number => String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
@@ -59,6 +59,13 @@ export function fixed(value) {
   const size = Math.abs(value);
   return value.toFixed(size < 1000 ? 2 : size < 10000 ? 1 : 0);
 }
+
+/** The largest of numbers, however many: a call takes no more than some 100,000. */
+export const largest = (numbers, least = -Infinity) => numbers.reduce((a, b) => a > b ? a : b, least);
+export const smallest = numbers => numbers.reduce((a, b) => a < b ? a : b, Infinity);
+
+/** What an object made from JSON has under a name; none has "constructor" by nature. */
+export const under = (object, name) => Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** Steps of a scale from 0 to `most`: about `wanted` round numbers. */
 export function ticks(most, wanted) {

@@ -17,7 +17,7 @@ export function editorLink(folder, path, line) {
   const [name, pattern] = EDITORS[chosen()];
   if (!pattern || !path || /^[<]/.test(path)) return null;
   const absolute = /^([/\\]|[A-Za-z]:)/.test(path) ? path : `${folder.replace(/[/\\]$/, "")}/${path}`;
-  const written = encodeURI(absolute.replaceAll("\\", "/")).replace(/[?#&]/g, encodeURIComponent);
+  const written = encodeURI(absolute.replaceAll("\\", "/")).replace(/[?#&$]/g, encodeURIComponent);
   return make("a", {href: pattern.replace("{path}", pattern.includes("file/{") ? written.replace(/^\//, "") : written).replace("{line}", String(line)), class: "editor", title: `${absolute}:${line}`}, `Open in ${name}`);
 }
 

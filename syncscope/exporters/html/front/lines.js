@@ -1,6 +1,6 @@
 import {editorLink, editorChoice} from "./editors.js";
 import {measured} from "./verified.js";
-import {fixed, make, msTime, percent, prose, section, three} from "./dom.js";
+import {fixed, largest, make, msTime, percent, prose, section, three, under} from "./dom.js";
 
 const COLUMNS = [
   ["count", "reads", "How often a step makes the host wait there."],
@@ -23,7 +23,7 @@ export function lines(model, goToWait) {
   const priced = model.lines.some(line => line.share_ms !== null);
   const columns = COLUMNS.filter(([key]) => priced || ["count", "blocked_ms", "idle_after_ms"].includes(key));
   const entries = model.lines.map((line, number) => ({line, number, of: line.share_ms !== null && model.step_ms ? line.share_ms / model.step_ms : null, turn: turn(model, line)}));
-  const most = Math.max(...entries.map(entry => entry.of || 0), 1e-9);
+  const most = largest(entries.map(entry => entry.of || 0), 1e-9);
   const body = make("tbody"), told = make("output", {class: "hidden", "aria-live": "polite"});
   const filter = make("input", {type: "search", placeholder: "filter: path, op, rule", "aria-label": "Filter lines", oninput: () => draw()});
   let sorted = {key: null, down: true};
@@ -89,7 +89,7 @@ function row(model, entry, columns, most, goToWait, opened, draw) {
 const between = ([low, high]) => `${fixed(Math.max(0, low))}–${fixed(high)}`;
 
 /** `[number, text]` of the lines of a file that are at hand. */
-export const source = (model, path) => (model.page.source[path] || []).flatMap(([first, texts]) => texts.map((text, n) => [first + n, text]));
+export const source = (model, path) => (under(model.page.source, path) || []).flatMap(([first, texts]) => texts.map((text, n) => [first + n, text]));
 
 function details(model, line, goToWait) {
   const link = editorLink(model.page.folder, line.path, line.line);
@@ -114,7 +114,7 @@ function excerpt(model, line) {
   if (!texts.length) return null;
   const cost = new Map();
   for (const other of model.lines) if (other.path === line.path && !other.function) cost.set(other.line, other);
-  const most = Math.max(...[...cost.values()].map(other => other.share_ms ?? other.idle_after_ms), 1e-9);
+  const most = largest([...cost.values()].map(other => other.share_ms ?? other.idle_after_ms), 1e-9);
   return make("div", {class: "source", tabindex: 0, role: "region", "aria-label": `Source of ${line.path}`}, make("table", {}, make("tbody", {}, texts.map(([number, text]) => {
     const there = cost.get(number), ms = there ? there.share_ms ?? there.idle_after_ms : null;
     return make("tr", {class: number === line.line ? "here" : null},

@@ -1,4 +1,4 @@
-import {count, make, msTime, percent, section, size, table, ticks, time} from "./dom.js";
+import {count, make, msTime, percent, section, size, table, ticks, time, under} from "./dom.js";
 
 const HEIGHT = 150, TOP = 16, BOTTOM = 20, RIGHT = 12;
 
@@ -22,7 +22,7 @@ function device(model, held, more, look, several) {
   if (look) look.onView((from, to) => { seen = [from, to]; });
   new ResizeObserver(() => draw(...seen)).observe(plot);
   const columns = [
-    {name: "line", left: true, text: one => [name(one), more.code[one.name] ? make("code", {class: "code"}, more.code[one.name]) : ""]},
+    {name: "line", left: true, text: one => [name(one), under(more.code, one.name) ? make("code", {class: "code"}, more.code[one.name]) : ""]},
     {name: "bytes", title: "in use at the high-water mark that was allocated there", text: one => size(one.bytes)},
     {name: "of it", title: "part of the high-water mark", text: one => [make("span", {class: "part-bar", "aria-hidden": "true"}, make("i", {style: {width: `${100 * share(one)}%`}})), percent(share(one))]},
     {name: "allocations", title: "that were alive then", text: one => one.allocations ? count(one.allocations) : ""}];

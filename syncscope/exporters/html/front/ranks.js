@@ -1,4 +1,4 @@
-import {make, msTime, section, table} from "./dom.js";
+import {largest, make, msTime, section, smallest, table} from "./dom.js";
 
 const MOST = 400;
 
@@ -28,7 +28,7 @@ export function ranks(model) {
 
 /** Rows of ranks, columns of steps; the darker, the more. The figures stand in each cell for readers of the table. */
 function heat(title, name, rows, steps, words) {
-  const shown = rows.slice(0, MOST), cut = steps.slice(0, 200), values = shown.flatMap(([, row]) => [...row.values()]), most = Math.max(...values, 1e-12), least = name === "ms" ? Math.min(...values) : 0;
+  const shown = rows.slice(0, MOST), cut = steps.slice(0, 200), values = shown.flatMap(([, row]) => cut.map(step => row.get(step)).filter(value => value !== undefined)), most = largest(values, 1e-12), least = name === "ms" ? smallest(values) : 0;
   return make("figure", {}, make("figcaption", {}, title), make("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": title}, make("table", {class: "heat"}, make("thead", {}, make("tr", {}, make("th", {scope: "col"}, "rank"), cut.map(step => make("th", {scope: "col"}, String(step))))),
     make("tbody", {}, shown.map(([rank, row]) => make("tr", {}, make("th", {scope: "row"}, String(rank)), cut.map(step => {
       const value = row.get(step), heat = value === undefined ? 0 : most > least ? (value - least) / (most - least) : 0;

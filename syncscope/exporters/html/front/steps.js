@@ -1,4 +1,4 @@
-import {colour, make, msTime, section, ticks} from "./dom.js";
+import {colour, largest, make, msTime, section, ticks} from "./dom.js";
 
 const HEIGHT = 190, LEFT = 62, BOTTOM = 22, TOP = 16, LATE = 1.5, CLIP = 2.5;
 
@@ -6,7 +6,7 @@ const HEIGHT = 190, LEFT = 62, BOTTOM = 22, TOP = 16, LATE = 1.5, CLIP = 2.5;
 export function steps(model, goToStep) {
   if (!model.steps?.length) return null;
   const list = model.steps, sorted = list.map(step => step.ms).sort((a, b) => a - b), median = sorted[sorted.length >> 1];
-  const out = list.filter(step => step.ms > LATE * median && list.length > 2).sort((a, b) => b.ms - a.ms);
+  const out = list.filter(step => step.ms > LATE * median && median > 0 && list.length > 2).sort((a, b) => b.ms - a.ms);
   const lead = `${list.length === 1 ? "one step" : `${list.length} steps, the median is ${msTime(median)}`}; a click or Enter opens the timeline there`;
   const box = section("steps", "Steps", lead);
   const told = make("output", {class: "told"});
@@ -50,7 +50,7 @@ function because(step, list, median) {
 const MORE = {compute: "of computing", copy: "of copies", collective: "with other ranks", wait: "idle after waits", loader: "in the loader", launch: "in launches", host: "of other work of the host", queue: "between kernels", unexplained: "unexplained"};
 
 function picture(list, median, width, choose, goToStep) {
-  const top = Math.min(Math.max(...list.map(step => step.ms)), CLIP * median) || 1;
+  const top = Math.min(largest(list.map(step => step.ms)), CLIP * median) || 1;
   const room = width - LEFT - 6, fits = Math.max(1, Math.floor(room / 3)), group = Math.ceil(list.length / fits);
   const bars = [];
   for (let first = 0; first < list.length; first += group) {

@@ -14,18 +14,20 @@ export function timeline(model, facts, text) {
   const spacer = make("div", {class: "spacer"}), frame = make("div", {class: "frame"}, canvas, spacer);
   const under = make("p", {class: "under", "aria-hidden": "true"}, " "), about = make("div", {class: "about", "aria-live": "polite"}), chosen = make("div", {class: "chosen", "aria-live": "polite"});
   const hits = make("output", {class: "hits"}), search = make("input", {type: "search", placeholder: "search events", "aria-label": "Search events"});
-  const button = (label, name, action) => make("button", {type: "button", title: name, "aria-label": name, onclick: action}, label);
-  const arrows = make("input", {type: "checkbox", onchange: () => { view.arrows = arrows.checked; view.ask(); }});
+  const button = (label, name, action) => make("button", {type: "button", title: name, "aria-label": name, onclick: () => { if (view) action(); }}, label);
+  const arrows = make("input", {type: "checkbox", onchange: () => { if (view) { view.arrows = arrows.checked; view.ask(); } }});
   const watching = [];
   let view = null, found = [], at = -1;
   const look = way => { if (!found.length) return; at = (at + way + found.length) % found.length; view.select(found[at]); hits.textContent = `${count(at + 1)} of ${count(found.length)}`; };
-  search.addEventListener("input", () => {
+  const seek = () => {
+    if (!view || !search.value && !view.found) return;  // what is typed before it is unpacked is looked for then
     found = view.events.search(search.value);
     at = -1;
     view.found = search.value.trim() ? new Set(found) : null;
     hits.textContent = view.found ? `${count(found.length)} found, ${time(found.reduce((sum, i) => sum + view.events.duration[i], 0))}` : "";
     view.ask();
-  });
+  };
+  search.addEventListener("input", seek);
   search.addEventListener("keydown", event => { if (event.key === "Enter") { look(event.shiftKey ? -1 : 1); event.preventDefault(); } });
   const present = new Set(facts.rows.length ? facts.kinds : []);
   box.append(
@@ -53,15 +55,18 @@ export function timeline(model, facts, text) {
     const first = usual(steps);
     if (first) view.show(first.from - .02 * (first.to - first.from), first.to + .02 * (first.to - first.from));
     else view.ask();
+    view.arrows = arrows.checked;
+    seek();
     document.body.dataset.ready = "yes";
   }, error => frame.replaceWith(make("p", {class: "problem"}, `The timeline cannot be shown: ${error}`)));
   return Object.assign(box, {
     ready,
     onView(told) { watching.push(told); },
-    async goToTime(t) { await ready; const first = steps.find(step => t >= step.from && t < step.to), wide = first ? first.to - first.from : facts.end; view.show(t - wide / 2, t + wide / 2); see(box, canvas); },
-    async goToStep(step) { await ready; const from = 1e6 * step.start_ms - facts.origin; view.show(from, from + 1e6 * step.ms); see(box, canvas); },
+    async goToTime(t) { await ready; if (!view) return; const first = steps.find(step => t >= step.from && t < step.to), wide = first ? first.to - first.from : facts.end; view.show(t - wide / 2, t + wide / 2); see(box, canvas); },
+    async goToStep(step) { await ready; if (!view) return; const from = 1e6 * step.start_ms - facts.origin; view.show(from, from + 1e6 * step.ms); see(box, canvas); },
     async goToWait(entry) {
       await ready;
+      if (!view) return;
       const file = entry.path ? `${entry.path.replace(/^.*[\\/]/, "")}:${entry.line} ` : entry.module ? `${entry.module} ` : "";
       const ops = entry.op.split(", "), match = view.events.waits.filter(i => ops.some(op => view.events.nameOf(i) === file + op));
       const first = usual(steps);
