@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pyopencl as cl
 import torch
 
-from syncscope.kernels import queue
+from syncscope.kernels import in_c, queue
 from syncscope.kernels.device import context, device
 
 _RESERVED = (1 << 40, 1 << 30)  # bytes of address space, not of memory; the second where a process may not have so much
@@ -44,6 +44,12 @@ class Block:
         self.size = size
         self.buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size)
         self.address = _reserve(size)
+        if in_c.module is not None:
+            in_c.module.know(self.address, size, self.buffer.int_ptr, self)
+
+    def __del__(self) -> None:
+        if in_c.module is not None and hasattr(self, "address"):
+            in_c.module.drop(self.address)
 
 
 class Lease:
@@ -80,7 +86,7 @@ def lease(size: int) -> Lease:
         raise RuntimeError(
             "cannot use the device `ocl` in a forked process; start it with the 'spawn' method, or stay on the CPU there"
         )
-    blocks = _free[rounded := _class(size)]
+    blocks = _free[rounded := size_class(size)]
     try:
         block = blocks.pop()
     except IndexError:
@@ -127,7 +133,7 @@ def empty_cache() -> None:
 
 
 @functools.lru_cache(4096)
-def _class(size: int) -> int:
+def size_class(size: int) -> int:
     """The next size of the pool: quarter steps between powers of two, so that at most a fifth is wasted; 256 at least."""
     if size <= 256:
         return 256
@@ -177,3 +183,19 @@ def _reserve(size: int) -> int:
             _next, _end = start, start + room
         _next += size
         return _next - size
+
+
+class Owner:
+    """The `lease` of a storage that plans.c made: the block that its elements are in, which the storage itself gives back."""
+
+    def __get__(self, storage: torch.UntypedStorage, owner: type) -> Block:
+        ours = storage.device.type == "ocl"
+        block: Block | None = in_c.module.block(storage.data_ptr()) if ours else None
+        if block is None:
+            raise AttributeError("lease")
+        return block
+
+
+if in_c.module is not None:
+    in_c.begin(globals(), vars(queue), queue.KEPT)
+    torch.UntypedStorage.lease = Owner()

@@ -255,6 +255,9 @@ def install(library: torch.library.Library) -> None:
         if made and written and written not in native:
             native[written] = writing(made, name, kernel)
     for name, kernel in native.items():
-        library.impl(name, watched(name, kernel), "PrivateUse1")
+        run = watched(name, kernel)
+        if name not in plain:
+            run = plans.followed("aten::" + name.partition(".")[0], run)
+        library.impl(name, run, "PrivateUse1")
     for name, kernel in views.items():
         library.impl(name, kernel, "PrivateUse1")

@@ -18,7 +18,7 @@ from typing import Any
 import pyopencl as cl
 import torch
 
-from syncscope.kernels import memory, programs, queue, storage
+from syncscope.kernels import in_c, memory, programs, queue, storage
 
 _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _SEQUENCES = frozenset((list, tuple, torch.Size))
@@ -99,6 +99,8 @@ def forget() -> None:
     """For whoever changes how kernels are made."""
     _plans.clear()
     _seen.clear()
+    if in_c.module is not None:
+        in_c.module.forget()
 
 
 _default_dtype = torch.get_default_dtype
@@ -158,6 +160,14 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _UNKNOWN: Any = object()
+
+
+def followed(label: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator's function, whose plans are followed in C where that can be: `label` is what observers are told."""
+    if in_c.module is None:
+        return run
+    quick: Callable[..., Any] = in_c.module.Operator(label, run)
+    return quick
 
 
 def _listed(values: Any, key: list[Any], given: list[Any], buffers: list[Any]) -> None:
@@ -231,10 +241,36 @@ def _noted(
             plan = Plan(taken, tuple(notes.launches), tuple(notes.others), results)
         except ValueError:
             pass
+    if plan is not None and _offered(plan, given):
+        return result
     if len(_plans) >= _MOST:
         _plans.clear()
     _plans[key] = plan
     return result
+
+
+def _offered(plan: Plan, given: list[Any]) -> bool:
+    """Whether plans.c follows a plan from now on."""
+    if in_c.module is None or plan.others:
+        return False
+    many = type(plan.results) in (list, tuple)
+    described = [_in_c(one) for one in plan.results] if many else _in_c(plan.results)
+    if described is _UNKNOWN or (many and (_UNKNOWN in described or type(plan.results) is list)):
+        return False
+    taken = tuple((memory.size_class(size), size) for size in plan.taken)
+    launches = tuple((r.kernel, r.size, r.group, r.holes) for r in plan.launches)
+    return bool(in_c.module.offer(given, taken, launches, described))
+
+
+def _in_c(result: Any) -> Any:
+    """A result as plans.c reads it; _UNKNOWN where it cannot make it."""
+    if type(result) is not Made:
+        return result
+    code = storage.CODES.get(result.layout.dtype)
+    if code is None or not result.alone:
+        return _UNKNOWN
+    layout = result.layout
+    return result.slot, code, 8 * layout.dtype.itemsize, tuple(layout.shape), tuple(layout.stride)
 
 
 def _look(x: torch.Tensor) -> tuple[Any, ...]:

@@ -6,10 +6,11 @@ The queue keeps the device's times only while somebody observes: NVIDIA's driver
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic_ns
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 import pyopencl as cl
 import torch
 
+from syncscope.kernels import in_c
 from syncscope.kernels.device import context
 
 Observer = Callable[[str, int, bool, tuple[Any, ...], dict[str, Any], Any], None]
@@ -59,7 +61,7 @@ def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *ar
         try:
             kernel(_ready(), size, group, *args)
         except cl.MemoryError as error:
-            raise _no_room(kernel, error) from error
+            raise _no_room(kernel.function_name, error) from error
         for recorder in recorders:
             recorder(launch, kernel, size, group, *args)
         launches += 1
@@ -88,16 +90,37 @@ def launch_again(ready: Sequence[Ready], buffers: Sequence[cl.Buffer] = ()) -> N
             try:
                 cl.enqueue_nd_range_kernel(queue, kernel, size, group)
             except cl.MemoryError as error:
-                raise _no_room(kernel, error) from error
+                raise _no_room(kernel.function_name, error) from error
             launches += 1
             if not launches % KEPT:
                 queue.flush()
 
 
-def _no_room(kernel: cl.Kernel, error: cl.Error) -> torch.OutOfMemoryError:
+def refused(kernel: cl.Kernel, code: int) -> None:
+    """For plans.c: raises what a launch that the driver refused with this code is.
+
+    Raises:
+        torch.OutOfMemoryError: it found no room.
+        RuntimeError: anything else.
+    """
+    what = cl.status_code.to_string(code)
+    if code == cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE:
+        raise _no_room(kernel.function_name, what)
+    raise RuntimeError(f"ocl: the driver refuses to run {kernel.function_name} ({what})")
+
+
+@contextlib.contextmanager
+def _room_for(what: str) -> Iterator[None]:
+    try:
+        yield
+    except cl.MemoryError as error:
+        raise _no_room(what, error) from error
+
+
+def _no_room(what: str, error: cl.Error | str) -> torch.OutOfMemoryError:
     """For drivers that find room for a buffer only when it is used."""
     return torch.OutOfMemoryError(
-        f"ocl: no memory for what {kernel.function_name} works on ({error}); "
+        f"ocl: no memory for what {what} works on ({error}); "
         f"the device has {context.devices[0].global_mem_size / 2**20:.0f} MiB, which others may use too"
     )
 
@@ -115,7 +138,13 @@ def _ready() -> cl.CommandQueue:
         _timed = wanted
         _queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE if wanted else 0)
         cl.enqueue_barrier(_queue, wait_for=[last])
+        _tell_plans()
     return _queue
+
+
+def _tell_plans() -> None:
+    if in_c.module is not None:
+        in_c.module.use(_queue.int_ptr, _timed, _always_timed)
 
 
 def keep_times() -> None:
@@ -124,11 +153,12 @@ def keep_times() -> None:
     _always_timed = True
     with _lock:
         _ready()
+        _tell_plans()
 
 
 def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, size: int) -> None:
     """Enqueues a copy of `size` bytes within the device; returns at once."""
-    with _lock:
+    with _lock, _room_for("a copy"):
         cl.enqueue_copy(_ready(), target, source, src_offset=source_at, dst_offset=target_at, byte_count=size)
         for recorder in recorders:
             recorder(copy, source, source_at, target, target_at, size)
@@ -136,7 +166,7 @@ def copy(source: cl.Buffer, source_at: int, target: cl.Buffer, target_at: int, s
 
 def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
     """Enqueues filling `size` bytes from byte `at` with one value; returns at once."""
-    with _lock:
+    with _lock, _room_for("a fill"):
         cl.enqueue_fill_buffer(_ready(), target, pattern, at, size)
         for recorder in recorders:
             recorder(fill, target, pattern, at, size)
@@ -144,7 +174,7 @@ def fill(target: cl.Buffer, pattern: np.generic, at: int, size: int) -> None:
 
 def write(source: np.ndarray[Any, Any], target: cl.Buffer, at: int) -> None:
     """Enqueues a copy of host bytes, which must not change afterwards, to the device; returns at once."""
-    with _lock:
+    with _lock, _room_for("an upload"):
         event = cl.enqueue_copy(_ready(), target, source, dst_offset=at, is_blocking=False)
         _writes.append((event, source))
         for recorder in recorders:
@@ -191,4 +221,5 @@ def finish() -> None:
             _reap()
 
 
+_tell_plans()
 atexit.register(finish)

@@ -84,7 +84,7 @@ def row_major(shape: tuple[int, ...], dtype: torch.dtype) -> Layout:
 # shape and strides; offset; whose it is; what frees it. PyTorch copies all but the last, and asks for that as the tensor dies.
 _FORM = "=QiiiBBHQQQQQ"
 _OUR_DEVICE = (12, 0)  # kDLExtDev
-_CODES = {
+CODES = {
     torch.float32: 2, torch.float64: 2, torch.float16: 2, torch.bfloat16: 4, torch.bool: 6, torch.uint8: 1,
     torch.int8: 0, torch.int16: 0, torch.int32: 0, torch.int64: 0,
 }  # fmt: skip
@@ -109,10 +109,10 @@ class Layout:
         self.size = extent(shape, stride) * dtype.itemsize
         self._code: tuple[int, ...] | None = None
         rank = len(shape)
-        if dtype in _CODES:
+        if dtype in CODES:
             self._lists = (ctypes.c_int64 * (2 * rank))(*shape, *stride)
             lists = ctypes.addressof(self._lists)
-            self._code = (*_OUR_DEVICE, rank, _CODES[dtype], 8 * dtype.itemsize, 1, lists, lists + 8 * rank, 0, 0, 0)
+            self._code = (*_OUR_DEVICE, rank, CODES[dtype], 8 * dtype.itemsize, 1, lists, lists + 8 * rank, 0, 0, 0)
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Layout:

@@ -195,7 +195,7 @@ def test_memory_returns_to_the_pool_and_empty_cache_gives_it_back():
 
 def test_sizes_of_the_pool_waste_at_most_a_fifth():
     for size in (1, 256, 257, 1000, 4097, 1_000_003, 123_456_789):
-        rounded = memory._class(size)
+        rounded = memory.size_class(size)
         assert size <= rounded
         assert rounded <= max(size * 1.25, 512)
 

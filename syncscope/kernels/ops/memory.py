@@ -24,7 +24,7 @@ def _check(device: torch.device | None) -> None:
         )
 
 
-@op("empty.memory_format", keep=False)
+@op("empty.memory_format")
 def empty(
     size: Size,
     dtype: torch.dtype | None = None,
@@ -41,7 +41,7 @@ def empty(
     return storage.empty(size, dtype or torch.get_default_dtype(), stride)
 
 
-@op("empty_strided", keep=False)
+@op("empty_strided")
 def empty_strided(
     size: Size,
     stride: Size,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from syncscope.errors import UserError
-from syncscope.tracers.opencl import compiled
+from syncscope.native import built
 
 SOURCE = Path(__file__).with_name("activities.c")
 COPY, FILL, KERNEL, PEER_COPY, EVENT, SYNC = 1, 2, 10, 22, 36, 38  # CUPTI_ACTIVITY_KIND_...
@@ -46,7 +46,7 @@ def library() -> Any:
 def activities() -> Any:
     """Our part in C; None where it cannot be compiled."""
     try:
-        ours = c.CDLL(str(compiled.built(SOURCE)))
+        ours = c.CDLL(str(built(SOURCE)))
     except (OSError, UserError, subprocess.CalledProcessError):
         return None
     for address in (ours.requested_at, ours.completed_at, ours.called_at):

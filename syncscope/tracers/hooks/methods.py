@@ -7,19 +7,14 @@ tables of torch's compilers), and operators are not heard.
 from __future__ import annotations
 
 import functools
-import importlib.util
-import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
-from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from syncscope.errors import UserError
+from syncscope.native import module
 from syncscope.tracers.hooks.patches import patches
-from syncscope.tracers.opencl import compiled
 
 Answer = tuple[Any, ...]
 Before = Callable[[Any, tuple[Any, ...], dict[str, Any] | None], Answer | None]
@@ -31,20 +26,9 @@ SOURCE = Path(__file__).with_name("methods.c")
 ITEM, SET, MAKE = range(3)  # slots of a type: x[i], x[i] = y, the making of an object
 
 
-@functools.cache
 def native(source: Path = SOURCE) -> Any:
     """A compiled part, or None where it cannot be compiled."""
-    name = f"_{source.stem}"
-    try:
-        path = compiled.built(source, f"-I{sysconfig.get_path('include')}")
-    except (OSError, UserError, subprocess.CalledProcessError):
-        return None
-    spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module(source)
 
 
 class Hooks:

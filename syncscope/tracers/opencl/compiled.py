@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ctypes as c
-import hashlib
 import os
 import subprocess
 import sys
-import sysconfig
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from syncscope import files
 from syncscope.errors import UserError
+from syncscope.native import built
 from syncscope.tracers.opencl.abi import ABI, Hook
 
 SOURCE = Path(__file__).with_name("icd.c")
@@ -69,34 +66,6 @@ def why_not() -> str:
     """Why there is no compiled hook, in words; "" where there is one."""
     library()
     return "; ".join(_reasons)
-
-
-def built(source: Path, *flags: str) -> Path:
-    """The library of a C file: beside it where it was built with the package and is no older, else in the user's cache, under a
-    name that is the source's own hash.
-
-    Raises:
-        OSError: there is no compiler.
-        subprocess.CalledProcessError: it fails.
-        UserError: the cache cannot be written.
-    """
-    beside = source.with_name(f"_{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
-    fresh = beside.exists() and beside.stat().st_mtime + 2 >= source.stat().st_mtime
-    if fresh:  # an editable install does not rebuild it
-        return beside
-    platform = sysconfig.get_config_var("SOABI") or sysconfig.get_platform()
-    digest = hashlib.sha256(source.read_bytes() + platform.encode()).hexdigest()[:16]
-    target = files.cache_folder("native") / f"{source.stem}-{digest}.so"
-    files.private(target.parent)  # what lies there is run
-    if files.foreign(target, 0):
-        target.unlink()
-    if not target.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder, target.name)
-            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", *flags, str(source)]
-            subprocess.run([*command, "-o", str(made)], check=True, capture_output=True, text=True)
-            files.write(target, made.read_bytes())
-    return target
 
 
 def _open(path: Path) -> c.CDLL:

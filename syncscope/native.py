@@ -1,0 +1,61 @@
+"""What is written in C: built with the package where there was a compiler, else on first use, and kept in the user's cache."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sysconfig
+import tempfile
+from importlib.machinery import ExtensionFileLoader
+from pathlib import Path
+from typing import Any
+
+from syncscope import files
+from syncscope.errors import UserError
+
+
+def built(source: Path, *flags: str) -> Path:
+    """The library of a C file: beside it where it was built with the package and is no older, else in the user's cache, under a
+    name that is the source's own hash.
+
+    Raises:
+        OSError: there is no compiler.
+        subprocess.CalledProcessError: it fails.
+        UserError: the cache cannot be written.
+    """
+    beside = source.with_name(f"_{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
+    fresh = beside.exists() and beside.stat().st_mtime + 2 >= source.stat().st_mtime
+    if fresh:  # an editable install does not rebuild it
+        return beside
+    platform = sysconfig.get_config_var("SOABI") or sysconfig.get_platform()
+    digest = hashlib.sha256(source.read_bytes() + platform.encode()).hexdigest()[:16]
+    target = files.cache_folder("native") / f"{source.stem}-{digest}.so"
+    files.private(target.parent)  # what lies there is run
+    if files.foreign(target, 0):
+        target.unlink()
+    if not target.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder, target.name)
+            command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-pthread", *flags, str(source)]
+            subprocess.run([*command, "-o", str(made)], check=True, capture_output=True, text=True)
+            files.write(target, made.read_bytes())
+    return target
+
+
+@functools.cache
+def module(source: Path) -> Any:
+    """The Python module that a C file is, or None where it cannot be compiled."""
+    name = f"_{source.stem}"
+    try:
+        path = built(source, f"-I{sysconfig.get_path('include')}")
+    except (OSError, UserError, subprocess.CalledProcessError):
+        return None
+    spec = importlib.util.spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found

@@ -1,0 +1,144 @@
+"""Plans that are followed in C do as those in Python: memory, launches, what observers are told, and errors."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+import syncscope.kernels  # noqa: F401 - registers the device
+from syncscope.kernels import in_c, memory, operators, plans, queue
+
+pytestmark = pytest.mark.skipif(in_c.module is None, reason="no compiler")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    plans.forget()
+
+
+def runs_in_python(call):
+    """Whether an operator's function in Python runs for a call."""
+    seen = []
+
+    def look(frame, event, argument):
+        if event == "call" and frame.f_code is operators.RUNNING:
+            seen.append(frame)
+
+    sys.setprofile(look)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return bool(seen)
+
+
+def test_the_third_call_is_not_in_python():
+    x = torch.ones(4, 5, device="ocl")
+    assert [runs_in_python(lambda: x.mul(3)) for _ in range(5)] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("other", [2, 2.0, True, torch.ones(4, 1), torch.ones(())])
+def test_calls_of_another_look_are_told_apart(other):
+    x = torch.ones(4, 5, device="ocl", dtype=torch.int32)
+    for _ in range(4):
+        x * 3  # a plan that the next must not follow
+    for _ in range(4):
+        got = x * (other.to("ocl") if isinstance(other, torch.Tensor) and other.dim() else other)
+        torch.testing.assert_close(got.cpu(), torch.ones(4, 5, dtype=torch.int32) * other)
+
+
+def test_memory_is_counted_and_comes_back():
+    x = torch.ones(1000, device="ocl")
+    for _ in range(4):
+        x * 2
+    gc.collect()
+    before, free = memory.in_use, sum(map(len, memory._free.values()))
+    kept = [x * 2 for _ in range(10)]
+    assert memory.in_use == before + 40_000
+    assert memory.peak >= memory.in_use
+    kept.clear()
+    assert memory.in_use == before
+    assert sum(map(len, memory._free.values())) >= free
+
+
+def test_memory_is_told_of():
+    x = torch.ones(1000, device="ocl")
+    for _ in range(4):
+        x * 2
+    heard = []
+    memory.told = lambda address, size: heard.append((address, size))
+    try:
+        made = x * 2
+        address = made.data_ptr()
+        del made
+    finally:
+        memory.told = None
+    assert heard == [(address, 4000), (address, -4000)]
+
+
+def test_launches_are_counted_and_observers_are_told():
+    x = torch.ones(1000, device="ocl")
+    for _ in range(4):
+        x.add(2, alpha=3)
+    heard = []
+    queue.observers.append(lambda *what: heard.append(what))
+    try:
+        x.add(2, alpha=3)  # the queue changes
+        assert not runs_in_python(lambda: x.add(2, alpha=3))
+    finally:
+        queue.observers.clear()
+    (name, start, fell_back, args, kwargs, result), before = heard[-1], queue.launches
+    assert (name, fell_back, args[1:], kwargs) == ("aten::add", False, (2,), {"alpha": 3})
+    assert start > 0
+    assert result.device.type == "ocl"
+    x.add(2, alpha=3)
+    x.add(2, alpha=3)
+    assert queue.launches == before + 2
+
+
+def test_results_outlive_other_threads_and_are_right():
+    x = torch.arange(64.0).to("ocl")
+    wrong = []
+
+    def work(k):
+        for _ in range(200):
+            right = torch.equal((x * k + 1).cpu(), torch.arange(64.0) * k + 1)
+            wrong.extend([] if right else [k])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_full_device_is_an_error_that_says_how_full(monkeypatch):
+    x = torch.ones(3_000_017, device="ocl")
+    for _ in range(4):
+        x * 2
+    torch.ocl.empty_cache()
+    monkeypatch.setattr(memory, "ROOM", memory.held)
+    with pytest.raises(torch.OutOfMemoryError, match=r"cannot allocate 12 MiB; .* MiB are in use, the device has"):
+        x * 2
+    monkeypatch.undo()
+    assert (x * 2)[-1].item() == 2
+
+
+def test_without_a_compiler_all_is_followed_in_python():
+    program = (
+        "import torch, syncscope.kernels; x = torch.ones(4, device='ocl');"
+        "print([(x + k).sum().item() for k in range(5)], syncscope.kernels.in_c.module)"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {in_c.ENV: "python"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout == "[4.0, 8.0, 12.0, 16.0, 20.0] None\n"
