@@ -1,11 +1,13 @@
 """What a recording weighs on a GPU, on five loops as people write them, beside torch.profiler and beside nothing.
 
-    python benchmarks/trace_overhead_cuda.py [--turns N] [--steps N] [--device cpu] [--json FILE] [--save FOLDER]
+    python benchmarks/trace_overhead_cuda.py [--turns N] [--steps N] [--columns A,B] [--loops C,D] [--json FILE]
 
 Every column is measured in every turn, between steps with nothing; a figure is the median over the turns of the time of a step
 (wall time, synchronised before both readings of the clock) by that of the untraced steps right before and after, for a host's
 pace drifts. What torch.profiler leaves behind, the driver's profiling interface (CUPTI) among it, is taken away after its
-columns, for untraced steps take longer with it. The column of nothing shows what one run differs from the next. Then: how long
+columns, for untraced steps take longer with it. The column of nothing shows what one run differs from the next. What `trace()`
+consists of has columns, too: CUPTI's times of kernels, copies and fills alone, which is the least that a recording of them can
+weigh; these and the driver's calls; and everything that Python hears, without CUPTI. Then: how long
 ending a recording takes, and the untraced step as the recorder measured it beside the truth of the same turns. At last, what
 stays after a recording.
 """
@@ -23,12 +25,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import nn
 
 import syncscope
 from syncscope import api
+from syncscope.tracers import process_recording
 from syncscope.tracers.cupti import library
 
 STEPS = 20  # of a recording
@@ -148,7 +152,14 @@ LOOPS = {
     "policy, 16 copies": policy,
 }
 Mode = Callable[[], contextlib.AbstractContextManager[Any]]
-TORCHS = {"CUDA only", "with sync", "CPU + CUDA", "operators"}  # columns that are torch.profiler's
+LEAVE = {
+    "CUDA only",
+    "with sync",
+    "CPU + CUDA",
+    "operators",
+    "device alone",
+    "and calls",
+}  # columns that leave CUPTI attached
 
 
 @contextlib.contextmanager
@@ -162,6 +173,27 @@ def profiler(operators: bool, sync: bool, device: torch.device) -> Iterator[None
     config = _ExperimentalConfig(enable_cuda_sync_events=sync)
     with torch.profiler.profile(activities=found, experimental_config=config):
         yield
+
+
+@contextlib.contextmanager
+def cupti(calls: bool, device: torch.device) -> Iterator[None]:
+    """What CUPTI tells of the device's work, and of the driver's calls as well, written down, and nothing else."""
+    if device.type == "cpu" or library.library() is None:
+        yield
+        return
+    with open("/dev/null", "wb") as file, mock.patch.object(library, "heard", library.heard if calls else dict):
+        subscriber = library.start(file.fileno())
+        try:
+            yield
+        finally:
+            library.stop(subscriber, torch.cuda.synchronize)
+
+
+@contextlib.contextmanager
+def python_alone() -> Iterator[syncscope.Recording]:
+    """A recording without sources of events."""
+    with mock.patch.object(process_recording, "known_sources", dict), syncscope.trace() as recording:
+        yield recording
 
 
 def free(device: torch.device) -> None:
@@ -181,6 +213,9 @@ def modes(device: torch.device) -> dict[str, Mode]:
         "with sync": lambda: profiler(False, True, device),
         "CPU + CUDA": lambda: profiler(True, True, device),
         "trace()": syncscope.trace,
+        "device alone": lambda: cupti(False, device),
+        "and calls": lambda: cupti(True, device),
+        "Python alone": python_alone,
         "operators": lambda: syncscope.trace(operators=True),
     }
 
@@ -246,7 +281,7 @@ def read_cost(device: torch.device) -> dict[str, float]:
                     x.item()
                 times.append((time.perf_counter_ns() - began) / 400e3)
         found[name] = round(median(times), 2)
-        if name in TORCHS:
+        if name in LEAVE:
             free(device)
     return found
 
@@ -266,21 +301,25 @@ def entering(times: int = 200) -> dict[str, float]:
 
 
 def measured(
-    make: Callable[[torch.device], Step], turns: int, count: int, device: torch.device, file: Path | None = None
+    make: Callable[[torch.device], Step],
+    known: dict[str, Mode],
+    turns: int,
+    count: int,
+    device: torch.device,
+    file: Path | None = None,
 ) -> dict[str, Any]:
     """Everything of one loop."""
     torch.manual_seed(0)
     step = make(device)
     for _ in range(5):
         step()
-    known = modes(device)
     ratios: dict[str, list[float]] = {name: [] for name in known}
     ends: dict[str, list[float]] = {name: [] for name in known}
     names, truth = list(known), [bare(step, count, device)]
     for turn in range(turns):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             taken, ending = timed(step, known[name], count, device)
-            if name in TORCHS:
+            if name in LEAVE:
                 free(device)
             truth.append(bare(step, count, device))
             ratios[name].append(2 * taken / (truth[-1] + truth[-2]))
@@ -335,6 +374,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--loops", default=",".join(make.__name__ for make in LOOPS.values()))
+    parser.add_argument("--columns", help="of the table, separated by commas; default: all")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="keep a recording of each loop")
     given = parser.parse_args()
@@ -342,6 +382,9 @@ def main() -> None:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise SystemExit("no CUDA device here: --device cpu shows how it goes")
     print(torch.cuda.get_device_name() if device.type == "cuda" else "CPU", torch.__version__)
+    known = modes(device)
+    if given.columns:
+        known = {name: known[name] for name in given.columns.split(",")}
     found: dict[str, Any] = {}
     failed: list[str] = []
     gc.collect()
@@ -353,7 +396,7 @@ def main() -> None:
         began = time.perf_counter()
         file = given.save / f"{make.__name__}.json.gz" if given.save else None
         try:
-            one = found[name] = measured(make, given.turns, given.steps, device, file)
+            one = found[name] = measured(make, known, given.turns, given.steps, device, file)
         except Exception:  # one loop that fails is not to cost the others
             traceback.print_exc()
             failed.append(name)
