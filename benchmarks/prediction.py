@@ -9,10 +9,11 @@
 
 `--loops` also takes a folder of one's own: `benchmarks/loops/__init__.py` says what a file holds.
 
-Every loop is run as written and without its waits, in sixteen turns, without a recording and without Python's garbage collector
-(which goes over all that earlier recordings left, for 100 ms at once): that is the truth, and A/A is by how much two halves of
-the turns of one version differ, each by its median. A loop whose A/A is over 5 % says nothing about a price of 5 %: it is
-marked as noisy, and the errors are given with those and without.
+Every loop is run as written and without its waits, in 32 turns, without a recording and without Python's garbage collector
+(which goes over all that earlier recordings left, for 100 ms at once): that is the truth. What is saved is the median over
+turns that follow one another, one of each version, for machines get slower and faster; A/A is the same of turns of equal
+versions. A loop whose A/A is over 5 % says nothing about a price of 5 %: it is marked as noisy, and the errors are given with
+those and without.
 
 A recording of it as written then foretells the step without waits, and the range in which it may lie; recordings whose replay
 cannot be trusted give no price, and are counted. *Off* is in points of the share of a step that is saved. A price is outside
@@ -44,8 +45,8 @@ from typing import Any, NamedTuple
 
 from loops import Step
 
-WARM = 8  # steps before a recording, which are timed without it
-TURNS = "TFFTFTTF" * 2  # who is timed, as written (T) or without waits: either half has both, and drifts alike
+WARM = 20  # steps before a recording, which are timed without it
+TURNS = (True, False, False, True) * 8  # what is timed: as written, or without waits
 TURN = 0.04  # s that a turn takes at least
 NOISY = 0.05  # A/A from which on a loop says nothing
 LOOPS = Path(__file__).with_name("loops")
@@ -54,10 +55,10 @@ COLUMNS = ("as written", "without", "A/A", "predicted", "range", "error", "saves
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """ms a step: as written and without waits, each before and after the other; what was foretold of the latter."""
+    """ms a step: as written and without waits, of each turn; what was foretold of the latter."""
 
-    written: tuple[float, float]
-    without: tuple[float, float]
+    written: list[float]
+    without: list[float]
     step: float = 0.0
     predicted: float | None = None  # None: no price was given
     low: float = 0.0
@@ -66,8 +67,17 @@ class Round:
 
     @property
     def saves(self) -> float:
-        """The share of a step that the waits really cost."""
-        return 1 - sum(self.without) / sum(self.written)
+        """The share of a step that the waits really cost: in every turn of one version, beside that of the other."""
+        return 1 - median(b / a for a, b in zip(self.written, self.without, strict=True))
+
+    @property
+    def same(self) -> float:
+        """By how much two turns of one version seem to differ: the same of such as followed one another."""
+        pairs = [
+            *zip(self.written[1::2], self.written[2::2], strict=False),
+            *zip(self.without[::2], self.without[1::2], strict=True),
+        ]
+        return abs(1 - median(b / a for a, b in pairs))
 
 
 def loops_of(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
@@ -83,8 +93,8 @@ def loops_of(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
     return found
 
 
-def timed(torch: Any, device: Any, run: Step, steps: int) -> tuple[tuple[float, float], tuple[float, float]]:
-    """ms of a step without a recording, as written and without waits, each by the first and by the second half of the turns.
+def timed(torch: Any, device: Any, run: Step, steps: int) -> dict[bool, list[float]]:
+    """ms of a step without a recording, as written (True) and without waits, of each turn.
 
     A turn is many steps in a row, and the device waited for at the end.
     """
@@ -98,21 +108,18 @@ def timed(torch: Any, device: Any, run: Step, steps: int) -> tuple[tuple[float, 
         for _ in range(steps):
             run(reads)
         synchronize()
-        return (time.perf_counter() - begin) / steps
+        return 1e3 * (time.perf_counter() - begin) / steps
 
+    times: dict[bool, list[float]] = {True: [], False: []}
     gc.collect()
     gc.disable()
     try:
-        counts = {reads: max(steps, math.ceil(TURN / turn(reads, steps))) for reads in (True, False)}
-        times = [(which == "T", turn(which == "T", counts[which == "T"])) for which in TURNS]
+        counts = {reads: max(steps, math.ceil(1e3 * TURN / turn(reads, steps))) for reads in times}
+        for reads in TURNS:
+            times[reads].append(turn(reads, counts[reads]))
     finally:
         gc.enable()
-    half = len(times) // 2
-    written, without = (
-        tuple(1e3 * median(t for which, t in part if which is reads) for part in (times[:half], times[half:]))
-        for reads in (True, False)
-    )
-    return (written[0], written[1]), (without[0], without[1])
+    return times
 
 
 def recorded(run: Step, reads: bool, steps: int, warm: int) -> Any:
@@ -138,7 +145,8 @@ def rounds_of(
         for _ in range(3):
             run(reads)
     for number in range(rounds):
-        truth = Round(*timed(torch, device, run, steps))
+        times = timed(torch, device, run, steps)
+        truth = Round(times[True], times[False])
         order = (True, False) if number % 2 else (False, True)  # who is recorded first, in turns too
         traces = {reads: recorded(run, reads, steps, WARM) for reads in order if reads is False or not early}
         if kept:
@@ -163,7 +171,7 @@ def in_processes(name: str, given: argparse.Namespace) -> Iterator[Round]:
             command = [sys.executable, __file__, *words, "--one-cold"]
             done = subprocess.run(command, env=os.environ | cache, capture_output=True, text=True, check=True)
             found = json.loads(done.stdout.splitlines()[-1])
-            yield Round(tuple(found.pop("written")), tuple(found.pop("without")), **found)
+            yield Round(**found)
 
 
 def interval(values: list[float]) -> tuple[float, float]:
@@ -191,7 +199,7 @@ def row(name: str, found: list[Round], errors: list[Errors]) -> str:
     written, without = (
         median(time for one in found for time in getattr(one, which)) for which in ("written", "without")
     )
-    really, same = median(one.saves for one in found), median(_same(one) for one in found)
+    really, same = median(one.saves for one in found), median(one.same for one in found)
     told = [one for one in found if one.predicted is not None]
     cells = [f"{written:.2f}", f"{without:.2f}", f"{same:.1%}"]
     if told:
@@ -213,11 +221,7 @@ def row(name: str, found: list[Round], errors: list[Errors]) -> str:
 def _outside(one: Round, truth: tuple[float, float]) -> bool:
     """Whether the range of a price meets neither the truth by all rounds nor what its own round measured, give or take A/A."""
     low, high = 1 - one.high / one.step, 1 - one.low / one.step
-    return not any(low <= b and high >= a for a, b in (truth, (one.saves - _same(one), one.saves + _same(one))))
-
-
-def _same(one: Round) -> float:
-    return max(abs(a - b) / max(a, b) for a, b in (one.written, one.without))
+    return not any(low <= b and high >= a for a, b in (truth, (one.saves - one.same, one.saves + one.same)))
 
 
 def main() -> None:

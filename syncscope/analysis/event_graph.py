@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER, Fold, Graph
-from syncscope.analysis.hosts import Host, recorded, recorders_time
+from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder, recorded
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.occupancy import filled
 from syncscope.analysis.orders import seen
@@ -43,7 +43,6 @@ Added = Literal["nothing", "known", "most"]
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
-BESIDES = 100_000.0  # ns of the host before a launch that are the launching operator's, at most
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
 
@@ -81,8 +80,8 @@ class EventGraph:
         self.launched, self.reads, self.steps = launched, reads, steps
         self._held = [w for w in waits if not w.closing]
         self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
-        self._trace = trace
-        self.overhead = 0.0
+        self.trace = trace
+        self.recorder = Recorder()
         self._graphs: dict[tuple[object, ...], Graph] = {}
         self._host = host = Host(trace, launched, self._held, steps)
         self._work = work = DeviceWork(trace, launched, host)
@@ -122,7 +121,7 @@ class EventGraph:
 
     def graph(
         self,
-        overhead: float | None = None,
+        recorder: Recorder | None = None,
         collectives: Mapping[int, int] | None = None,
         late: After = "work",
         stays: bool = False,
@@ -131,8 +130,7 @@ class EventGraph:
         slow: bool = False,
         added: Added = "known",
     ) -> Graph:
-        """What is replayed; `overhead` ns are taken off the host for each event of it that was recorded (the recorder's own
-        time), by default those of the whole graph.
+        """What is replayed, without the time of the `recorder`, by default that of the whole graph.
 
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
@@ -143,10 +141,10 @@ class EventGraph:
         more slowly. What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the
         `most` that may (`analysis.selections`).
         """
-        overhead = self.overhead if overhead is None else overhead
+        recorder = self.recorder if recorder is None else recorder
         chosen = self.selections
         added, stays = added if chosen else "nothing", stays and bool(self.replaceable)
-        key = overhead, late, stays, ordered, gone, slow, added
+        key = recorder, late, stays, ordered, gone, slow, added
         if collectives is None and key in self._graphs:
             return self._graphs[key]
         host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
@@ -159,7 +157,7 @@ class EventGraph:
         meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
         fold = Fold(needed, len(work.start), meets, work.depth)
         holds: list[list[int]] = [[] for _ in self.reads]
-        gaps, cost = (host.gap - recorders_time(self._trace, host, overhead)).tolist(), host.cost.tolist()
+        gaps, cost = recorder.gaps(self.trace, host).tolist(), (host.cost * (1 - recorder.share)).tolist()
         latency, gap = work.latency, work.gap
         if late != "work":
             moved = (work.cause == Cause.NOTHING) & (latency > NEVER)
@@ -181,15 +179,15 @@ class EventGraph:
             of = len(self.reads) + turn
             over = one.work if added == "known" else one.most if added == "most" else one.most[:0]
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
-            full = filled(self._trace, work.row[over], "all" if added == "known" else "each")
+            full = filled(self.trace, work.row[over], "all" if added == "known" else "each")
             with_read[over], left[over] = of, one.over_all(over, work.duration[over], least, full)
             if not stays and len(one.back):
                 with_read[one.back], left[one.back] = of, -1.0
-                spare[one.back] = (host.cost + np.minimum(host.gap, BESIDES))[work.item[one.back]]
+                spare[one.back] = (host.cost + np.minimum(host.gap, OPERATOR))[work.item[one.back]]
         columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
-        spared = self._spared(going, overhead)
+        spared = self._spared(going, recorder)
         slower = self._slower() if slow else np.zeros(0)
         marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
@@ -207,7 +205,7 @@ class EventGraph:
                 freely = spared.get(row, freely)
                 if number >= 0 and row == self.reads[number].calls[-1] and item < len(slower):
                     freely -= slower[item]
-                fold.hold(found, back, freely, number)
+                fold.hold(found, back - recorder.share * min(max(back, 0.0), DRIVEN), freely, number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
                 marks.append(max(began[item], float(reach[first[item + 1] - 1]) if first[item + 1] else 0.0))
@@ -248,28 +246,28 @@ class EventGraph:
         pace[held] = PACE[0] * np.diff(own[np.append(held + 1, len(gap))])
         return np.asarray(np.maximum(first, pace))
 
-    def _spared(self, going: Collection[int], overhead: float) -> dict[int, float]:
+    def _spared(self, going: Collection[int], recorder: Recorder) -> dict[int, float]:
         """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.
 
         Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
-        gives back what the expression took besides, less the recorder's `overhead` in it. The same for the other reads that are
+        gives back what the expression took besides, less the recorder's time in it. The same for the other reads that are
         `going`.
         """
-        found, operators = {}, self._trace.start[recorded(self._trace)]
+        found, operators = {}, self.trace.start[recorded(self.trace)]
         for number, read in enumerate(self.reads):
             if number in going:
                 besides = float(read.besides)
-                if overhead and read.row >= 0:
-                    start = self._trace.start[read.row]
-                    first, last = np.searchsorted(operators, [start, start + self._trace.duration[read.row]])
-                    besides = max(0.0, besides - overhead * float(last - first))
+                if recorder.each and read.row >= 0:
+                    start = self.trace.start[read.row]
+                    first, last = np.searchsorted(operators, [start, start + self.trace.duration[read.row]])
+                    besides = max(0.0, besides - recorder.each * float(last - first))
                 found.update(dict.fromkeys(read.calls, 0.0))
-                found[read.calls[-1]] = -besides
+                found[read.calls[-1]] = -besides * (1 - recorder.share)
         return found
 
     def _counting_of(self) -> frozenset[int]:
         """The reads that ask how many there are. An index on the host, which is copied the other way, asks nothing."""
-        trace = self._trace
+        trace = self.trace
         back = np.array([bool(TO_HOST.search(name)) for name in trace.names], bool)
         asking = [number for number, read in enumerate(self.reads) if read.op in COUNTS and read.row >= 0]
         work = self._launched_by(asking)
@@ -282,7 +280,7 @@ class EventGraph:
         The driver copies through a buffer of its own, and that is the host's time. From pinned memory the copy engine fetches
         it: the host only asks for it, and the copy waits its turn in its queue.
         """
-        trace, found = self._trace, {}
+        trace, found = self.trace, {}
         number_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         for j, row in enumerate(self._work.row.tolist()):
             call = int(self._host.row[self._work.item[j]]) if len(self._host.row) else -1
@@ -294,7 +292,7 @@ class EventGraph:
     @property
     def on_processor(self) -> bool:
         """Whether a device is a processor, which the host works on, too."""
-        devices = self._trace.meta.get("devices") or []
+        devices = self.trace.meta.get("devices") or []
         return any(isinstance(one, dict) and one.get("processor") for one in devices)
 
     @property
@@ -309,7 +307,7 @@ class EventGraph:
 
     def _launched_by(self, reads: Collection[int]) -> NDArray[np.intp]:
         """For each piece of work in the expression of which of these reads it was enqueued; -1 for the rest."""
-        trace, found = self._trace, np.full(len(self._work.start), -1, np.intp)
+        trace, found = self.trace, np.full(len(self._work.start), -1, np.intp)
         calls = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
         begin, lane = self._host.begin + self._host.origin, trace.lane[calls]
         for number in reads:
@@ -347,11 +345,11 @@ class EventGraph:
             item = self._item_of[row]
             after = max([self._host.began[item], *(self._work.end[j] for j in found)])
             recorded[row] = float(self._host.end[item] - after)
-            of.setdefault(int(self._trace.name[row]), []).append(recorded[row])
+            of.setdefault(int(self.trace.name[row]), []).append(recorded[row])
         ordinary = {name: usual(np.array(times)) for name, times in of.items()}
         prompt = {}
         for row, time in recorded.items():
-            middle, longest = ordinary[int(self._trace.name[row])]
+            middle, longest = ordinary[int(self.trace.name[row])]
             prompt[row] = middle if time > longest else time
         return recorded, prompt
 
@@ -373,7 +371,7 @@ class EventGraph:
 
     def silent(self) -> list[Late]:
         """Each thread with the time in which it waited for the device, as it seems, though no recorded call did."""
-        trace, work, zero = self._trace, self._work, self._host.origin
+        trace, work, zero = self.trace, self._work, self._host.origin
         launched = self._host.began[work.item] + zero if len(self._host.row) else work.start + zero
         columns = launched, work.start + zero, work.end + zero, work.queue
         waits = unrecorded_waits(trace, working_threads(trace, self.launched), self._calls, columns)
@@ -387,12 +385,12 @@ class EventGraph:
             of = (work.queue == number) & (work.late > 0)
             found.append(Late(lane, work.start[of] - work.late[of], work.start[of]))
         lanes: dict[Lane, list[tuple[float, float]]] = {
-            self._trace.lanes[self._trace.lane[w.row]]: [] for w in self._held
+            self.trace.lanes[self.trace.lane[w.row]]: [] for w in self._held
         }
         for row, time in self._returns.items():
             if time > self._prompt[row]:
                 end = float(self._host.end[self._item_of[row]])
-                lanes[self._trace.lanes[self._trace.lane[row]]].append((end - time + self._prompt[row], end))
+                lanes[self.trace.lanes[self.trace.lane[row]]].append((end - time + self._prompt[row], end))
         for lane, times in lanes.items():
             start, over = np.array(times, float).reshape(-1, 2).T
             found.append(Late(lane, start, over))

@@ -22,10 +22,11 @@ from syncscope.analysis.graph import Graph
 from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import Outcome, replay
-from syncscope.model.trace import Lane
+from syncscope.model.trace import Lane, Trace
 
 SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
 GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
+OTHERS = 0.2  # the part by which recorded steps may be shorter than those before them: beyond it they are others
 CONTENTION = 0.25  # of the time that host and device work at once: what a device that is a processor was seen to lose
 
 
@@ -35,18 +36,21 @@ class Fidelity:
 
     `unexplained` is the share of the counted steps in which the device stood still, and something was late for no recorded
     reason. `lanes` gives the share of each queue and thread that was late, whether or not others worked. `silent` is the share
-    in which a thread waited for the device, as it seems, though no recorded call did.
+    in which a thread waited for the device, as it seems, though no recorded call did. `shorter` is the part by which recorded
+    steps are shorter than three quarters of those of the same run that were not recorded: no recorder makes a step shorter.
     """
 
     error: float | None
     unexplained: float
     lanes: dict[str, float]
     silent: float = 0.0
+    shorter: float = 0.0
 
     @property
     def enough(self) -> bool:
         """Whether prices may be given."""
-        return self.error is not None and max(self.error, self.unexplained, self.silent) <= GATE
+        known = self.error is not None and max(self.error, self.unexplained, self.silent) <= GATE
+        return known and self.shorter <= OTHERS
 
 
 def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
@@ -84,7 +88,13 @@ def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
         silent = max(silent, share)
         if share > 0:
             lanes[_name(late.lane, several)] = lanes.get(_name(late.lane, several), 0.0) + share
-    return Fidelity(max(errors), idle, lanes, silent)
+    return Fidelity(max(errors), idle, lanes, silent, sped_up(event_graph.trace))
+
+
+def sped_up(trace: Trace) -> float:
+    """The part by which recorded steps are shorter than three quarters of those of the same run that were not recorded."""
+    untraced, traced = trace.meta.get("untraced"), trace.meta.get("traced")
+    return max(0.0, 1 - traced["median_ns"] / untraced["low_ns"]) if untraced and traced else 0.0
 
 
 def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,9 @@ from syncscope.analysis.waits import Launches, Wait
 from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Trace
 
-EVENT = 1_000.0  # ns that a profiler takes on the host for an event, about
+DRIVEN = 50_000.0  # ns of the host before a call that a recorder may slow down, at most
+OPERATOR = 100_000.0  # ns of the host before a launch that are the launching operator's, at most
+Times = NDArray[np.float64]
 
 
 class Host:
@@ -53,18 +56,34 @@ def recorded(trace: Trace) -> NDArray[np.intp]:
     return operators if len(operators) else trace.rows(Kind.CALL)
 
 
-def recorders_time(trace: Trace, host: Host, each: float) -> NDArray[np.float64]:
-    """The recorder's own time in each gap of the host: so much for each event that began in it, at most the gap.
+class Recorder(NamedTuple):
+    """What being recorded took of the host's time.
 
-    A read, which is noted after it, costs as many times more as the recorder says.
+    `each` is ns for each recorded event, at most the gap in which it began: what a profiler of operators takes. `notes` is the
+    part of the time that the recorder measured for noting reads, in the gaps after them. `share` is the part of the rest: of
+    calls of the driver, and of the host's work up to a call, as far as it is for that call (`DRIVEN`): a driver that is
+    listened to does all of it more slowly.
     """
-    if not each or not len(host.row):
-        return np.zeros(len(host.row))
-    events, reads = recorded(trace), trace.rows(Kind.READ)
-    at = np.concatenate([trace.start[events], trace.end[reads]]) - host.origin
-    cost = np.full(len(at), float(each))
-    cost[len(events) :] *= max(1.0, float(trace.meta.get("read_ns", EVENT)) / EVENT)
-    order = np.argsort(at, kind="stable")
-    total = np.concatenate(([0.0], np.cumsum(cost[order])))[np.searchsorted(at[order], host.began)]
-    time: NDArray[np.float64] = np.minimum(host.gap, np.diff(total, prepend=0.0))
-    return time
+
+    each: float = 0.0
+    notes: float = 0.0
+    share: float = 0.0
+
+    def gaps(self, trace: Trace, host: Host) -> Times:
+        """The gaps of the host without the recorder, ns."""
+        gaps = host.gap
+        if self.each and len(gaps):
+            events = trace.start[recorded(trace)] - host.origin
+            gaps = np.maximum(0.0, gaps - self.each * _in_gaps(host, events))
+        if self.notes and len(gaps):
+            reads = trace.end[trace.rows(Kind.READ)] - host.origin
+            gaps = np.maximum(0.0, gaps - self.notes * float(trace.meta.get("read_ns", 0.0)) * _in_gaps(host, reads))
+        without: Times = gaps - self.share * np.minimum(gaps, DRIVEN)
+        return without
+
+
+def _in_gaps(host: Host, times: NDArray[np.int64]) -> Times:
+    """How many of these moments, ns since the origin, lie in each gap of the host, or in the call before it."""
+    by_then = np.searchsorted(np.sort(times), host.began)
+    counts: Times = np.diff(by_then, prepend=0).astype(float)
+    return counts

@@ -1,45 +1,55 @@
-"""What being recorded added to the host, where the same run was also timed without: so much for each event.
+"""What being recorded added to the host, where the same run was also timed without.
 
-The replay that changes nothing is to give the untraced step. It gets shorter the more is taken off the host, so the cost of an
-event is found by halving; nothing is taken where the recorded step is no longer than the untraced one.
+The replay that changes nothing is to give the untraced step. First the time goes that the recorder measured for noting reads,
+as far as is needed; then the same share of all that the host does for the driver. How much is found by halving; nothing is
+taken where the recorded step is no longer than the untraced one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
 from syncscope.model.trace import Trace
 
-MOST = 64_000.0  # ns an event: beyond it the difference is something else
+MOST = 0.5  # of the host's time that a recorder was seen to take; what is more is something else
 CLOSE = 0.002  # of a step
 
 
 def without_recorder(event_graph: EventGraph, trace: Trace) -> Graph:
     """The graph of a recording, from now on without the recorder's own time where the same run was also timed without it."""
     if "untraced" in trace.meta:
-        event_graph.overhead = recorder_cost(event_graph, float(trace.meta["untraced"]["median_ns"]))
+        event_graph.recorder = recorder_of(event_graph, float(trace.meta["untraced"]["median_ns"]))
     return event_graph.graph()
 
 
-def recorder_cost(event_graph: EventGraph, untraced: float) -> float:
-    """ns of the host for each event that was recorded; `untraced` is what a step takes without the recorder, ns."""
+def recorder_of(event_graph: EventGraph, untraced: float) -> Recorder:
+    """What the recorder took, if a step takes `untraced` ns without it."""
 
-    def step(each: float) -> float:
-        graph = event_graph.graph(each)
+    def step(taken: Recorder) -> float:
+        graph = event_graph.graph(taken)
         return timed_part(graph).of(replay(graph))
 
-    low, high = 0.0, 500.0
-    if step(low) <= untraced:
-        return low
-    while step(high) > untraced:
-        if high >= MOST:
-            return low  # waits and the device take that long: less of the host changes nothing
-        low, high = high, 2 * high
+    nothing, noting = Recorder(), Recorder(notes=1.0)
+    if step(nothing) <= untraced:
+        return nothing
+    if step(noting) <= untraced:
+        return _between(nothing, noting, step, untraced)
+    most = Recorder(notes=1.0, share=MOST)
+    if step(most) > untraced:
+        return most
+    return _between(noting, most, step, untraced)
+
+
+def _between(low: Recorder, high: Recorder, step: Callable[[Recorder], float], untraced: float) -> Recorder:
+    """That with which a step takes as long as without recording; with `low` it takes longer, with `high` less."""
     while True:
-        each = (low + high) / 2
-        found = step(each)
-        if abs(found - untraced) <= CLOSE * untraced or high - low < 1.0:
-            return each
-        low, high = (each, high) if found > untraced else (low, each)
+        middle = Recorder(notes=(low.notes + high.notes) / 2, share=(low.share + high.share) / 2)
+        found = step(middle)
+        if abs(found - untraced) <= CLOSE * untraced or high.notes - low.notes + high.share - low.share < CLOSE / 2:
+            return middle
+        low, high = (middle, high) if found > untraced else (low, middle)

@@ -14,6 +14,7 @@ from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds, fidelity_of
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
+from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.join import Join
 from syncscope.analysis.memory import memory_uses
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
@@ -137,7 +138,7 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
             report = replace(report, notes=(*report.notes, said))
         report = replace(report, plan_range=_range(event_graph, graph, chosen, costs.step))
     if report.trace is not None and (each := overhead(report.trace)):  # of somebody else's profiler: ours says it
-        step, saving = _step_and_saving(event_graph.graph(each), everything)
+        step, saving = _step_and_saving(event_graph.graph(Recorder(each)), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from syncscope.analysis.fidelity import GATE
+from syncscope.analysis.fidelity import GATE, OTHERS, sped_up
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.durations import about_ms
@@ -52,6 +52,11 @@ def verdict(report: Report) -> str:
             f"No prices: for {report.silent:.0%} of a {per} a thread is silent until the device has just done all, and no "
             f"recorded call waited then{_most(report)} (the limit is {GATE:.0%}). The calls that wait may be missing from the "
             f"recording, or not be known to wait. {_next(report)}"
+        )
+    if report.trace is not None and (others := sped_up(report.trace)) > OTHERS:
+        return (
+            f"No prices: the recorded steps are {others:.0%} shorter than the unrecorded ones of the same run, so that "
+            f"they are others, or something else slowed the run down (the limit is {OTHERS:.0%}). {_next(report)}"
         )
     if report.saving is None or report.step is None:
         return f"The host was blocked for {about_ms(blocked)} of a {per}; prices were not asked for."

@@ -12,9 +12,12 @@ US = 1_000
 LAUNCHES = 20
 
 
-def recording(added: int, steps: int = 8, work: int = 2 * US, cold: int = 0, **meta: object) -> Trace:
+def recording(
+    added: int, steps: int = 8, work: int = 2 * US, cold: int = 0, times: float = 1.0, reads: int = 0, **meta: object
+) -> Trace:
     """A host that launches small kernels every 12 us, reads once a step, and pays `added` ns for each of its calls; in the
-    first `cold` steps the driver loads code for a millisecond."""
+    first `cold` steps the driver loads code for a millisecond. All that the host does takes so many `times` as long; `reads`
+    of one value each are made between the launches."""
     events, now, number, device = [], 0, 0, 0
     for step in range(steps):
         began = now
@@ -23,12 +26,19 @@ def recording(added: int, steps: int = 8, work: int = 2 * US, cold: int = 0, **m
             now += 1_000 * US
         for launch in range(LAUNCHES):
             number += 1
-            now += 8 * US + added
-            events.append(Event(Kind.CALL, "cudaLaunchKernel", HOST, now, 4 * US, correlation=number))
-            now += 4 * US
+            now += round(8 * US * times) + added
+            call = round(4 * US * times)
+            events.append(Event(Kind.CALL, "cudaLaunchKernel", HOST, now, call, correlation=number))
+            now += call
             start = max(now + US, device)
             device = start + work
             events.append(Event(Kind.KERNEL, f"k{launch}", QUEUE, start, work, correlation=number))
+            if launch < reads:
+                read = round(6 * US * times)
+                end = max(now + read, device) + round(3 * US * times)
+                events.append(Event(Kind.READ, "item", HOST, now, end - now))
+                events.append(Event(Kind.CALL, "cudaStreamSynchronize", HOST, now + read, end - now - read))
+                now = end
         now += added
         end = max(now, device) + 3 * US
         events.append(Event(Kind.CALL, "cudaStreamSynchronize", HOST, now, end - now))
@@ -51,6 +61,26 @@ def test_prices_are_of_the_untraced_step(added: int) -> None:
     assert found.step == pytest.approx(bare.step, rel=0.005)
     assert found.saving == pytest.approx(bare.saving, abs=0.02 * bare.step)
     assert found.lean_step is None
+
+
+@pytest.mark.parametrize("times", [1.2, 1.6, 1.9])
+def test_a_read_is_worth_what_it_takes_without_the_recorder(times: float) -> None:
+    """A driver that is listened to does everything more slowly, and the calls of reads are no exception."""
+    bare = summarize(recording(0, reads=12))
+    assert bare.step
+    assert bare.saving
+    found = summarize(recording(0, times=times, reads=12, untraced=untraced(bare.step)))
+    assert found.step == pytest.approx(bare.step, rel=0.005)
+    assert found.saving == pytest.approx(bare.saving, abs=0.03 * bare.step)
+
+
+def test_steps_that_are_shorter_when_recorded_are_others() -> None:
+    bare = summarize(recording(0))
+    assert bare.step
+    said = {"untraced": untraced(2 * bare.step), "traced": untraced(bare.step)}
+    found = summarize(recording(0, **said))
+    assert found.saving is None
+    assert "No prices: the recorded steps are 50% shorter than the unrecorded ones of the same run" in found.verdict
 
 
 def test_nothing_is_taken_off_where_the_recording_was_no_slower() -> None:

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import error
 from syncscope.analysis.graph import Launch
+from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.replay import replay, replay_all
 from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
 
 
-def graph_of(trace, overhead=0.0):
-    return event_graph_of(trace).graph(overhead)
+def graph_of(trace, recorder=None):
+    return event_graph_of(trace).graph(recorder)
 
 
 def test_a_read_on_the_critical_path_costs_what_the_host_could_have_hidden():
@@ -112,7 +113,7 @@ def test_the_profiler_s_time_can_be_taken_off_the_host():
         host   a.(x)..(y)..b..(z)....c
         gpu    .A..........BB........C
     """)
-    whole, lean = graph_of(trace), graph_of(trace, overhead=50_000)
+    whole, lean = graph_of(trace), graph_of(trace, Recorder(each=50_000))
     assert replay(whole).end - replay(lean).end == 3 * 50_000
 
 
@@ -132,7 +133,7 @@ def test_the_profiler_s_time_within_a_read_goes_once():
     event_graph = event_graph_of(Trace.of(events))
     assert [read.besides for read in event_graph.reads] == [50 * us] * 6
     everything = range(len(event_graph.reads))
-    whole, lean = event_graph.graph(), event_graph.graph(overhead=5 * us)
+    whole, lean = event_graph.graph(), event_graph.graph(Recorder(each=5 * us))
     saved = [replay(g).ends[4] - replay(g, everything).ends[4] for g in (whole, lean)]
     assert saved == pytest.approx([5 * 60 * us, 5 * 50 * us])
 
