@@ -161,6 +161,8 @@ class Draft:
 
     def swapped(self, expr: ast.expr, instead: dict[ast.expr, Part]) -> cst.BaseExpression:
         """An expression of the function with some of its own parts replaced."""
+        if not instead:
+            return self.node(expr)
         swap = Swap({self._node(old): self._in_brackets(old, self._part(new)) for old, new in instead.items()})
         return self._movable(cast(cst.BaseExpression, self._node(expr).visit(swap)), expr)
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from syncscope.model.source import Span, line_starts
 from syncscope.tensors.syntax import held, statements, walk
 
+SHORTEST = 88  # of what a line may at least hold, where a project says nothing
 LONGEST = 60  # characters of the user's code quoted in a message
 
 
@@ -26,9 +27,12 @@ class Text:
 
     @cached_property
     def width(self) -> int:
-        """How long a line may be: as the project says, else as the longest line of code is, but no less than 88."""
-        lines = (line for line in self.code.splitlines() if b"http" not in line and not line.lstrip().startswith(b"#"))
-        return self._width or max(88, min(160, max((len(line.decode()) for line in lines), default=0)))
+        """How long a line may be: as the project says, else as the longest line of code is, but no less than `SHORTEST`."""
+        if self._width:
+            return self._width
+        long = (line for line in self.code.splitlines() if len(line) > SHORTEST)
+        lines = (line.decode() for line in long if b"http" not in line and not line.lstrip().startswith(b"#"))
+        return max(SHORTEST, min(160, max(map(len, lines), default=0)))
 
     @cached_property
     def tree(self) -> ast.Module:

@@ -171,7 +171,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
         said += [broken_cell(source, number, error) for number, error in source.broken]
     try:
         tracked = project((*config.src, config.root) if config.root else config.src)
-        tree = tracked.tree(path, source.code) or ast.parse(source.code, path)
+        tree = tracked.parsed(path, source.code).tree
         found = sites(source.code, path, tracked, tree) if MENTION in source.code else ()
         view = View(source.code, found, tree, width(os.path.dirname(os.path.abspath(path))) if found else 0)
         for site, finding in asked(source, found, view, config):

@@ -18,7 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 CHUNK_BYTES = 150_000  # of the last chunks
-SELDOM = 1_000_000  # objects made and not yet freed before circles are looked for: about the trees of 80,000 lines
+SELDOM = 10_000_000  # objects made and not freed before circles are looked for: those of a million lines hold 30,000
 
 
 def chunks(items: Sequence[T], weigh: Callable[[T], int], workers: int = 1) -> list[list[T]]:

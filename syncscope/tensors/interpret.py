@@ -40,26 +40,22 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     if b"torch" not in source and tree is not None:
         return []
     project = project or Project(alone=True)
-    if tree is None:
-        tree = project.tree(path, source)
-    if tree is None:
-        try:
-            tree = ast.parse(source, path)
-        except SyntaxError as error:
-            if error.filename is None:  # a null byte
-                raise SyntaxError(str(error), (path, 1, 1, None)) from None
-            raise
-        except ValueError as error:  # a null byte, in older Pythons
+    try:
+        parsed = project.parsed(path, source, tree)
+    except SyntaxError as error:
+        if error.filename is None:  # a null byte
             raise SyntaxError(str(error), (path, 1, 1, None)) from None
-        except (RecursionError, MemoryError):
-            raise SyntaxError("nested too deeply to be read", (path, 1, 1, None)) from None
+        raise
+    except ValueError as error:  # a null byte, in older Pythons
+        raise SyntaxError(str(error), (path, 1, 1, None)) from None
+    except (RecursionError, MemoryError):
+        raise SyntaxError("nested too deeply to be read", (path, 1, 1, None)) from None
     if b"torch" not in source:
         return []
     try:
-        project.keep(path, source, tree)
         if project.last is not None:
             project.last.release()
-        project.last = Module(source, path, project, tree, linted=True)
+        project.last = Module(parsed, path, project, linted=True)
         return _sites(project.last)
     except RecursionError:
         raise SyntaxError("nested too deeply to be followed", (path, 1, 1, None)) from None

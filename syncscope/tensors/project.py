@@ -13,6 +13,7 @@ from typing import Any
 
 from syncscope.files import regular
 from syncscope.model.fact import Fact
+from syncscope.tensors.parsed import Parsed, ParsedFiles
 from syncscope.tensors.syntax import name_of
 from syncscope.tensors.usage import Usage
 
@@ -167,25 +168,17 @@ class Module:
         "functions",
         "linted",
         "package",
+        "parsed",
         "path",
         "project",
-        "source",
         "symbols",
-        "text",
         "top",
-        "tree",
-        "usage",
     )
 
-    def __init__(
-        self, source: bytes, path: str, project: ProjectFiles, tree: ast.Module | None = None, linted: bool = False
-    ) -> None:
-        self.source = source
+    def __init__(self, parsed: Parsed, path: str, project: ProjectFiles, linted: bool = False) -> None:
+        self.parsed = parsed
         self.path = path
         self.project = project
-        self.tree = ast.parse(source, path) if tree is None else tree
-        self.text = source.decode("utf-8", "replace")
-        self.usage = Usage(self.text)
         self.symbols: dict[str, ast.AST] = {}
         self.facts: dict[str, Fact] = {}
         self.announced: dict[tuple[ast.expr, str], Fact] = {}  # what annotations mean, and why that is a tensor
@@ -196,6 +189,21 @@ class Module:
         self.linted = linted  # its waits are wanted, and what its callers pass counts
         self.package = project.package_of(path)
         _collect(self.tree.body, self.symbols)
+
+    @property
+    def source(self) -> bytes:
+        """Its text."""
+        return self.parsed.source
+
+    @property
+    def tree(self) -> ast.Module:
+        """Its tree."""
+        return self.parsed.tree
+
+    @property
+    def usage(self) -> Usage:
+        """How its names are used."""
+        return self.parsed.usage
 
     def release(self) -> None:
         """Let go of everything, so that memory is free at once: the garbage collector would cost as much as the analysis."""
@@ -250,7 +258,7 @@ def _from_torch(body: list[ast.stmt]) -> dict[str, ast.AST]:
 
 
 _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
-_TREES = 5_000_000  # bytes of source behind the trees that are kept for those that import the file
+_IMPORTED, _LINTED = 5_000_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
 
 
 class ProjectFiles:
@@ -275,24 +283,23 @@ class ProjectFiles:
         self._meant: dict[tuple[tuple[str, ...], str, int], str | None] = {}  # what an import from a package means
         self._files: dict[str, str | None] = {}
         self._held = 0  # bytes of source behind the modules that are kept
-        self._trees: dict[str, tuple[bytes, ast.Module]] = {}  # what was not asked for longest comes first
-        self._kept = 0  # bytes of source behind them
+        self._imported, self._linted = ParsedFiles(_IMPORTED), ParsedFiles(_LINTED)
         self._packages: dict[str, tuple[str, ...]] = {}
 
-    def tree(self, path: str, source: bytes) -> ast.Module | None:
-        """The tree of a file that was parsed before."""
-        path = os.path.normpath(path)
-        module = self._modules.get(path)
-        was, tree = (module.source, module.tree) if module is not None else self._trees.get(path, (b"", None))
-        return tree if was == source else None
+    def parsed(self, path: str, source: bytes, tree: ast.Module | None = None) -> Parsed:
+        """A file with this content, parsed if it was not yet: it is linted by itself, and read for those that import it.
 
-    def keep(self, path: str, source: bytes, tree: ast.Module) -> None:
-        """Remember a tree: a file is linted by itself and read for those that import it."""
-        if not self.alone:
-            self._kept += len(source) - len(self._trees.pop(os.path.normpath(path), (b"",))[0])
-            self._trees[os.path.normpath(path)] = (source, tree)
-            while self._kept > _TREES:
-                self._kept -= len(self._trees.pop(next(iter(self._trees)))[0])
+        Raises:
+            SyntaxError, ValueError, RecursionError, MemoryError: as `ast.parse` does.
+        """
+        name = os.path.normpath(path)
+        module = self._modules.get(name)
+        found = module.parsed if module is not None else self._imported.get(name) or self._linted.get(name)
+        if found is None or found.source != source or (tree is not None and found.tree is not tree):
+            found = Parsed(source, ast.parse(source, path) if tree is None else tree)
+            if not self.alone:
+                self._linted.put(name, found)
+        return found
 
     def settle(self) -> None:
         """Forget the answers that depend on where the analysis of the last file came from."""
@@ -366,14 +373,15 @@ class ProjectFiles:
                 source = regular(file)
                 self.read[file] = hashlib.blake2b(source, digest_size=16).hexdigest()
                 if len(source) <= _LARGEST and _MENTIONS.search(source):
-                    tree = self.tree(file, source) or ast.parse(source, file)
-                    self.keep(file, source, tree)
-                    self._modules[file] = Module(source, file, self, tree)
+                    parsed, name = self.parsed(file, source), os.path.normpath(file)
+                    self._linted.pop(name)
+                    self._imported.put(name, parsed)
+                    self._modules[file] = Module(parsed, file, self)
                     self._held += len(source)
             except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
                 pass  # an import that cannot be read tells nothing; linting that file itself says why
-        elif file in self._trees:
-            self._trees[file] = self._trees.pop(file)
+        else:
+            self._imported.get(os.path.normpath(file))  # it was asked for
         return self._modules[file]
 
 

@@ -1,0 +1,54 @@
+"""Files that were parsed: their trees, and how their names are used, kept for those that import them."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.tensors.usage import Usage
+
+
+class Parsed:
+    """A file as it was read. Its tree must not change."""
+
+    __slots__ = ("_usage", "source", "tree")
+
+    def __init__(self, source: bytes, tree: ast.Module) -> None:
+        self.source = source
+        self.tree = tree
+        self._usage: Usage | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """How its names are used; many files are imported of which nobody asks that."""
+        if self._usage is None:
+            self._usage = Usage(self.source.decode("utf-8", "replace"))
+        return self._usage
+
+
+class ParsedFiles:
+    """The files that were asked for last, up to so many bytes of source."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._files: dict[str, Parsed] = {}  # what was not asked for longest comes first
+        self._held = 0
+
+    def get(self, path: str) -> Parsed | None:
+        """The file of this path."""
+        found = self._files.pop(path, None)
+        if found is not None:
+            self._files[path] = found
+        return found
+
+    def put(self, path: str, parsed: Parsed) -> None:
+        """Keep a file."""
+        self.pop(path)
+        self._files[path] = parsed
+        self._held += len(parsed.source)
+        while self._held > self.most:
+            self.pop(next(iter(self._files)))
+
+    def pop(self, path: str) -> None:
+        """Keep a file no longer."""
+        gone = self._files.pop(path, None)
+        self._held -= len(gone.source) if gone is not None else 0
