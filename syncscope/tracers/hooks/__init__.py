@@ -39,7 +39,7 @@ def listening(listener: Listener) -> Iterator[None]:
     if listener.step is not None:
         forget.append(beats.when_imported("torch.optim.optimizer", steps.install))
         forget.append(beats.when_imported("syncscope.kernels.capture", steps.replays))
-    steps_alone = listener == Listener(step=listener.step) != Listener()
+    steps_alone = listener.step is not None and listener == Listener(step=listener.step)
     try:
         with beats.held() if listener.step else NOTHING, NOTHING if steps_alone else patches.held():
             listeners.add(listener)
