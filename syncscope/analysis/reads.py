@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -96,7 +97,7 @@ def _numbered(found: list[Read], steps: tuple[Step, ...]) -> list[Read]:
     starts = [s.start for s in steps]
     numbered = []
     for read in found:
-        at = int(np.searchsorted(starts, read.start, side="right")) - 1
+        at = bisect_right(starts, read.start) - 1
         inside = at >= 0 and read.start < steps[at].end
         numbered.append(replace(read, step=steps[at].index if inside else -1))
     return numbered

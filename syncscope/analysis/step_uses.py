@@ -16,6 +16,7 @@ user's function or region around it. What began late for no recorded reason stay
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -247,7 +248,7 @@ def _returning(reads: Sequence[Read], idle: _Idle, times: NDArray[np.float64]) -
     """The reads in which the host still was, by idle time."""
     starts = [read.start for read in reads]
     for position in np.flatnonzero(times > 0).tolist():
-        at = int(np.searchsorted(starts, idle.end[position], side="right")) - 1
+        at = bisect_right(starts, int(idle.end[position])) - 1
         yield Use.WAIT, _name(reads[max(at, 0)]), position, float(times[position])
 
 

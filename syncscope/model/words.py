@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+WORDLESS = frozenset({bool, bytes, float, int, type(None)})  # most of what a report holds
 
 
 def visible(text: str) -> str:
@@ -25,6 +26,8 @@ def all_visible(value: T, exact: tuple[type, ...] = (), known: dict[int, Any] | 
     Values of the classes in `exact` stay as they are. What holds nothing to change is given back itself, and what stands in
     several places stays one object; `known` carries that from one call to the next.
     """
+    if type(value) in WORDLESS:
+        return value
     known = {} if known is None else known
     made: Any = value
     if isinstance(value, str):
