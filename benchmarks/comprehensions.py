@@ -104,6 +104,8 @@ def on_device(device: str, cases: list[Case], small: bool, seconds: float, tunin
             run = call(case, torch.compile(case.torch), arguments(case, case.small if small else case.sizes, device))
             run()
             compiled[case.name] = run
+    x = torch.ones(1, requires_grad=True)
+    torch.autograd.grad(x * 2, x, torch.ones(1))  # the first of a process imports sympy, on any device
     if hold:
         sys.stdin.readline()
     for case in cases:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from syncscope.kernels.comprehension.expressions import Poly, reads
+import torch
+
+from syncscope.kernels.comprehension.expressions import Poly, Read, reads
 from syncscope.kernels.comprehension.fuse import SHARE, Nest
 from syncscope.kernels.comprehension.places import placed
 from syncscope.kernels.comprehension.program import Ints, Program, Step
@@ -15,6 +17,7 @@ from syncscope.kernels.elementwise import c_storage, compute_dtype, load, store
 from syncscope.kernels.generate.text import DIVIDE, loops
 from syncscope.kernels.programs import C_TYPE
 
+HELD = 16  # elements of a tensor that an item may keep
 _SHORT = 8  # a loop of fewer steps has its number written out, so that the compiler may unroll it
 _EXTREME = "({{a}} != {{a}} ? {{a}} : {{b}} != {{b}} ? {{b}} : {{a}} {} {{b}} ? {{a}} : {{b}})"
 _FOLD = {"+": "{a} + {b}", "*": "{a} * {b}", "min": _EXTREME.format("<"), "max": _EXTREME.format(">")}
@@ -29,7 +32,8 @@ _LIMITS = {
 class Schedule:
     """The shape of a work-group: its items, how many of them share a point, and whether neighbours do.
 
-    `ahead` is how many elements an item has under way at a time, `each` how many points it takes one after the other.
+    `ahead` is how many elements an item has under way at a time, `each` how many points it takes one after the other, and
+    `held` whether it keeps what it read of a point for the loops behind, if that is little.
     """
 
     group: int
@@ -37,6 +41,7 @@ class Schedule:
     along: bool = True
     ahead: int = 1
     each: int = 1
+    held: bool = False
 
     @property
     def wide(self) -> int:
@@ -53,6 +58,9 @@ class Written(Values):
         super().__init__(program, self.points)
         self.outputs = nest.writes
         self.scratch: dict[str, str] = {}  # of local memory: its type by its name
+        self.held: dict[
+            Ints, dict[Read, tuple[str, torch.dtype]]
+        ] = {}  # by the lengths of loops, what was read in them
         self.source = self.text()
         self.numbers = self.fields.packed()
 
@@ -127,9 +135,9 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
         return tuple(map(step.size, self.inner(step)))
 
     def alike(self, wave: Sequence[Step]) -> Iterator[Step]:
-        """The statements over the first one's variables."""
+        """The statements over variables that all loops of these lengths share."""
         for s in wave:
-            yield s.replaced({n: Poly.of(one) for n, one in zip(self.inner(s), self.inner(wave[0]), strict=True)})
+            yield s.replaced({n: Poly.of(_variable(i)) for i, n in enumerate(self.inner(s))})
 
     def assign(self, wave: list[Step]) -> None:
         """Statements without a sum: one once for the point, or several for each of its elements."""
@@ -211,11 +219,23 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
 
     def loop(self, step: Step, ahead: int, body: Callable[[Block, str], None], share: bool) -> None:
         """Runs a body over a statement's variables, an item of a team taking every `deep`-th element, several at a time."""
-        names, sizes, deep, out = self.inner(step), self.lengths(step), self.s.deep, self.point.lines.append
+        sizes, deep, out = self.lengths(step), self.s.deep, self.point.lines.append
+        names, total = [_variable(i) for i in range(len(sizes))], math.prod(sizes)
         before_at, before_over = self.at, self.over
         self.over = self.over | {n: (0.0, float(size - 1)) for n, size in zip(names, sizes, strict=True)}
         flat, to = f"k{next(self.count)}", Block()
-        if deep == 1 and not share and len(names) > 1 and ahead == 1:  # plain loops, one in another
+        if self.s.held and not share and total <= HELD * deep:  # each item has so few turns that they are written out
+            split, found = loops(self.fields, f"{flat}_", sizes, flat)
+            self.at = self.at | dict(zip(names, found, strict=True))
+            to = Block(made=self.held.setdefault(sizes, {}), turns=-(-total // deep))
+            body(to, f"u % {ahead}")
+            guard = f"if ({flat} < {total}) " if total % deep else ""
+            text = "\n        ".join(to.lines)
+            place = f"const int {flat} = {'y' if deep > 1 else '0'} + u * {deep};"
+            out(
+                f"#pragma unroll\n    for (int u = 0; u < {to.turns}; u++) {{ {place} {guard}{{ {split}\n        {text} }} }}"
+            )
+        elif deep == 1 and not share and len(names) > 1 and ahead == 1:  # plain loops, one in another
             self.at = self.at | {n: f"{flat}_{i}" for i, n in enumerate(names)}
             ends = [str(size) if size < _SHORT else self.number(size) for size in sizes]
             own = [self.at[n] for n in names]
@@ -225,7 +245,6 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
             self.point.lines.extend(f"    {line}" for line in to.lines)
             out("}" * len(heads))
         else:
-            total = math.prod(sizes)
             split, found = loops(self.fields, f"{flat}_", sizes, flat)
             self.at = self.at | dict(zip(names, found, strict=True))
             count = str(total) if total < _SHORT and not share else self.number(total)
@@ -246,3 +265,8 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
                 f"for (; {flat}_ < {end}; {flat}_ += {deep}) {{ const int {flat} = {flat}_, u = 0; {split}\n        {text} }}"
             )
         self.at, self.over = before_at, before_over
+
+
+def _variable(i: int) -> str:
+    """A variable that a point runs through: no name of a user's."""
+    return f"{i} inner"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +28,7 @@ Enqueue = Callable[[Known], None]
 _UNITS = int(device.max_compute_units)
 _WANTED = _UNITS * (2 if is_gpu else 4)  # points that fill the device
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+_COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 _NAME = 48  # letters of a kernel's name
 
 
@@ -79,21 +82,27 @@ def plan(program: Program, tensors: Mapping[str, Tensor], chosen: Mapping[int, S
     units = fused(program, _WANTED, strides)
     if any(storage.extent(shape, strides(name)) >= 1 << 31 for name, shape in program.shapes.items()):
         raise NotNative
+
+    def ready(i: int) -> Ready:
+        unit = units[i]
+        if isinstance(unit, Product):
+            return _product(unit, program, strides, tensors)
+        choice = (chosen or {}).get(i) or schedules.known().get(schedules.class_of(unit, program.name, strides))
+        return nest(unit, program, strides, choice or schedules.default(unit, strides, _UNITS, is_gpu))
+
+    # A GPU's driver compiles without Python's lock.
+    with ThreadPoolExecutor(_COMPILERS) as compilers:
+        every = list((compilers.map if is_gpu else map)(ready, range(len(units))))
     made: set[str] = set()
-    ready: list[Ready] = []
     for i, unit in enumerate(units):
         fresh = [name for name in unit.writes if name not in made]
         made.update(fresh)
         later = {name for u in units[i + 1 :] for name in (*u.reads, *u.writes)}
         done = made - set(program.results) - later
         made -= done
-        if isinstance(unit, Product):
-            one = _product(unit, program, strides, tensors)
-        else:
-            choice = (chosen or {}).get(i) or schedules.known().get(schedules.class_of(unit, program.name, strides))
-            one = nest(unit, program, strides, choice or schedules.default(unit, strides, _UNITS, is_gpu))
-        ready.append(replace(one, makes=tuple((n, _layout(program, n)) for n in fresh), done=tuple(sorted(done))))
-    return Plan(program, tuple(ready), strides)
+        makes = tuple((name, _layout(program, name)) for name in fresh)
+        every[i] = replace(every[i], makes=makes, done=tuple(sorted(done)))
+    return Plan(program, tuple(every), strides)
 
 
 def _layout(program: Program, name: str) -> storage.Layout:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from syncscope.files import cache_folder
 from syncscope.kernels.comprehension.fuse import ACROSS, Nest, Strides, lies_along
-from syncscope.kernels.comprehension.nests import Schedule
+from syncscope.kernels.comprehension.nests import HELD, Schedule
 from syncscope.kernels.device import device
 from syncscope.kernels.tuning import store
 
@@ -44,8 +44,9 @@ def every(nest: Nest, gpu: bool) -> Iterator[Schedule]:
             for deep in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024) if gpu and inner else (1,):
                 for along in (True, False) if 1 < deep < group else (True,):
                     for each in (1,) if inner else (1, 2, 4, 8):
-                        if deep <= group:
-                            yield Schedule(group, deep, along, ahead, each)
+                        for held in (True, False) if 1 < nest.length <= HELD * deep else (False,):
+                            if deep <= group:
+                                yield Schedule(group, deep, along, ahead, each, held)
 
 
 def class_of(nest: Nest, name: str, strides: Strides) -> str:

@@ -43,10 +43,14 @@ _WHOLE = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines of C, and the reads that were made in them, by the name of their value."""
+    """Lines of C, and the reads that were made in them, by the name of their value.
+
+    Where a loop has `turns`, what is read in it stays in registers for the loops behind, an element for each turn.
+    """
 
     lines: list[str] = field(default_factory=list)
     made: dict[Read, tuple[str, torch.dtype]] = field(default_factory=dict)
+    turns: int = 0
 
 
 class Values:
@@ -144,7 +148,10 @@ class Values:
             tests = [f"(uint)({self.index(q, to)}) < (uint){self.number(size)}" for q, size in node.bounds]
             text = f"{' && '.join(tests)} ? {text} : {self.typed(node.other, dtype, to)}"
         name = f"x{next(self.count)}"
-        to.lines.append(f"const {c} {name} = {text};")
+        if to.turns:
+            self.point.lines.append(f"{c} {name}[{to.turns}];")
+            name = f"{name}[u]"
+        to.lines.append(f"{name} = {text};" if to.turns else f"const {c} {name} = {text};")
         to.made[node] = name, compute_dtype(dtype)
         return to.made[node]
 
