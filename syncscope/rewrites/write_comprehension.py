@@ -87,12 +87,9 @@ EXAMPLES = (
         """
         import torch
 
-        def loss(logits: torch.Tensor, target: torch.LongTensor):
+        def z_loss(logits: torch.Tensor, target: torch.LongTensor):
             valid = target != -1
-            scores = logits[valid]  # !
-            classes = target[valid]  # !
-            total = torch.logsumexp(scores, dim=1) - scores.gather(1, classes[:, None]).squeeze(1)
-            return total.mean()
+            return 1e-4 * (torch.logsumexp(logits[valid], dim=1) ** 2).mean()  # !
         """,
         safety=Safety.UNSAFE,
         inputs="logits: finite[n, 4]; target: label[n] < 4",
@@ -100,21 +97,20 @@ EXAMPLES = (
         import torch
         from syncscope.kernels import comprehension
 
-        masked_loss = comprehension("""
-            def masked_loss(bool(N) valid, float(N, C) logits, int(N) target) -> (result) {
+        masked_z_loss = comprehension("""
+            def masked_z_loss(bool(N) valid, float(N, C) logits) -> (result) {
                 most(n) max=! logits(n, c)
                 parts(n) +=! exp(logits(n, c) - most(n))
-                own(n) +=! c == target(n) ? logits(n, c) : 0
-                total +=! valid(n) ? (most(n) + log(parts(n))) - own(n) : 0
+                total +=! valid(n) ? pow(most(n) + log(parts(n)), 2) : 0
                 kept +=! valid(n)
-                result = total / kept
+                result = 0.0001 * total / kept
             }
         """)
 
 
-        def loss(logits: torch.Tensor, target: torch.LongTensor):
+        def z_loss(logits: torch.Tensor, target: torch.LongTensor):
             valid = target != -1
-            return masked_loss(valid.flatten(), logits.flatten(0, -2), target.flatten())
+            return masked_z_loss(valid.flatten(), logits.flatten(0, -2))
         ''',
     ),
     Example(

@@ -155,3 +155,24 @@ for case in COMPARED:
         given = case.make(r, case.small)
         (OTHERS if name == "lut2" else CASES).append((name, case.text, given, case.torch))
 assert len(CASES) + len(OTHERS) > 40
+
+
+def tensors(results):
+    return results if isinstance(results, tuple) else (results,)
+
+
+def close(found, expected, tolerance):
+    for a, b in zip(tensors(found), tensors(expected), strict=True):
+        assert a.shape == b.shape
+        torch.testing.assert_close(a.detach().cpu().to(b.dtype), b.detach(), rtol=tolerance, atol=tolerance)
+
+
+def moved(args, device, dtype, grad=False):
+    def one(x):
+        if not isinstance(x, torch.Tensor):
+            return x
+        x = x.detach().clone().to(device)  # the cases are everybody's
+        x = x.to(dtype) if x.is_floating_point() else x
+        return x.requires_grad_() if grad and x.is_floating_point() else x
+
+    return [one(x) for x in args]

@@ -1,0 +1,56 @@
+"""What a mistake in a comprehension, or in its call, is answered with."""
+
+import pytest
+import torch
+
+from syncscope.kernels import comprehension
+from syncscope.kernels.comprehension.words import NotationError
+
+MISTAKES = [
+    ("def f(float(N) A) -> (C) { C = A(i) }", (), "i is on the right only"),
+    ("def f(float(N) A) -> (C) { B(i) = A(i) }", (), "the result C is never written"),
+    ("def f(float(N) A) -> (C) { C(i) += A(i) }", (), "has no value that"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i,i) }", (), "A has 1 dimension, and is read with 2"),
+    ("def f(float(N) A) -> (C) { C(i) = exq(A(i)) }", (), "no tensor and no function is called exq"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i) + C(i-1) }", (), "is read by the statement that writes it"),
+    ("def f(float(N) A) -> (C) { A(i) = 1 where i in 0:N }", (), "inputs are never written"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i)\n C(i) = A(i) }", (), "C is written already"),
+    ("def f(float(N) A) -> (C) { C(i) +=! A(i+k) }", (), "cannot tell the range of i"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i-1) else 0 * 2 }", (), "cannot tell the range of i"),
+    ("def f(uint32(N) A) -> (C) { C(i) = A(i) }", (), "torch computes nothing in uint32"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i) ", (), "is not closed"),
+    ("def f(float(N) A) -> (C) { C(i,i) = A(i) }", (), "i stands twice on the left"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i) ? }", (), "expected an expression"),
+    ("def f(float(N) A, float(N) B) -> (C) { C(i) = A(i)*B(i) }", (3, 4), "its dimension 0 is 4, and N is 3, as for A"),
+    ("def f(float(N) A, float(N,M) B) -> (C) { C(i) +=! A(i)*B(i,j) }", (3, 3), "B has 2 dimensions, and was given 1"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i+1) where i in 0:N }", (4,), "leaves A: i + 1 is 1 to 4 of 4"),
+    ("def f(float(N) A, float(K) B) -> (C) { C(i) +=! A(i+k)*B(k) }", (2, 5), "nothing is left for i"),
+    ("def f(int(N) A) -> (C) { C(i) = A(i) }", (3,), "A is int, and was given float32"),
+    ("def f(float(N) A, int(N) I) -> (C) { C(I(n)) += A(n) }", (), "I(...) is no index variable"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i) ** 2 }", (), "'**' is no operator of the notation"),
+    ("def f(float(N) A) -> (C) { C = sum(A(i)) }", (), "no function is called sum"),
+    ("def f(float(N) A) -> (float(N) C) { C(i) = A(i) }", (), "results are named without type or sizes"),
+    ("def f(float(N) A) -> C { C(i) = A(i) }", (), "results stand in parentheses"),
+    ("def f(float(N) A) -> (C) { A(i) = A(i) * 2 }", (), "inputs are never written"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sizes", "said"), MISTAKES)
+def test_a_mistake_is_said_in_the_words_of_the_notation(text, sizes, said):
+    with pytest.raises(NotationError) as caught:
+        comprehension(text)(*(torch.zeros(n) for n in sizes))
+    message, line, caret = caught.value.message.splitlines()
+    assert said in message
+    assert line.strip() in text
+    assert caret.strip() == "^"
+
+
+def test_a_mistake_is_pointed_at():
+    with pytest.raises(NotationError) as caught:
+        comprehension("\n    def f(float(N) A) -> (C) {\n        C(i) = A(j)\n    }\n")
+    assert str(caught.value) == (
+        "j is on the right only: that is a reduction, and = is no operator of one\n"
+        "  C(i) = A(j)\n"
+        "           ^\n"
+        " hint: write +=!, *=!, min=! or max=! instead of =, or put j on the left"
+    )
