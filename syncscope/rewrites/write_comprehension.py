@@ -91,9 +91,7 @@ EXAMPLES = (
             valid = target != -1
             return 1e-4 * (torch.logsumexp(logits[valid], dim=1) ** 2).mean()  # !
         """,
-        safety=Safety.UNSAFE,
-        inputs="logits: finite[n, 4]; target: label[n] < 4",
-        instead='''
+        '''
         import torch
         from syncscope.kernels import comprehension
 
@@ -112,6 +110,8 @@ EXAMPLES = (
             valid = target != -1
             return masked_z_loss(valid.flatten(), logits.flatten(0, -2))
         ''',
+        Safety.SUGGEST,
+        "logits: finite[n, 4]; target: label[n] < 4",
     ),
     Example(
         """
