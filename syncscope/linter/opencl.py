@@ -16,14 +16,17 @@ from syncscope.linter.suppressions import Comment
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.ops import Family
 from syncscope.model.source import Place, Span
-from syncscope.opencl_c import embedded, host
+from syncscope.opencl_c import embedded
 from syncscope.opencl_c.facts import KernelProgram
-from syncscope.opencl_c.host import HostProgram, parser
+from syncscope.opencl_c.host import HostProgram
+from syncscope.opencl_c.host_cpp import of_cpp, parser
+from syncscope.opencl_c.host_python import of_python
 from syncscope.opencl_c.rules import builtin
-from syncscope.opencl_c.text import Node, Unit, errors, unit
+from syncscope.opencl_c.text import Node, Unit, blank, errors, part, unit
 
 ALLOW = re.compile(rb"(?://|/\*)[ \t]*syncscope:[ \t]*allow(?:[ \t]*\[(?P<rules>[^\]\n]*)\])?(?:(?!\*/)[^\n])*(?:\*/)?")
 TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*$|_test\.\w+$")  # there, the host waits to compare
+COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 HIDDEN = re.compile(rb"\b(?:__)?kernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\s+(\w+)\s*\(")
 SIMPLE = {"expression_statement", "declaration", "return_statement", "preproc_def", "preproc_function_def"}
 COMPOUND = {
@@ -52,12 +55,12 @@ def programs(source: SourceFile) -> Programs:
     code = source.code
     if isinstance(source, CFile):
         root = parser().parse(code).root_node
-        return Programs(tuple(embedded.in_cpp(code, root)), host.of_cpp(code, root), Unit(code, code, root))
+        return Programs(tuple(embedded.in_cpp(code, root)), of_cpp(code, root), Unit(code, code, root))
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # said elsewhere
         return Programs(())
-    return Programs(tuple(embedded.in_python(code, tree)), host.of_python(code, tree) if b"pyopencl" in code else None)
+    return Programs(tuple(embedded.in_python(code, tree)), of_python(code, tree) if b"pyopencl" in code else None)
 
 
 def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Finding]:
@@ -71,7 +74,7 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
         held.host.kernels = programs
         for command in held.host.commands:
             for program in programs if command.kernel and command.sizes else ():
-                program.launched.setdefault(command.kernel, []).append(held.host.full(command.sizes[0]))
+                program.launched.setdefault(command.kernel, []).append(held.host.size(command, 0))
         for name, rule in on.items():
             if rule.FAMILY is Family.HOST_PROGRAM:
                 for sighting in rule.find(held.host):
@@ -124,7 +127,7 @@ def unread(source: SourceFile, one: Unit) -> Iterator[Finding]:
     if not one.root.has_error:
         return
     routines = {r.name: r for r in KernelProgram(one).routines}
-    for head in HIDDEN.finditer(one.original):
+    for head in HIDDEN.finditer(COMMENT.sub(blank, one.original)):
         name = head[1].decode()
         routine = routines.get(name)
         bad = next(errors(routine.node), None) if routine is not None and routine.node.has_error else None
@@ -166,7 +169,7 @@ def lines(node: Node) -> tuple[int, int]:
     while node.parent is not None and node.type not in SIMPLE | COMPOUND:
         node = node.parent
     if node.type in COMPOUND:
-        body = node.child_by_field_name("body") or node.child_by_field_name("consequence")
+        body = part(node, "body") or part(node, "consequence")
         last = body.start_point[0] if body is not None and node.type != "do_statement" else node.start_point[0]
         return (node.start_point[0] + 1, last + 1) if row <= last else (row + 1, row + 1)
     if node.type in SIMPLE:

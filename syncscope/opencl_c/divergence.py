@@ -1,71 +1,233 @@
-"""What differs between the items of one work-group, as far as it can be seen: unknown counts as equal, and stays silent."""
+"""What differs between the items of one work-group, as far as it can be seen: unknown counts as equal, and stays silent.
+
+A function is gone through as it runs. A value is "" where all items have the same; else it says what made it differ, and two of
+one origin are apart by the same in every item: behind `end = begin + 16` all of them leave `while (begin++ < end)` together.
+"""
 
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from collections.abc import Callable
+from functools import lru_cache, partial
 
-from syncscope.opencl_c.facts import FENCED, ITEM, Routine, callee, said
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.facts import COMPARISONS, FENCED, ITEM, Routine, arguments, assigned, base, callee
+from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 BRANCHES = {"if_statement", "switch_statement", "conditional_expression", *FENCED}
+CONDITIONS = {"preproc_if", "preproc_ifdef", "preproc_elif"}
+LEAVES = {"break_statement", "continue_statement", "return_statement", "goto_statement"}
+SHARED = ("local", "global", "constant")
+UNLIKE = "?"  # differs, and is related to nothing
+ROUNDS = 4  # of a loop, until nothing new differs
+LONGEST = 400  # bytes of an expression that is looked at as a text
+ROUNDED = re.compile(  # (n / WG) * WG, (n / WG + 1) * WG, what is so often the size of a group
+    r"/\s*(\w+(?:\(\d\))?)\s*(?:[+-]\s*\d+\s*)?\)\s*\*\s*\1|get_local_size\s*\(\s*\d\s*\)\s*(?:\*|$)"
+)
+REQUIRED = re.compile(r"reqd_work_group_size\s*\(([^()]*)\)")
+ALIKE = re.compile(r"(sub|work)_group_(all|any|broadcast|reduce)")
+
+
+@lru_cache(maxsize=64)
+def divergence(routine: Routine) -> Divergence:
+    """What differs in a function, for all the rules that ask."""
+    return Divergence(routine)
 
 
 class Divergence:
-    """Of one function: the names whose values differ, and whether an expression does."""
+    """Of one function: which of its expressions have another value in each item."""
 
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """The variables that hold something else in each item."""
-        found: set[str] = set()
-        made = list(assignments(self.routine.body))
-        while True:
-            before = len(found)
-            for name, is_element, value in made:
-                variable = self.routine.variables.get(name)
-                shared = is_element and (variable is None or variable.space in ("local", "global", "constant"))
-                if shared or name in found:
-                    continue
-                if self._differs(value, found) or self._guarded(value, found, variable and variable.node):
-                    found.add(name)
-            if len(found) == before:
-                return frozenset(found)
+        self.values: dict[int, str] = {}  # of each expression, by its node
+        self.state: dict[str, str] = {}  # of each name, where the walk is
+        self.whole: set[str] = set()  # the names that hold a multiple of the size of a group
+        self.declared: dict[str, str] = {}  # the names of the innermost block, each with what it stood for outside
+        self.changed: set[str] = set()  # what was assigned since the innermost branch began
+        self.run(routine.body)
 
     def differs(self, node: Node | None) -> bool:
         """Whether an expression has another value in each item."""
-        return node is not None and self._differs(node, self.names)
+        return node is not None and bool(self.values.get(node.id))
 
-    def guards(self, node: Node) -> list[Node]:
+    def guards(self, node: Node, within: Node = None) -> list[Node]:
         """The statements around a node that items enter, or go through, differently; innermost first."""
         found = []
         child, parent = node, node.parent
-        while parent is not None and parent != self.routine.body:
-            if parent.type in BRANCHES and child != parent.child_by_field_name("condition"):
-                runs_once = child == parent.child_by_field_name("initializer")
-                if not runs_once and self.differs(parent.child_by_field_name("condition")):
-                    found.append(parent)
+        while parent is not None and child not in (self.routine.body, within):
+            test = part(parent, "condition") if parent.type in BRANCHES else None
+            if test is not None and child not in (test, part(parent, "initializer")) and self.differs(test):
+                found.append(parent)
             child, parent = parent, parent.parent
         return found
 
-    def _guarded(self, node: Node, names: set[str], declared: Node | None) -> bool:
-        """Whether only some of the items that come to a variable's declaration come here."""
-        child, parent = node, node.parent
-        while parent is not None and parent != self.routine.body:
-            test = parent.child_by_field_name("condition") if parent.type in BRANCHES else None
-            if declared is not None and parent.start_byte <= declared.start_byte < parent.end_byte:
-                return False
-            is_inside = child not in (test, parent.child_by_field_name("initializer"))
-            if test is not None and is_inside and self._differs(test, names):
-                return True
-            child, parent = parent, parent.parent
-        return False
+    def run(self, node: Node | None) -> None:
+        """Goes through a statement; behind it the state is that after it."""
+        if node is None:
+            return
+        kind = node.type
+        if kind in ("if_statement", *CONDITIONS):
+            self.apart(partial(self.either, node), lambda: self.differs(part(node, "condition")))
+        elif kind in FENCED or kind == "switch_statement":
+            self.block(partial(self.rounds, node))
+        elif kind == "compound_statement":
+            self.block(partial(self.each, node.named_children))
+        elif kind == "declaration":
+            for one in node.children_by_field_name("declarator"):
+                self.declared.setdefault(base(one), self.state.get(base(one), ""))
+                self.assign(base(one), self.value(part(one, "value")), one)
+                if ROUNDED.search(said(part(one, "value"))[:LONGEST]):
+                    self.whole.add(base(one))
+        elif kind.endswith(("_statement", "_clause")) or kind == "preproc_else":
+            self.each(node.named_children)
+        else:
+            self.value(node)
 
-    def _is_alone(self, call: Node) -> bool:
+    def each(self, nodes: list[Node]) -> None:
+        """Goes through statements one after another."""
+        for node in nodes:
+            self.run(node)
+
+    def block(self, inside: Callable[[], object]) -> None:
+        """Goes through what has names of its own."""
+        outside, self.declared = self.declared, {}
+        inside()
+        self.state |= self.declared
+        self.changed -= self.declared.keys()
+        self.declared = outside
+
+    def apart(self, inside: Callable[[], None], differs: Callable[[], bool]) -> None:
+        """Goes through what some items may leave out: then all that is assigned there differs."""
+        outside, self.changed = self.changed, set()
+        inside()
+        if differs():
+            self.state |= dict.fromkeys(self.changed, UNLIKE)
+        self.changed |= outside
+
+    def either(self, node: Node) -> None:
+        """Both branches of an `if`, each from the same state."""
+        self.value(part(node, "condition"))
+        other = part(node, "alternative")
+        before = dict(self.state)
+        if node.type == "if_statement":
+            self.run(part(node, "consequence"))
+        else:
+            self.each([child for child in node.named_children if child != other])
+        after, self.state = self.state, before
+        self.run(other)
+        self.join(after)
+
+    def rounds(self, node: Node) -> None:
+        """A loop, until nothing new differs; a `switch` is one that ends."""
+        test, body = part(node, "condition"), part(node, "body")
+        leaves = [leave for leave in walk(body) if leave.type in LEAVES and ends(leave) in (node, None)]
+
+        def some(kinds: set[str]) -> bool:
+            return any(leave.type in kinds and self.guards(leave, node) for leave in leaves)
+
+        def round_() -> None:
+            self.value(test)
+            self.apart(partial(self.run, body), lambda: some({"continue_statement"}))
+            self.value(part(node, "update"))
+
+        def all_() -> None:
+            for _ in range(ROUNDS):
+                before = dict(self.state)
+                round_()
+                self.join(before)
+                if self.state == before:
+                    break
+
+        self.run(part(node, "initializer"))
+        self.apart(all_, lambda: self.differs(test) or some(LEAVES - {"continue_statement"}))
+
+    def join(self, other: dict[str, str]) -> None:
+        """The state where two ways meet."""
+        for name in self.state.keys() | other.keys():
+            if self.state.get(name, "") != other.get(name, ""):
+                self.state[name] = UNLIKE
+
+    def assign(self, name: str, value: str, node: Node) -> None:
+        """A name stands for something else."""
+        variable = self.routine.variables.get(name)
+        if variable is not None and variable.space in SHARED and not variable.is_pointer:
+            return
+        if value == UNLIKE:
+            value = f"@{node.start_byte}"  # and what an earlier round made here is no relation any more
+            self.state |= {other: UNLIKE for other, its in self.state.items() if its == value}
+        self.state[name] = value
+        self.changed.add(name)
+
+    def value(self, node: Node | None) -> str:
+        """What an expression's value hangs on in each item; what it assigns is assigned."""
+        if node is None:
+            return ""
+        found = self.values[node.id] = self.evaluated(node)
+        return found
+
+    def evaluated(self, node: Node) -> str:
+        """As `value`, of an expression by its kind."""
+        kind = node.type
+        if kind == "identifier":
+            return self.state.get(said(node), "")
+        if kind in ("parenthesized_expression", "cast_expression"):
+            return self.value(part(node, "value") or (node.named_children or [None])[-1])
+        if kind == "binary_expression":
+            return self.operation(node)
+        if kind in ("assignment_expression", "update_expression"):
+            return self.assignment(node)
+        if kind == "conditional_expression":
+            test, yes, no = (self.value(part(node, each)) for each in ("condition", "consequence", "alternative"))
+            return UNLIKE if test or yes != no else yes
+        if kind == "call_expression":
+            name = callee(node)
+            given = "".join(map(self.value, arguments(node)))
+            if ITEM.match(name):
+                return "" if self.is_alone(node) else f"item{said(part(node, 'arguments'))}"
+            differs = name.startswith(("atomic_", "atom_")) or (given and not ALIKE.match(name))
+            return UNLIKE if differs else ""
+        return UNLIKE if "".join(map(self.value, node.named_children)) else ""
+
+    def operation(self, node: Node) -> str:
+        """The value of an operation of two."""
+        left, right = part(node, "left"), part(node, "right")
+        one, other = self.value(left), self.value(right)
+        if not one and not other:
+            return ""
+        what = sign(node)
+        if node.end_byte - node.start_byte < LONGEST:
+            if what in ("/", ">>") and (b"get_global_id" in node.text or b"get_local_size" in right.text):
+                return ""  # the number of the group, most often
+            if what in ("<", ">=") and (said(right) in self.whole or ROUNDED.search(said(right))):
+                return ""  # whole groups are on one side of it
+        if one == other != UNLIKE and (what == "-" or what in COMPARISONS - {"&&", "||"}):
+            return ""
+        if what == "+" and not (one and other):
+            return one or other
+        return one if what == "-" and not other else UNLIKE
+
+    def assignment(self, node: Node) -> str:
+        """The value of an assignment, or of `i++`."""
+        target, given = assigned(node)
+        made, what = self.value(given), sign(node)
+        if target is None:
+            target, what = part(node, "argument"), "+="
+        held, name = self.value(target), base(target)
+        if what in ("+=", "-=") and not made:
+            made = held
+        elif what != "=" and held:
+            made = UNLIKE
+        if target.type == "identifier":
+            self.assign(name, made, node)
+        elif made or held:
+            variable = self.routine.variables.get(name)
+            if variable is not None and variable.space not in SHARED:
+                self.state[name] = UNLIKE
+                self.changed.add(name)
+        return made
+
+    def is_alone(self, call: Node) -> bool:
         """Whether the group has one item in the dimension that is asked for; a guess where only others are counted locally."""
-        dimension = said(call.child_by_field_name("arguments")).strip("() ")
+        dimension = said(part(call, "arguments")).strip("() ")
         if not dimension.isdigit():
             return False
         if found := REQUIRED.search(self.routine.head):
@@ -74,71 +236,11 @@ class Divergence:
         counted = set(re.findall(r"get_local_(?:id|size)\s*\(\s*(\d)\s*\)", said(self.routine.body)))
         return bool(counted) and dimension not in counted
 
-    def _differs(self, node: Node, names: set[str] | frozenset[str]) -> bool:
-        todo = [node]
-        while todo:
-            one = todo.pop()
-            if one.type == "identifier" and said(one) in names:
-                return True
-            if one.type == "call_expression":
-                name = callee(one)
-                if (ITEM.match(name) and not self._is_alone(one)) or name.startswith(("atomic_", "atom_")):
-                    return True
-                if ITEM.match(name):
-                    continue
-            if one.type == "binary_expression":
-                sign = said(one.child_by_field_name("operator"))
-                if sign in ("/", ">>") and b"get_global_id" in one.text:  # the number of the group, most often
-                    continue
-                left, right = one.child_by_field_name("left"), one.child_by_field_name("right")
-                if sign == "/" and b"get_local_size" in right.text:
-                    continue
-                if sign in ("<", ">=") and ROUNDED.search(said(right)):  # whole groups are on one side of it
-                    continue
-                if sign == "-" and b"get_global_id" in left.text and b"get_local_id" in right.text:  # its first item
-                    continue
-            if one.type == "subscript_expression":
-                owner = one.child_by_field_name("argument")
-                variable = self.routine.variables.get(said(owner))
-                if (
-                    variable is not None
-                    and variable.space in ("local", "global", "constant")
-                    and said(owner) not in names
-                ):
-                    todo += [n for n in one.named_children if n != owner]
-                    continue
-            todo += one.named_children
-        return False
 
-
-ROUNDED = re.compile(r"/\s*(\w+)\s*\)\s*\*\s*\1\b")  # (n / WG) * WG
-REQUIRED = re.compile(r"reqd_work_group_size\s*\(([^()]*)\)")
-
-
-def assignments(body: Node) -> list[tuple[str, bool, Node]]:
-    """What is assigned in a function: the variable's name, whether only an element of it, and the value."""
-    found = []
-    for node in walk(body):
-        if node.type == "assignment_expression":
-            target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-        elif node.type == "init_declarator":
-            target, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-        elif node.type == "update_expression":
-            target = value = node.child_by_field_name("argument")
-        else:
-            continue
-        name = base(target)
-        if name and value is not None:
-            found.append((name, target.type in ("subscript_expression", "pointer_expression"), value))
-    return found
-
-
-def base(target: Node | None) -> str:
-    """The variable that is changed when this is assigned to."""
-    while target is not None and target.type != "identifier":
-        target = (
-            target.child_by_field_name("argument")
-            or target.child_by_field_name("declarator")
-            or (target.named_children[0] if target.named_children else None)
-        )
-    return said(target)
+def ends(leave: Node) -> Node | None:
+    """The loop or `switch` that a `break` or a `continue` speaks of; None of a `return`, which speaks of all of them."""
+    kinds = {"break_statement": FENCED | {"switch_statement"}, "continue_statement": FENCED}.get(leave.type, set())
+    node = leave
+    while node is not None and node.type not in kinds:
+        node = node.parent
+    return node

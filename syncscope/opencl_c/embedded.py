@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from syncscope.model.source import line_starts
-from syncscope.opencl_c.text import BLOCK, KERNEL, Node, Unit, unit, walk
+from syncscope.opencl_c.text import BLOCK, KERNEL, Node, Unit, part, said, sign, unit
 
 LITERAL = re.compile(
     rb"""(?P<prefix>\b[rRbBuUfF]{1,2}|)(?P<quote>'''|\"\"\"|'|\")(?P<body>(?:\\.|(?!(?P=quote)).)*+)(?P=quote)|\#[^\n]*""",
@@ -24,6 +24,7 @@ LATER = re.compile(rb"%\(\w+\)[sdifgxr]|\$\{[^{}\n]*\}|<%.*?%>|^[ \t]*(?:%[ \t]|
 PERCENT = re.compile(rb"%[sdifgx]")
 KEPT = {"n": b" \n", "\\": b" \\", '"': b' "', "'": b" '"}
 IS_KERNEL = re.compile(rb"\b(?:__kernel|kernel\s+void|kernel\s+__attribute__)\b")
+STRINGS = ("concatenated_string", "string_literal", "raw_string_literal")
 PASSED_ON = {"format", "replace", "substitute", "safe_substitute", "render", "strip", "dedent", "cleandoc", "Template"}
 
 
@@ -142,27 +143,68 @@ def later(found: re.Match[bytes]) -> bytes:
     return named(found) if found[0][:1] in b"%$" and found[0][1:2] in b"({" else BLOCK.sub(b" ", found[0])
 
 
-def laid_out(code: bytes, pieces: list[tuple[int, bytes]]) -> Unit:
+def laid_out(code: bytes, pieces: list[tuple[int, bytes]], has_holes: bool = False) -> Unit:
     """The program of these texts, each at its place in the file."""
     first, last = pieces[0][0], max(start + len(text) for start, text in pieces)
     whole = bytearray(BLOCK.sub(b" ", code[first:last]))
     for start, text in pieces:
         whole[start - first : start - first + len(text)] = text
-    return unit(bytes(whole), first, b"_hh" in whole or b"%" in code[first:last])
+    return unit(bytes(whole), first, has_holes or b"_hh" in whole or b"%" in code[first:last])
 
 
 def in_cpp(code: bytes, root: Node) -> Iterator[Unit]:
-    """The programs in a file of C or C++: each string, or run of strings side by side, with a kernel in it."""
-    for node in walk(root, lambda n: n.type not in ("concatenated_string", "string_literal", "raw_string_literal")):
-        if node.type not in ("concatenated_string", "string_literal", "raw_string_literal") or not IS_KERNEL.search(
-            node.text
-        ):
-            continue
-        pieces = []
-        for part in walk(node):
-            if part.type == "raw_string_content":
-                pieces.append((part.start_byte, part.text))
-            elif part.type == "string_literal":
-                pieces.append((part.start_byte + 1, ESCAPE.sub(unescaped, part.text[1:-1])))
-        if pieces:
-            yield laid_out(code, pieces)
+    """The programs in a file of C or C++: strings side by side with a kernel in them, and what is put together of such in a
+    function, `text.append("__kernel void "); text += name;`. Of an `if` around such the first branch is taken."""
+    joined: dict[tuple[int, str], list[Node]] = {}
+    alone: list[Node] = []
+    todo: list[tuple[Node, int, bool]] = [
+        (root, -1, False)
+    ]  # each with its function, and whether it stands in an `else`
+    while todo:
+        node, function, is_other = todo.pop()
+        function = node.start_byte if node.type == "function_definition" else function
+        name, added = appended(node)
+        if name and not is_other:
+            joined.setdefault((function, name), []).append(added)
+        elif not name and node.type not in STRINGS:
+            below = reversed(node.named_children)
+            todo += [(child, function, is_other or child.type == "else_clause") for child in below]
+        elif not name and IS_KERNEL.search(node.text):
+            alone.append(node)
+    for nodes in (*joined.values(), *([node] for node in alone)):
+        pieces = [piece for node in nodes for piece in fragments(node)]
+        text = b"".join(text for _, text in pieces)
+        if IS_KERNEL.search(text):
+            yield laid_out(code, pieces, len(nodes) > 1 or text.count(b"{") != text.count(b"}"))
+
+
+def appended(node: Node) -> tuple[str, Node]:
+    """The name of a text, and what is added to its end here; "" where nothing is."""
+    if node.type == "call_expression":
+        method, given = part(node, "function"), part(node, "arguments")
+        if said(part(method, "field")) == "append" and given.named_child_count == 1:
+            return said(part(method, "argument")), given.named_children[0]
+    if node.type == "assignment_expression" and sign(node) == "+=" and b'"' in node.text:
+        return said(part(node, "left")), part(node, "right")
+    if node.type == "binary_expression" and sign(node) == "<<" and b'"' in node.text:
+        first = node
+        while sign(first) == "<<":
+            first = part(first, "left")
+        return said(first), node
+    return "", None
+
+
+def fragments(node: Node) -> Iterator[tuple[int, bytes]]:
+    """The text of an expression: strings as they are, anything else as a name."""
+    if node.type == "string_literal":
+        yield node.start_byte + 1, ESCAPE.sub(unescaped, node.text[1:-1])
+    elif node.type == "raw_string_content":
+        yield node.start_byte, node.text
+    elif node.type in (*STRINGS, "parenthesized_expression") or (
+        node.type == "binary_expression" and sign(node) in ("+", "<<")
+    ):
+        is_first = sign(node) == "<<" and sign(part(node, "left")) != "<<"  # the stream
+        for child in node.named_children[is_first:]:
+            yield from fragments(child)
+    elif node.type != "comment":
+        yield node.start_byte, b"_" + b"h" * (node.end_byte - node.start_byte - 1)

@@ -9,12 +9,13 @@ import ast
 import operator
 import re
 import textwrap
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from syncscope.opencl_c.text import SPACES, Node, Unit, walk
+from syncscope.opencl_c.text import SPACES, Node, Unit, part, said, sign
 
 SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
 SIZES = {"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}
@@ -22,12 +23,14 @@ BITS = dict(zip(SCALARS, (8, 8, 8, 16, 16, 32, 32, 64, 64, 16, 32, 64), strict=T
 FLOATING = {"half", "float", "double"}
 UNSIGNED = {"unsigned": "uint", "unsigned int": "uint", "unsigned char": "uchar", "unsigned short": "ushort"}
 UNSIGNED |= {"unsigned long": "ulong", "signed": "int", "signed char": "char", "long int": "long", "short int": "short"}
+BACKSLASH = "\\\n"
 LONGEST = 2000  # letters of a macro that is taken for a type or a number
 ITEM = re.compile(r"get_(global|local)_(linear_)?id$|get_sub_group_local_id$")
 OF_SIZE = re.compile(r"get_(global|local|group|num|enqueued|work)_\w+$")
 BARRIER = re.compile(
     r"(work_group_)?barrier$|wait_group_events$|async_work_group_\w*copy$|work_group_(all|any|broadcast|reduce|scan)\w*$"
 )
+HAS_BARRIER = re.compile(rb"\b(?:work_group_)?barrier\s*\(")
 TYPE = re.compile(f"({'|'.join(SCALARS)})(2|3|4|8|16)?")
 COMPARE_AND_SWAP = re.compile(r"atom(ic)?_(cmpxchg|compare_exchange\w*)$|InterlockedCompareExchange$")
 FENCED = {"while_statement", "do_statement", "for_statement"}
@@ -37,6 +40,7 @@ CONSTANT: dict[type, Callable[[Any, Any], Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.LShift: operator.lshift,
     ast.RShift: operator.rshift,
@@ -79,9 +83,10 @@ class KernelProgram:
         self.aliases = {n: text.decode("utf-8", "replace") for n, text in unit.macros.items() if len(text) <= LONGEST}
         for node in unit.of("type_definition"):
             names = [c for c in node.children_by_field_name("declarator") if c.type == "type_identifier"]
-            self.aliases |= {said(name): said(node.child_by_field_name("type")) for name in names}
+            self.aliases |= {said(name): said(part(node, "type")) for name in names}
         self.routines = [r for n in unit.of("function_definition") if (r := self._routine(n))]
         self.named = {routine.name: routine for routine in self.routines}
+        self.starts = [routine.node.start_byte for routine in self.routines]
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -96,8 +101,8 @@ class KernelProgram:
     @cached_property
     def with_barrier(self) -> frozenset[str]:
         """The functions of this program in which all items of a group wait for one another."""
-        calls = {r.name: {callee(c) for c in walk(r.body) if c.type == "call_expression"} for r in self.routines}
-        found = {name for name, made in calls.items() if any(map(BARRIER.match, made))}
+        calls = {r.name: {callee(c) for c in self.unit.of("call_expression", inside=r.body)} for r in self.routines}
+        found = {name for name, made in calls.items() if any(map(self.is_barrier, made))}
         while more := {name for name, made in calls.items() if made & found} - found:
             found |= more
         return frozenset(found)
@@ -106,9 +111,31 @@ class KernelProgram:
         """The kernels."""
         yield from (routine for routine in self.routines if routine.is_kernel)
 
+    @cached_property
+    def barriers(self) -> frozenset[str]:
+        """The macros that stand for a barrier, or for one under some condition."""
+        defined = re.findall(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", self.unit.original, re.MULTILINE)
+        return frozenset(name.decode() for name, text in defined if HAS_BARRIER.search(text))
+
+    def is_barrier(self, name: str) -> bool:
+        """Whether the items of a group wait for one another where this is called, or stands alone."""
+        return BARRIER.match(name) is not None or name in self.barriers
+
+    def each(self, *types: str) -> Iterator[tuple[Routine, Node]]:
+        """The nodes of these types that stand in a function, each with it."""
+        for node in self.unit.of(*types):
+            routine = self.routine(node)
+            if routine is not None and node.start_byte >= routine.body.start_byte:
+                yield routine, node
+
+    def inside(self, node: Node, *types: str) -> list[Node]:
+        """The nodes of these types at or below a node."""
+        return self.unit.of(*types, inside=node)
+
     def routine(self, node: Node) -> Routine | None:
         """The function in which a node stands."""
-        return next((r for r in self.routines if r.node.start_byte <= node.start_byte < r.node.end_byte), None)
+        at = bisect_right(self.starts, node.start_byte) - 1
+        return self.routines[at] if at >= 0 and node.start_byte < self.routines[at].node.end_byte else None
 
     def written(self, node: Node) -> str:
         """A node as the file has it, with what was blanked for the parser."""
@@ -116,7 +143,7 @@ class KernelProgram:
 
     def quote(self, node: Node) -> str:
         """A node as a message shows it."""
-        return f"`{textwrap.shorten(self.written(node), 72, placeholder=' ...')}`"
+        return f"`{textwrap.shorten(self.written(node).replace(BACKSLASH, ' '), 72, placeholder=' ...')}`"
 
     def before(self, node: Node) -> str:
         """What stands between the node before this one and its end in the file's own text: its qualifiers are there."""
@@ -126,21 +153,20 @@ class KernelProgram:
         return self.unit.original[start : node.end_byte].decode("utf-8", "replace")
 
     def _routine(self, node: Node) -> Routine | None:
-        declarator = node.child_by_field_name("declarator")
+        declarator = part(node, "declarator")
         while declarator is not None and declarator.type != "function_declarator":
-            declarator = declarator.child_by_field_name("declarator")
-        body = node.child_by_field_name("body")
-        name = said(declarator and declarator.child_by_field_name("declarator"))
+            declarator = part(declarator, "declarator")
+        body, name = part(node, "body"), said(part(declarator, "declarator"))
         if declarator is None or body is None or not name.isidentifier():
             return None
-        listed = declarator.child_by_field_name("parameters")
+        listed = part(declarator, "parameters")
         given = [v for p in listed.named_children if p.type == "parameter_declaration" for v in self.declared(p)]
         whole = self.before(node)
         head = whole[: len(whole.encode()) - (node.end_byte - body.start_byte)]
         kernel = re.search(r"\b(?:__)?kernel\b", re.sub(r"/\*.*?\*/|//.*", "", head, flags=re.DOTALL))
-        returns = self.type_named(said(node.child_by_field_name("type")))
+        returns = self.type_named(said(part(node, "type")))
         made = Routine(name, node, body, kernel is not None, returns, tuple(given), head)
-        for variable in (*given, *(v for d in walk(body) if d.type == "declaration" for v in self.declared(d))):
+        for variable in (*given, *(v for d in self.inside(body, "declaration") for v in self.declared(d))):
             known = made.variables.get(variable.name)
             if known is not None and (known.type, known.is_pointer) != (variable.type, variable.is_pointer):
                 variable = Variable(variable.name, "", variable.space, node=variable.node)
@@ -149,7 +175,7 @@ class KernelProgram:
 
     def declared(self, node: Node) -> Iterator[Variable]:
         """The variables of a declaration, a parameter or a member."""
-        kind = node.child_by_field_name("type")
+        kind = part(node, "type")
         text = self.before(node)
         space = next((s for s in re.findall(r"\b(?:__)?(\w+)\b", text.split("=")[0]) if s in SPACES), "")
         if not space:
@@ -159,12 +185,12 @@ class KernelProgram:
             one, pointer, sizes = declarator, False, []
             while one is not None and one.type not in ("identifier", "field_identifier"):
                 if one.type == "array_declarator":
-                    sizes.append(one.child_by_field_name("size"))
+                    sizes.append(part(one, "size"))
                 elif one.type == "function_declarator":
                     one = None
                     break
                 pointer = pointer or one.type == "pointer_declarator"
-                one = one.child_by_field_name("declarator")
+                one = part(one, "declarator")
             if one is not None:
                 yield Variable(
                     said(one), self.type_named(said(kind)), space, pointer, tuple(sizes[::-1]), node, "volatile" in text
@@ -201,31 +227,30 @@ class KernelProgram:
             value = self.aliases.get(said(node), "")
             return of_literal(value) if re.match(r"[-.\d]", value) else ""
         if kind == "subscript_expression":
-            return self._element(node.child_by_field_name("argument"), names)
+            return self._element(part(node, "argument"), names)
         if kind == "pointer_expression":
-            return self._element(node.child_by_field_name("argument"), names) if said(node).startswith("*") else ""
+            return self._element(part(node, "argument"), names) if said(node).startswith("*") else ""
         if kind == "field_expression":
-            name = said(node.child_by_field_name("field"))
-            owner = self.type(node.child_by_field_name("argument"), names)
+            name = said(part(node, "field"))
+            owner = self.type(part(node, "argument"), names)
             if owner[-1:].isdigit():
                 return owner.rstrip("0123456789") if re.fullmatch(r"[xyzw]|[sS][\da-fA-F]", name) else ""
             return self.fields.get(name, "")
         if kind == "cast_expression":
-            target = node.child_by_field_name("type")
+            target = part(node, "type")
             return "" if "*" in said(target) else self.type_named(said(target))
         if kind == "call_expression":
             return self._called(node, names)
         if kind in ("unary_expression", "update_expression"):
-            return "int" if said(node).startswith("!") else self.type(node.child_by_field_name("argument"), names)
+            return "int" if said(node).startswith("!") else self.type(part(node, "argument"), names)
         if kind == "assignment_expression":
-            return self.type(node.child_by_field_name("left"), names)
+            return self.type(part(node, "left"), names)
         if kind == "conditional_expression":
-            sides = (node.child_by_field_name(side) for side in ("consequence", "alternative"))
+            sides = (part(node, side) for side in ("consequence", "alternative"))
             return wider(*(self.type(side, names) for side in sides))
         if kind == "binary_expression":
-            sign = said(node.child_by_field_name("operator"))
-            left, right = (self.type(node.child_by_field_name(side), names) for side in ("left", "right"))
-            return "int" if sign in COMPARISONS else left if sign in ("<<", ">>") else wider(left, right)
+            left, right = (self.type(part(node, side), names) for side in ("left", "right"))
+            return "int" if sign(node) in COMPARISONS else left if sign(node) in ("<<", ">>") else wider(left, right)
         return ""
 
     def _element(self, node: Node | None, names: Mapping[str, Variable]) -> str:
@@ -236,12 +261,12 @@ class KernelProgram:
             known = names.get(said(node))
             return known.type if known is not None and (known.is_pointer or known.sizes) else ""
         if node.type == "cast_expression":
-            return self.type_named(said(node.child_by_field_name("type")).split("*")[0])
+            return self.type_named(said(part(node, "type")).split("*")[0])
         if node.type == "parenthesized_expression" and node.named_children:
             return self._element(node.named_children[-1], names)
         if node.type == "binary_expression":
-            return self._element(node.child_by_field_name("left"), names)
-        return self._element(node.child_by_field_name("argument"), names) if node.type == "subscript_expression" else ""
+            return self._element(part(node, "left"), names)
+        return self._element(part(node, "argument"), names) if node.type == "subscript_expression" else ""
 
     def _called(self, node: Node, names: Mapping[str, Variable]) -> str:
         name = callee(node)
@@ -271,11 +296,7 @@ class KernelProgram:
             if new == text:
                 break
             text = new[:LONGEST]
-        text = re.sub(r"\(\s*(?:u?int|size_t|unsigned)\s*\)", "", re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text))
-        try:
-            return _value(ast.parse(text.strip(), mode="eval").body)
-        except (SyntaxError, ValueError, RecursionError, ZeroDivisionError, OverflowError, MemoryError):
-            return None
+        return constant(text)
 
 
 OF_FIRST = frozenset(
@@ -287,21 +308,45 @@ OF_FIRST = frozenset(
 )
 
 
-def said(node: Node | None) -> str:
-    """The text of a node; "" of none."""
-    return "" if node is None else node.text.decode("utf-8", "replace")
-
-
 def callee(call: Node) -> str:
     """The name of the function that is called; "" where it is none."""
-    function = call.child_by_field_name("function")
+    function = part(call, "function")
     return said(function) if function is not None and function.type == "identifier" else ""
 
 
 def arguments(call: Node) -> list[Node]:
     """What a call is given."""
-    given = call.child_by_field_name("arguments")
+    given = part(call, "arguments")
     return [] if given is None else [n for n in given.named_children if n.type != "comment"]
+
+
+def assigned(node: Node) -> tuple[Node, Node]:
+    """What is assigned to at an assignment or a declaration, and what; twice None at anything else."""
+    if node.type == "init_declarator":
+        return part(node, "declarator"), part(node, "value")
+    return (part(node, "left"), part(node, "right")) if node.type == "assignment_expression" else (None, None)
+
+
+def base(target: Node | None) -> str:
+    """The variable that is changed when this is assigned to."""
+    while target is not None and target.type != "identifier":
+        target = (
+            part(target, "argument")
+            or part(target, "declarator")
+            or (target.named_children[0] if target.named_children else None)
+        )
+    return said(target)
+
+
+def operands(node: Node, signs: tuple[str, ...]) -> Iterator[Node]:
+    """The terms of a sum, the factors of a product: what stands between these signs, brackets or not."""
+    while node.type == "parenthesized_expression" and len(node.named_children) == 1:
+        node = node.named_children[0]
+    if node.type == "binary_expression" and sign(node) in signs:
+        yield from operands(part(node, "left"), signs)
+        yield from operands(part(node, "right"), signs)
+    else:
+        yield node
 
 
 def of_literal(text: str) -> str:
@@ -322,6 +367,15 @@ def wider(left: str, right: str) -> str:
         return ""
     vector = next((t for t in (left, right) if t[-1:].isdigit()), "")
     return vector or max(left, right, "int", key=SCALARS.index)
+
+
+def constant(text: str) -> int | None:
+    """The value of an expression of integers; None where it holds anything else."""
+    text = re.sub(r"\(\s*(?:u?int|size_t|unsigned)\s*\)", "", re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text))
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, ZeroDivisionError, OverflowError, MemoryError):
+        return None
 
 
 def _value(node: ast.expr) -> int:

@@ -9,9 +9,11 @@ with the fewest errors is taken.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any
 
 Node = Any  # tree_sitter.Node
@@ -37,6 +39,12 @@ CONDITION = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^
 DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])[ \t]*((?:\\\n|[^\n])*)", re.MULTILINE)
 KERNEL = re.compile(rb"\b(?:__)?kernel\b")
 BLOCK = re.compile(rb"[^\n]")
+DEFINED = re.compile(rb"^([ \t]*\#[ \t]*define[ \t]+\w+(?:\([^()\n]*\))?)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+TEMPLATED = re.compile(rb"(?<![\w)\]])([ \t(,]+)%(?=[A-Za-z_])")  # `%TYPE x`, a word that a generator puts in
+
+
+START = attrgetter("start_byte")
+OPERATIONS = {"binary_expression", "assignment_expression"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +65,13 @@ class Unit:
             found.setdefault(node.type, []).append(node)
         return found
 
-    def of(self, *types: str) -> list[Node]:
-        """The nodes of these types, type by type."""
-        return [node for each in types for node in self.nodes.get(each, ())]
+    def of(self, *types: str, inside: Node = None) -> list[Node]:
+        """The nodes of these types, type by type; `inside` of a node: itself and those below it."""
+        found = [self.nodes.get(each, []) for each in types]
+        if inside is not None:
+            first, last = inside.start_byte, inside.end_byte
+            found = [each[bisect_left(each, first, key=START) : bisect_left(each, last, key=START)] for each in found]
+        return [node for each in found for node in each]
 
     @cached_property
     def macros(self) -> dict[str, bytes]:
@@ -78,6 +90,7 @@ def unit(code: bytes, start: int = 0, has_holes: bool = False) -> Unit:
     root = parse(text)
     errors = count(root)
     tries: tuple[Callable[[bytes], bytes], ...] = (
+        lambda t: TEMPLATED.sub(rb"\1 ", t),
         lambda t: TRAILING.sub(blank, SHOUTED.sub(blank, t)),
         statements,
         first_branches,
@@ -107,14 +120,31 @@ def parse(text: bytes) -> Node:
     return parser().parse(text).root_node
 
 
+def part(node: Node, name: str) -> Node:
+    """What stands at a place of a node that the grammar has a name for; None where nothing does."""
+    return node and node.child_by_field_name(name)
+
+
+def said(node: Node | None) -> str:
+    """The text of a node; "" of none."""
+    return "" if node is None else node.text.decode("utf-8", "replace")
+
+
+def sign(node: Node | None) -> str:
+    """The operator between two operands; "" of anything else."""
+    return said(part(node, "operator")) if node is not None and node.type in OPERATIONS else ""
+
+
 def walk(node: Node, into: Callable[[Node], bool] = lambda _: True) -> Iterator[Node]:
     """A node and all below it, in the order of the text; what `into` refuses is given, but not entered."""
-    todo = [node]
-    while todo:
-        one = todo.pop()
-        yield one
-        if into(one):
-            todo += reversed(one.children)
+    cursor = node.walk()
+    while True:
+        yield (one := cursor.node)
+        if into(one) and cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
 
 
 def errors(root: Node) -> Iterator[Node]:
@@ -133,14 +163,26 @@ def blank(found: re.Match[bytes]) -> bytes:
 
 
 def qualified(code: bytes) -> bytes:
-    """The text without what C does not know: address spaces and the like, attributes, pragmas."""
+    """The text without what C does not know: address spaces and the like, attributes, pragmas; kernels that a macro is
+    defined as stand there as if they were written once."""
+    code = DEFINED.sub(undefined, code)
     code = HALF.sub(rb"\1f", QUALIFIERS.sub(lambda m: m[0] if m["keep"] else blank(m), code))
-    names = [n for n, value in macros_of(code) if not value and n.encode() in code]  # `#define LOCAL_PTR __local`
+    macros = list(macros_of(code))
+    names = {n for n, value in macros if not value} - {n for n, value in macros if value}  # `#define LOCAL_PTR __local`
     code = ATTRIBUTE.sub(blank, code)
     if names:
-        empty = re.compile(rb"^[ \t]*#[^\n]*|\b(?:" + "|".join(map(re.escape, names)).encode() + rb")\b", re.MULTILINE)
+        empty = re.compile(
+            rb"^[ \t]*#[^\n]*|\b(?:" + "|".join(sorted(map(re.escape, names))).encode() + rb")\b", re.MULTILINE
+        )
         code = empty.sub(lambda m: m[0] if m[0].lstrip()[:1] == b"#" else blank(m), code)
     return code
+
+
+def undefined(found: re.Match[bytes]) -> bytes:
+    """A macro that stands for a kernel as this kernel, `f##_add` as one name; any other as it is."""
+    if not (KERNEL.search(found[2]) and b"{" in found[2]):
+        return found[0]
+    return BLOCK.sub(b" ", found[1]) + re.sub(rb"\\(?=\r?\n)", b" ", found[2]).replace(b"##", b"__")
 
 
 def macros_of(code: bytes) -> Iterator[tuple[str, bytes]]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import KernelProgram, said
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.facts import KernelProgram
+from syncscope.opencl_c.text import Node, part, said, walk
 
 CONDITIONS = {"preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else"}
 
 
 def first_number(program: KernelProgram, kind: str, asked: tuple[bytes, ...], words: str) -> Iterator[Sighting]:
-    """The first variable, cast or element of this type under no `#if`; none where one of `asked` is mentioned."""
-    if any(map(program.unit.mentions, asked)):
+    """The first variable, cast or element of this type under no `#if`; none where one of `asked` is mentioned, nor in a text
+    without a kernel: that is included, and who includes it asks."""
+    if any(map(program.unit.mentions, asked)) or not any(program.kernels()):
         return
     for routine in program.routines:
         if is_conditional(routine.node):
@@ -21,7 +22,7 @@ def first_number(program: KernelProgram, kind: str, asked: tuple[bytes, ...], wo
         for node in walk(routine.node):
             if node.type in ("declaration", "parameter_declaration"):
                 hit = any(v.type.rstrip("0123456789") == kind and not v.is_pointer for v in program.declared(node))
-                written = said(node.child_by_field_name("type")).rstrip("0123456789") == kind
+                written = said(part(node, "type")).rstrip("0123456789") == kind
             elif node.type in ("cast_expression", "subscript_expression", "binary_expression"):
                 hit = program.type(node, routine.variables).rstrip("0123456789") == kind
                 written = node.type != "binary_expression" or kind == "half"

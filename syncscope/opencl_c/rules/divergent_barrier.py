@@ -24,9 +24,9 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.divergence import Divergence
-from syncscope.opencl_c.facts import BARRIER, FENCED, KernelProgram, callee
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.divergence import LEAVES, Divergence, divergence, ends
+from syncscope.opencl_c.facts import FENCED, KernelProgram, callee
+from syncscope.opencl_c.text import Node, part
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
@@ -107,50 +107,50 @@ EXAMPLES = (
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
     for routine in program.routines:
-        if "reqd_work_group_size(1, 1, 1)" in routine.head.replace(",1", ", 1"):
-            continue
-        calls = [n for n in walk(routine.body) if n.type == "call_expression"]
-        waits = [c for c in calls if BARRIER.match(callee(c)) or callee(c) in program.with_barrier - {routine.name}]
-        differing = Divergence(routine)
-        left = [node for node in exits(routine.body) if differing.guards(node)] if waits else []
-        for call in waits:
-            if found := said_of(program, differing, call, left):
-                yield found
-
-
-def exits(body: Node) -> list[Node]:
-    """Where an item leaves the function, or a round of a loop."""
-    return [n for n in walk(body) if n.type in ("return_statement", "continue_statement", "break_statement")]
+        calls = program.inside(routine.body, "call_expression")
+        waits = [
+            c for c in calls if program.is_barrier(callee(c)) or callee(c) in program.with_barrier - {routine.name}
+        ]
+        if waits and "reqd_work_group_size(1, 1, 1)" not in routine.head.replace(",1", ", 1"):
+            differing = divergence(routine)
+            left = [node for node in program.inside(routine.body, *LEAVES) if differing.guards(node)]
+            yield from filter(None, (said_of(program, differing, call, left) for call in waits))
 
 
 def said_of(program: KernelProgram, differing: Divergence, call: Node, left: list[Node]) -> Sighting | None:
     """What is wrong with a barrier, if anything is."""
     what = program.quote(call)
     for guard in differing.guards(call):
-        test = program.quote(guard.child_by_field_name("condition"))
+        test = program.quote(part(guard, "condition"))
         if guard.type in FENCED:
             return seen(call, f"{what} stands in a loop that items leave at different times: {test}", 2)
         return seen(call, f"{what} is reached only by the items for which {test} holds: the others never come", 3)
     for leaving in left:
-        test = program.quote(differing.guards(leaving)[0].child_by_field_name("condition"))
-        if leaving.type == "return_statement" and leaving.start_byte < call.start_byte:
+        test = program.quote(part(differing.guards(leaving)[0], "condition"))
+        loop = ends(leaving)
+        comes_first = leaving.start_byte < call.start_byte and not excludes(leaving, call)
+        if leaving.type == "return_statement" and comes_first:
             return seen(call, f"{what} waits for items that have returned: {test}", 3)
-        loop = enclosing(leaving)
-        if leaving.type == "return_statement" or loop is None or not holds(loop, call):
+        if loop is None or loop.type not in FENCED or not holds(loop, call):
             continue
-        if leaving.type == "break_statement" or leaving.start_byte < call.start_byte:
+        if leaving.type == "break_statement" or comes_first:
             return seen(call, f"{what} waits for items that have left the loop: {test}", 2)
     return None
 
 
-def enclosing(node: Node) -> Node | None:
-    """The loop (or switch) that a `break` or a `continue` speaks of."""
-    kinds = FENCED | {"switch_statement"} if node.type == "break_statement" else FENCED
-    while node is not None and node.type not in kinds:
-        node = node.parent
-    return node if node is not None and node.type in FENCED else None
+def excludes(one: Node, other: Node) -> bool:
+    """Whether two nodes stand in the two branches of one `if`, and in no loop inside of the function."""
+    node, is_apart = one, False
+    while node is not None and node.type != "function_definition":
+        parent = node.parent
+        if parent.type == "if_statement" and node == part(parent, "consequence"):
+            is_apart = is_apart or holds(part(parent, "alternative"), other)
+        if parent.type in FENCED and holds(parent, other):
+            return False
+        node = parent
+    return is_apart
 
 
-def holds(outer: Node, inner: Node) -> bool:
+def holds(outer: Node | None, inner: Node) -> bool:
     """Whether one node lies in the other."""
-    return bool(outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte)
+    return outer is not None and bool(outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte)

@@ -23,6 +23,7 @@ Unsafe in name only: the loop ends where it did not, and where a zero changes it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from syncscope.model.example import KernelExample, Shows
@@ -38,10 +39,11 @@ from syncscope.opencl_c.facts import (
     KernelProgram,
     Routine,
     arguments,
+    assigned,
+    base,
     callee,
-    said,
 )
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
@@ -144,13 +146,12 @@ def in_loop(program: KernelProgram, routine: Routine, loop: Node) -> Iterator[Si
         return
     for test, equal in ends:
         for node in walk(test):
-            sign = said(node.child_by_field_name("operator")) if node.type == "binary_expression" else ""
-            if sign not in ("==", "!="):
+            if sign(node) not in ("==", "!="):
                 continue
-            sides = [node.child_by_field_name("left"), node.child_by_field_name("right")]
+            sides = [part(node, "left"), part(node, "right")]
             kinds = [program.type(side, routine.variables) for side in sides]
             denied = node.parent is not None and node.parent.parent is not None and said(node.parent.parent)[:2] == "!("
-            if not FLOATING & set(kinds) or (sign == "==") != (equal != denied):
+            if not FLOATING & set(kinds) or (sign(node) == "==") != (equal != denied):
                 continue
             if any(is_swap(n) or (n.type == "identifier" and said(n) in swapped) for side in sides for n in walk(side)):
                 message = (
@@ -167,7 +168,7 @@ def is_swap(node: Node) -> bool:
 def is_bound(test: Node) -> bool:
     """Whether a test ends a loop by something else than the swap."""
     return any(
-        (n.type == "binary_expression" and said(n.child_by_field_name("operator")) in ("<", ">", "<=", ">="))
+        (n.type == "binary_expression" and said(part(n, "operator")) in ("<", ">", "<=", ">="))
         or (n.type == "call_expression" and callee(n) in ("isnan", "isequal", "isnotequal"))
         for n in walk(test)
     )
@@ -175,13 +176,13 @@ def is_bound(test: Node) -> bool:
 
 def exits(loop: Node) -> Iterator[tuple[Node, bool]]:
     """The tests by which a loop ends, and whether it ends where they hold."""
-    if (test := loop.child_by_field_name("condition")) is not None:
+    if (test := part(loop, "condition")) is not None:
         yield test, False
-    for node in walk(loop.child_by_field_name("body")):
+    for node in walk(part(loop, "body")):
         if node.type == "if_statement":
-            then = node.child_by_field_name("consequence")
+            then = part(node, "consequence")
             if any(n.type in ("break_statement", "return_statement", "goto_statement") for n in walk(then)):
-                yield node.child_by_field_name("condition"), True
+                yield part(node, "condition"), True
 
 
 def results(loop: Node) -> set[str]:
@@ -190,19 +191,14 @@ def results(loop: Node) -> set[str]:
     while True:
         before = len(found)
         for node in walk(loop):
-            if node.type == "assignment_expression":
-                target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-            elif node.type == "init_declarator":
-                target, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-            elif is_swap(node):  # C11's writes what it found where its second argument points
-                found |= {said(n) for given in arguments(node)[1:2] for n in walk(given) if said(given)[:1] == "&"} - {
-                    "&"
-                }
-                continue
-            else:
+            if is_swap(node):  # C11's writes what it found where its second argument points
+                given = "".join(map(said, arguments(node)[1:2]))
+                found |= set(re.findall(r"\w+", given)) if given.startswith("&") else set()
+            target, value = assigned(node)
+            if value is None:
                 continue
             if any(is_swap(n) or (n.type == "identifier" and said(n) in found) for n in walk(value)):
-                found.add(next(said(n) for n in walk(target) if n.type == "identifier"))
+                found.add(base(target))
         if len(found) == before:
             return found
 

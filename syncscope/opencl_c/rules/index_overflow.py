@@ -26,8 +26,8 @@ from syncscope.model.finding import Edit, Fix, Safety, Severity
 from syncscope.model.ops import Family
 from syncscope.model.source import Span
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import KernelProgram, Routine, said
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.facts import KernelProgram, Routine, Variable, assigned, operands
+from syncscope.opencl_c.text import Node, part, said, sign
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
@@ -67,76 +67,56 @@ EXAMPLES = (
 
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
-    for routine in program.routines:
-        for node in walk(routine.body):
-            if node.type == "binary_expression" and said(node.child_by_field_name("operator")) == "*":
-                if is_product(node.parent) or program.type(node, routine.variables) not in ("int", "uint"):
-                    continue
-                factors = [f for f in factors_of(node) if program.number(f) is None]
-                if len(factors) > 1 and (confidence := trust(program, routine, node, len(factors))):
-                    message = f"{program.quote(node)} is computed in 32 bits, and used as an index of 64: it overflows at 2^31"
-                    edits = widened(node)
-                    changes = "the product is computed in 64 bits: past 2^31 it is another"
-                    yield seen(node, message, confidence, Fix("widen the first factor", edits, Safety.UNSAFE, changes))
+    for routine, node in program.each("binary_expression"):
+        if (
+            sign(node) != "*"
+            or sign(node.parent) == "*"
+            or program.type(node, routine.variables) not in ("int", "uint")
+        ):
+            continue
+        factors = [f for f in operands(node, ("*",)) if program.number(f) is None]
+        if len(factors) > 1 and (confidence := trust(program, routine, node, len(factors))):
+            message = f"{program.quote(node)} is computed in 32 bits, and used as an index of 64: it overflows at 2^31"
+            changes = "the product is computed in 64 bits: past 2^31 it is another"
+            yield seen(node, message, confidence, Fix("widen the first factor", widened(node), Safety.UNSAFE, changes))
 
 
 def widened(product: Node) -> tuple[Edit, ...]:
     """The first factor as a `size_t`; `a / b * c` is `(size_t)(a / b) * c`, for a negative `a` is divided as it was."""
     first = product
-    while is_product(first):
-        first = first.child_by_field_name("left")
+    while sign(first) == "*":
+        first = part(first, "left")
     start, end = (Span(at, at) for at in (first.start_byte, first.end_byte))
     if first.type == "binary_expression":
         return Edit(start, "(size_t)("), Edit(end, ")")
     return (Edit(start, "(size_t)"),)
 
 
-def is_product(node: Node | None) -> bool:
-    """Whether it is a factor of a larger product."""
-    return node is not None and node.type == "binary_expression" and said(node.child_by_field_name("operator")) == "*"
-
-
-def factors_of(node: Node) -> Iterator[Node]:
-    """The factors of a product."""
-    while node.type == "parenthesized_expression" and len(node.named_children) == 1:
-        node = node.named_children[0]
-    if is_product(node):
-        yield from factors_of(node.child_by_field_name("left"))
-        yield from factors_of(node.child_by_field_name("right"))
-    else:
-        yield node
-
-
 def trust(program: KernelProgram, routine: Routine, node: Node, factors: int) -> int:
-    """How sure it is that the product should be wide: 0 where it is no index."""
-    child, parent, wide = node, node.parent, False
+    """How sure it is that the product should be wide: 0 where it is no index. Beside a larger product that is wide, it was
+    left narrow on purpose: `plane * width * height + row * width`."""
+    child, parent, wide, beside = node, node.parent, factors > 2, 0
     while parent is not None:
-        kind = parent.type
-        if kind == "subscript_expression":
-            owner = parent.child_by_field_name("argument")
-            variable = routine.variables.get(said(owner))
-            if child == owner or variable is None or variable.space not in ("global", "constant"):
+        variable: Variable | None = None
+        if parent.type == "subscript_expression":
+            variable = routine.variables.get(said(part(parent, "argument")))
+            if child == part(parent, "argument") or variable is None or variable.space not in ("global", "constant"):
                 return 0
-            return 2 if wide or factors > 2 else 1
-        if kind == "binary_expression":
-            if said(parent.child_by_field_name("operator")) not in ("+", "-"):
-                return 0
-            sides = (parent.child_by_field_name("left"), parent.child_by_field_name("right"))
-            other = sides[0] if child == sides[1] else sides[1]
-            wide = wide or program.type(other, routine.variables) in ("ulong", "long")
-            if (
-                other.type == "identifier"
-                and said(other) in routine.variables
-                and routine.variables[said(other)].is_pointer
-            ):
-                return 2 if wide or factors > 2 else 1
-        elif kind in ("init_declarator", "assignment_expression"):
-            target = parent.child_by_field_name("declarator") or parent.child_by_field_name("left")
-            variable = routine.variables.get(said(target))
+        elif sign(parent) in ("+", "-"):
+            other = part(parent, "left") if child == part(parent, "right") else part(parent, "right")
+            for term in operands(other, ("+", "-")):
+                if program.type(term, routine.variables) in ("ulong", "long"):
+                    wide, beside = True, max(beside, len(list(operands(term, ("*",)))))
+            pointer = routine.variables.get(said(other)) if other.type == "identifier" else None
+            variable = pointer if pointer is not None and pointer.is_pointer else None
+        elif parent.type in ("init_declarator", "assignment_expression"):
+            variable = routine.variables.get(said(assigned(parent)[0]))
             if variable is None or not (variable.is_pointer or variable.type in ("ulong", "long")):
                 return 0
-            return 2 if wide or factors > 2 or not variable.is_pointer else 1
-        elif kind != "parenthesized_expression":
+            wide = wide or not variable.is_pointer
+        elif parent.type != "parenthesized_expression":
             return 0
+        if variable is not None:
+            return 2 if wide and beside <= factors else 1
         child, parent = parent, parent.parent
     return 0

@@ -57,11 +57,12 @@ def find(program: HostProgram) -> Iterator[Sighting]:
     for command in program.commands:
         if command.verb is Verb.MAP:
             in_python = command.name.startswith("enqueue_map_")
-            names = set(command.target.strip("()").replace(" ", "").split(","))
+            names = set(command.target.strip("()").replace(" ", "").split(",")) - {""}
             if names & program.released or (unmaps and not in_python):  # under another name, or in another function
                 continue
-            handed_on = re.compile(rf"\b(return|new)\b[^;]*\b{re.escape(command.target or 'return')}\b".encode())
-            if not in_python and (not command.target or handed_on.search(program.code, command.end)):
+            words = "|".join(map(re.escape, names)) or "(?!)"
+            handed_on = re.compile(rf"\b(return|new|yield)\b[^;\n]*\b({words})\b".encode())
+            if (not names and not in_python) or handed_on.search(program.code, command.end):
                 continue
             message = f"{program.written(command)} is mapped, and nothing in this file unmaps it"
             yield Sighting(command.start, command.end, message, 1 if in_python else 2, hotness="mapped memory")

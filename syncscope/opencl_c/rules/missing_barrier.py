@@ -25,9 +25,9 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.divergence import Divergence
-from syncscope.opencl_c.facts import BARRIER, FENCED, KernelProgram, Routine, callee, said
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.divergence import divergence
+from syncscope.opencl_c.facts import FENCED, KernelProgram, Routine, callee, operands
+from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
@@ -91,7 +91,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A write or a read of local memory: which, where, under which guard."""
+    """A write or a read of local memory: which, where, under which guards."""
 
     array: str
     index: tuple[str, ...]
@@ -99,113 +99,126 @@ class Access:
     writes: bool
     guards: tuple[Node, ...]  # innermost first
     terms: frozenset[str]  # what of the index differs between items
-    summands: tuple[Node, ...]
+    summands: frozenset[str]
     scaled: bool  # one of these is multiplied: each item has several elements of its own
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The array and the index, as texts."""
+        return (self.array, *self.index)
 
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
     for routine in program.routines:
         arrays = {v.name for v in routine.variables.values() if v.space == "local" and (v.sizes or v.is_pointer)}
-        if not arrays:
-            continue
-        told: set[tuple[int, int]] = set()
-        since: list[Access] = []  # the last barrier
-        for access in Walk(program, routine, arrays).accesses(routine.body, 0):
-            if access is None:
-                since = []
-                continue
-            for before in since:
-                span = (access.node.start_byte, access.node.end_byte)
-                if before.array == access.array and span not in told and races(before, access):
-                    told.add(span)
-                    yield sighting(program, routine, before, access)
-                    break
-            since.append(access)
+        if arrays:
+            walk_ = Walk(program, routine, arrays)
+            walk_.visit(routine.body, 0)
+            for before, after in walk_.races.values():
+                if before.index == after.index or not {before.key, after.key} <= walk_.read & walk_.written:
+                    yield sighting(program, routine, before, after)
 
 
 class Walk:
-    """The accesses of a function in the order in which an item makes them; None is a barrier, or what may be one."""
+    """A function on the way of an item through it."""
 
     def __init__(self, program: KernelProgram, routine: Routine, arrays: set[str]) -> None:
         self.program = program
         self.arrays = arrays
-        self.differing = Divergence(routine)
+        self.differing = divergence(routine)
+        self.since: list[Access] = []  # the last barrier
+        self.read: set[tuple[str, ...]] = (
+            set()
+        )  # what is read and written at two places is exchanged: `x[i]` and `x[j]`
+        self.written: set[tuple[str, ...]] = set()
+        self.races: dict[int, tuple[Access, Access]] = {}  # the first of each access, by its first byte
 
-    def accesses(self, node: Node, depth: int) -> Iterator[Access | None]:
-        """Those below a node."""
+    def visit(self, node: Node | None, depth: int) -> None:
+        """Goes through a statement or an expression, with so many loops around it."""
+        if node is None:
+            return
         kind = node.type
         if kind in FENCED:
-            for field in ("initializer", "condition"):
-                if (part := node.child_by_field_name(field)) is not None:
-                    yield from self.accesses(part, depth)
+            self.parts(node, depth, "initializer", "condition")
             for _ in range(2 if depth < DEEPEST else 1):
-                for field in ("body", "update", "condition"):
-                    if (part := node.child_by_field_name(field)) is not None:
-                        yield from self.accesses(part, depth + 1)
+                self.parts(node, depth + 1, "body", "update", "condition")
+        elif kind == "if_statement":
+            self.parts(node, depth, "condition")
+            before = self.since
+            self.since = list(before)
+            self.parts(node, depth, "consequence")
+            after, self.since = self.since, list(before)
+            self.parts(node, depth, "alternative")
+            self.since += [access for access in after if access not in self.since]
         elif kind == "assignment_expression":
-            left = node.child_by_field_name("left")
-            yield from self.accesses(node.child_by_field_name("right"), depth)
-            if (made := self.access(left, True)) is None:
-                yield from self.accesses(left, depth)
-            else:
-                if said(node.child_by_field_name("operator")) != "=":
-                    yield self.access(left, False)
-                yield made
-        elif kind == "subscript_expression" and (read := self.access(node, False)) is not None:
-            yield read
-        elif kind == "call_expression" and self.may_wait(callee(node)):
-            yield None
-        elif kind == "call_expression" and any(said(n) in self.arrays for n in walk(node) if n.type == "identifier"):
-            inside = [n for n in walk(node) if n.type == "subscript_expression" and n.parent.type != n.type]
+            left, name = part(node, "left"), said(part(node, "left"))
+            self.parts(node, depth, "right")
+            if name in self.arrays:  # a pointer, to something else from here on
+                self.since = [access for access in self.since if access.array != name]
+            elif not (sign(node) == "=" or self.seen(left, False)) or not self.seen(left, True):
+                self.visit(left, depth)
+        elif kind == "subscript_expression" and self.seen(node, False):
+            pass
+        elif kind in ("call_expression", "expression_statement") and self.may_wait(
+            callee(node) or said(node).strip("; ")
+        ):
+            self.since = []
+        elif kind == "call_expression" and any(said(n) in self.arrays for n in self.program.inside(node, "identifier")):
+            inside = [n for n in self.program.inside(node, "subscript_expression") if n.parent.type != n.type]
             if callee(node) in self.program.named or not inside:
-                yield None  # what is done there is not looked at
-            else:
-                yield from (a for n in inside if (a := self.access(n, False)) is not None)
+                self.since = []  # what is done there is not looked at
+            for read in inside:
+                self.seen(read, False)
         else:
             for child in node.named_children:
-                yield from self.accesses(child, depth)
+                self.visit(child, depth)
+
+    def parts(self, node: Node, depth: int, *names: str) -> None:
+        """Goes through some parts of a node."""
+        for name in names:
+            self.visit(part(node, name), depth)
 
     def may_wait(self, name: str) -> bool:
         """Whether a call is a barrier, holds one, or is a macro of which nothing is known."""
-        known = name in self.program.named
-        return bool(BARRIER.match(name)) or name in self.program.with_barrier or (not known and name.isupper())
+        unknown = name.isidentifier() and name.isupper() and name not in self.program.named
+        return unknown or self.program.is_barrier(name) or name in self.program.with_barrier
 
-    def access(self, node: Node, writes: bool) -> Access | None:
-        """An element of local memory."""
+    def seen(self, node: Node, writes: bool) -> bool:
+        """Notes an element of local memory that is read or written; whether it is one."""
         index, owner = [], node
         while owner.type == "subscript_expression":
             index.append(next((n for n in owner.named_children[1:]), None))
-            owner = owner.child_by_field_name("argument")
+            owner = part(owner, "argument")
         if said(owner) not in self.arrays or not index or None in index:
-            return None
-        terms = [t for one in index for t in summands(one) if self.differing.differs(t)]
-        guards = self.differing.guards(node)
-        return Access(
+            return False
+        summands = [t for one in index for t in operands(one, ("+", "-"))]
+        differing = [t for t in summands if self.differing.differs(t)]
+        access = Access(
             said(owner),
             tuple("".join(said(one).split()) for one in index),
             node,
             writes,
-            tuple(guards),
-            frozenset("".join(said(t).split()) for t in terms),
-            tuple(t for one in index for t in summands(one)),
-            any(t.type == "binary_expression" for t in terms),
+            tuple(self.differing.guards(node)),
+            frozenset(map(normal, differing)),
+            frozenset(map(normal, summands)),
+            any(t.type == "binary_expression" for t in differing),
         )
+        before = next((a for a in self.since if a.array == access.array and races(a, access)), None)
+        if before is not None:
+            self.races.setdefault(node.start_byte, (before, access))
+        self.since.append(access)
+        (self.written if writes else self.read).add(access.key)
+        return True
 
 
-def summands(node: Node) -> Iterator[Node]:
-    """The terms of a sum."""
-    while node.type == "parenthesized_expression" and len(node.named_children) == 1:
-        node = node.named_children[0]
-    if node.type == "binary_expression" and said(node.child_by_field_name("operator")) in ("+", "-"):
-        yield from summands(node.child_by_field_name("left"))
-        yield from summands(node.child_by_field_name("right"))
-    else:
-        yield node
+def normal(term: Node) -> str:
+    """A term as a text that is the same in whatever order its factors stand."""
+    return "*".join(sorted("".join(said(factor).split()) for factor in operands(term, ("*",))))
 
 
 def races(before: Access, after: Access) -> bool:
     """Whether two items may come to the same element, one of them to write it."""
-    if not (before.writes or after.writes) or (before.writes and after.writes):
+    if before.writes == after.writes:
         return False
     write, read = (before, after) if before.writes else (after, before)
     if write.index == read.index:
@@ -222,18 +235,18 @@ def races(before: Access, after: Access) -> bool:
 
 def own_element(guard: Node, write: Access, read: Access) -> bool:
     """Whether a guard lets only the item read that wrote: `if (l == 0) y = x[0]` after `x[l] = ...`."""
-    test = guard.child_by_field_name("condition")
-    same = {f"{one}=={other}" for one in write.index for other in read.index}
-    same |= {f"{other}=={one}" for one in write.index for other in read.index} | {f"!{one}" for one in write.index}
-    return "".join(said(test).split()).strip("()") in same
+    test = "".join(said(part(guard, "condition")).split()).strip("()")
+    pairs = [(one, other) for one in write.index for other in read.index]
+    pairs += [(term, "0") for term in write.terms if read.summands - {"0"} == write.summands - {term}]
+    same = {f"{one}=={other}" for one, other in pairs} | {f"{other}=={one}" for one, other in pairs}
+    return test in same | {f"!{one}" for one, other in pairs if other == "0"}
 
 
 def splits(guard: Node, write: Access, read: Access) -> bool:
     """Whether a guard that both stand under keeps them apart: under `l < step`, `x[l]` and `x[l + step]` never meet."""
-    compared = [n for n in walk(guard.child_by_field_name("condition")) if n.type == "binary_expression"]
-    bounds = {"".join(said(n.child_by_field_name(side)).split()) for n in compared for side in ("left", "right")}
-    apart = {"".join(said(t).split()) for access in (write, read) for t in access.summands} - write.terms - read.terms
-    return bool(bounds & apart)
+    compared = [n for n in walk(part(guard, "condition")) if n.type == "binary_expression"]
+    bounds = {normal(part(n, side)) for n in compared for side in ("left", "right")}
+    return bool(bounds & ((write.summands | read.summands) - write.terms - read.terms))
 
 
 def sighting(program: KernelProgram, routine: Routine, before: Access, after: Access) -> Sighting:

@@ -26,16 +26,16 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.divergence import assignments
-from syncscope.opencl_c.facts import COMPARISONS, KernelProgram, Routine, callee, said
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.facts import COMPARISONS, KernelProgram, Routine, assigned, base, callee
+from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
 SEEN_AS = ()
 LENGTH = re.compile(r"(n|N|count|size|length|len|total|limit|num_?\w*|n_\w+)$")
 ROUNDED = re.compile(
-    r"round_?up|ceil|[-+]\s*1\s*\)*\s*//|\)\s*//\s*[\w.]+\s*\)?\s*\*|-\(-|-\s*\w+\s*//|(next|pad)\w*\(", re.IGNORECASE
+    r"round_?up|ceil|[-+]\s*1\s*\)*\s*//?|\)\s*//?\s*[\w.()]+\s*\)?\s*\*|-\(-|-\s*\w+\s*(//|%)|(next|pad)\w*\(",
+    re.IGNORECASE,
 )
 EXAMPLES = (
     KernelExample(
@@ -124,9 +124,8 @@ def is_length(name: str, kind: str) -> bool:
 
 def unguarded(kernel: Routine) -> Node | None:
     """The first access to global memory at the global id, in a kernel that never compares this."""
-    ids = {
-        name for name, _, value in assignments(kernel.body) if any(callee(n) == "get_global_id" for n in calls(value))
-    }
+    made = [assigned(n) for n in walk(kernel.body)]
+    ids = {base(to) for to, value in made if value and any(callee(n) == "get_global_id" for n in calls(value))}
 
     def of_item(node: Node) -> bool:
         return any(
@@ -135,8 +134,7 @@ def unguarded(kernel: Routine) -> Node | None:
         )
 
     for node in walk(kernel.body):
-        sign = said(node.child_by_field_name("operator")) if node.type == "binary_expression" else ""
-        if (sign in COMPARISONS or sign == "%") and of_item(node):
+        if (sign(node) in COMPARISONS or sign(node) == "%") and of_item(node):
             return None
         if (
             node.type == "call_expression"
@@ -146,7 +144,7 @@ def unguarded(kernel: Routine) -> Node | None:
             return None
     for node in walk(kernel.body):
         if node.type == "subscript_expression":
-            variable = kernel.variables.get(said(node.child_by_field_name("argument")))
+            variable = kernel.variables.get(said(part(node, "argument")))
             if variable is not None and variable.space == "global" and of_item(node):
                 return node
     return None

@@ -23,8 +23,8 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import BITS, ITEM, OF_SIZE, KernelProgram, callee, said
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.facts import BITS, ITEM, OF_SIZE, KernelProgram, assigned, callee
+from syncscope.opencl_c.text import Node, said, sign, walk
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
@@ -71,14 +71,9 @@ EXAMPLES = (
 
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
-    for routine in program.routines:
-        for node in walk(routine.body):
-            if node.type == "init_declarator":
-                target, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-            elif node.type == "assignment_expression" and said(node.child_by_field_name("operator")) == "=":
-                target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-            else:
-                continue
+    for routine, node in program.each("init_declarator", "assignment_expression"):
+        target, value = assigned(node)
+        if sign(node) in ("", "="):
             variable = routine.variables.get(said(target))
             if variable is None or variable.is_pointer or BITS.get(variable.type, 64) >= 64 or "." in said(target):
                 continue

@@ -32,9 +32,8 @@ from syncscope.opencl_c.facts import (
     Variable,
     arguments,
     callee,
-    said,
 )
-from syncscope.opencl_c.text import Node, walk
+from syncscope.opencl_c.text import Node, sign, walk
 
 SEVERITY = Severity.NOTE
 FAMILY = Family.KERNEL
@@ -122,9 +121,4 @@ def loop_around(node: Node) -> Node | None:
 
 def is_float_sum(program: KernelProgram, names: Mapping[str, Variable], node: Node) -> bool:
     """Whether a node adds floats."""
-    sign = (
-        said(node.child_by_field_name("operator"))
-        if node.type in ("binary_expression", "assignment_expression")
-        else ""
-    )
-    return sign in ("+", "-", "+=", "-=") and program.type(node, names).rstrip("0123456789") in FLOATING
+    return sign(node) in ("+", "-", "+=", "-=") and program.type(node, names).rstrip("0123456789") in FLOATING

@@ -17,7 +17,6 @@ Always: as it is written, it does not run.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from syncscope.model.example import KernelExample, Shows
@@ -26,7 +25,7 @@ from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
 from syncscope.opencl_c.divergence import REQUIRED
 from syncscope.opencl_c.facts import KernelProgram, Routine
-from syncscope.opencl_c.host import HostProgram, Verb
+from syncscope.opencl_c.host import HostProgram
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.HOST_PROGRAM
@@ -77,10 +76,9 @@ EXAMPLES = (
 def find(program: HostProgram) -> Iterator[Sighting]:
     wanted = {r.name: sizes for p in program.kernels for r in p.kernels() if (sizes := required(p, r))}
     for command in program.commands:
-        if command.verb is Verb.LAUNCH and command.kernel in wanted and len(command.sizes) > 1:
-            given = constants(command.sizes[1])
+        if command.kernel in wanted and (given := program.numbers(command, 1)) is not None:
             needs = wanted[command.kernel]
-            if given is not None and (*given, 1, 1, 1)[:3] != (*needs, 1, 1, 1)[:3]:
+            if (*given, 1, 1, 1)[:3] != (*needs, 1, 1, 1)[:3] or not given:
                 message = (
                     f"the kernel `{command.kernel}` requires groups of {needs}, and is launched with {given or None}"
                 )
@@ -94,14 +92,3 @@ def required(program: KernelProgram, routine: Routine) -> tuple[int, ...]:
         return ()
     sizes = [program.value(text) for text in found[1].split(",")]
     return () if None in sizes else tuple(s for s in sizes if s is not None)
-
-
-def constants(text: str) -> tuple[int, ...] | None:
-    """A size that is written in numbers; () for None, and None where it is not known."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError):
-        return None
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, tuple) and all(isinstance(v, int) for v in value) else None

@@ -1,0 +1,120 @@
+"""What a program in Python asks of an OpenCL driver, by pyopencl."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+from syncscope.model.source import line_starts
+from syncscope.opencl_c.embedded import name_of, span
+from syncscope.opencl_c.host import CLOCK, Command, HostProgram, Verb
+
+IMAGES = {"Buffer", "Image"}
+ARRAYS = {"empty", "zeros", "to_device", "empty_like", "zeros_like"}
+MAKERS = IMAGES | ARRAYS | {"arange"}
+NO_KERNEL = re.compile(r"(Program|RawPCG)$|enqueue|to_|set_")  # though it is given a queue
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def of_python(code: bytes, tree: ast.Module) -> HostProgram:
+    """The commands of a file that imports pyopencl."""
+    walk = Walk(code)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            named = (a.asname or a.name for a in node.names if "opencl" in f"{getattr(node, 'module', '')}.{a.name}")
+            walk.modules.update(named)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            maker = name_of(node.value.func)
+            targets = [ast.unparse(target) for target in node.targets]
+            walk.made |= dict.fromkeys(targets, maker)
+            if maker == "CommandQueue" and "OUT_OF_ORDER" not in ast.unparse(node.value):
+                walk.program.ordered.update(targets)
+    walk.visit(tree, (), -1, "")
+    walk.program.commands.sort(key=lambda command: command.start)
+    return walk.program
+
+
+class Walk:
+    """A file on its way to its commands."""
+
+    def __init__(self, code: bytes) -> None:
+        self.program = HostProgram(code)
+        self.starts = line_starts(code)
+        self.modules = {"cl", "pyopencl", "cl_array", "array"}
+        self.made: dict[str, str] = {}  # what a name was assigned from: the last part of the function's name
+
+    def visit(self, node: ast.AST, loops: tuple[int, ...], function: int, target: str) -> None:
+        """Notes what a node asks for, and what those below it do."""
+        program = self.program
+        first, last = span(node, self.starts) if isinstance(node, (ast.stmt, ast.expr)) else (0, 0)
+        below = list(ast.iter_child_nodes(node))
+        if isinstance(node, (*FUNCTIONS, *LOOPS)) and CLOCK.search(program.code[first:last].decode("utf-8", "replace")):
+            program.timed.add(first)
+        if isinstance(node, FUNCTIONS):
+            loops, function = (), first
+        elif isinstance(node, LOOPS):
+            program.changed[first] = {n.id for n in names(node) if isinstance(n.ctx, ast.Store)}
+            once = [node.test] if isinstance(node, ast.While) else [node.target, node.iter]
+            for each in once:
+                self.visit(each, loops, function, "")
+            below, loops, target = [*node.body, *node.orelse], (*loops, first), ""
+        elif isinstance(node, ast.Assign):
+            target = ast.unparse(node.targets[0])
+            if isinstance(node.value, (ast.BinOp, ast.Call, ast.Tuple, ast.Constant)) and isinstance(
+                node.targets[0], ast.Name
+            ):
+                program.assign(function, target, ast.unparse(node.value))
+        elif isinstance(node, ast.With):
+            program.released |= {ast.unparse(i.context_expr).removesuffix(".base") for i in node.items}
+        elif isinstance(node, ast.Call):
+            if name_of(node.func) == "release" and isinstance(node.func, ast.Attribute):
+                program.released.add(ast.unparse(node.func.value).removesuffix(".base"))
+            if command := self.command(node):
+                uses = frozenset(n.id for a in (*node.args, *(k.value for k in node.keywords)) for n in names(a))
+                event = target if command.verb in (Verb.LAUNCH, Verb.COPY) else ""
+                found = replace(command, target=target, event=event, uses=uses)
+                program.commands.append(found.at(first, last, loops, function))
+        for child in below:
+            self.visit(child, loops, function, target)
+
+    def command(self, node: ast.Call) -> Command | None:
+        """What a call of pyopencl asks for."""
+        name, args = name_of(node.func), [ast.unparse(a) for a in node.args]
+        owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+        keywords = {k.arg: k.value for k in node.keywords if k.arg}
+        listed = keywords.get("wait_for")
+        waits = tuple(ast.unparse(e) for e in listed.elts) if isinstance(listed, (ast.List, ast.Tuple)) else ()
+        if name == "finish" and not args and self.is_queue(owner):
+            return Command(Verb.FINISH, name, queue=owner)
+        if owner in self.modules:
+            if name == "enqueue_copy" and len(args) > 2:
+                blocks = "is_blocking" not in keywords or ast.unparse(keywords["is_blocking"]) == "True"
+                reads = self.made.get(args[2]) in MAKERS and self.made.get(args[1]) not in IMAGES
+                return Command(Verb.READ if blocks and reads else Verb.COPY, name, queue=args[0], waits=waits)
+            if name.startswith("enqueue_map_"):
+                return Command(Verb.MAP, name, queue=args[0] if args else "", waits=waits)
+            if name == "enqueue_nd_range_kernel" and len(args) > 3:
+                sizes = tuple(args[2:4])
+                return Command(Verb.LAUNCH, name, queue=args[0], kernel=args[1], sizes=sizes, waits=waits)
+            if name in IMAGES or (name in MAKERS and "array" in owner):
+                return Command(Verb.CREATE, name)
+        if name == "get" and not node.args and self.made.get(owner) in ARRAYS:
+            return Command(Verb.READ, name)
+        if len(args) > 2 and self.is_queue(args[0]) and not NO_KERNEL.match(name):
+            kernel = name if owner else self.made.get(name, name)
+            return Command(Verb.LAUNCH, name, queue=args[0], kernel=kernel, sizes=tuple(args[1:3]), waits=waits)
+        return None
+
+    def is_queue(self, text: str) -> bool:
+        """Whether this names a queue."""
+        maker = self.made.get(text)
+        return maker == "CommandQueue" or (
+            maker is None and re.search(r"(^|\.|_)(queue|cq|cmd_?queue)$", text) is not None
+        )
+
+
+def names(node: ast.AST) -> list[ast.Name]:
+    """The names in an expression or a statement."""
+    return [n for n in ast.walk(node) if isinstance(n, ast.Name)]
