@@ -166,7 +166,7 @@ def in_cpp(code: bytes, root: Node) -> Iterator[Unit]:
         name, added = appended(node)
         if name and not is_other:
             joined.setdefault((function, name), []).append(added)
-        elif not name and node.type not in STRINGS:
+        elif not name and node.type not in STRINGS and not (sign(node) == "+" and IS_KERNEL.search(node.text)):
             below = reversed(node.named_children)
             todo += [(child, function, is_other or child.type == "else_clause") for child in below]
         elif not name and IS_KERNEL.search(node.text):

@@ -105,6 +105,6 @@ class HostProgram:
 NESTED = 3  # names that stand for names
 LONGEST = 2000  # letters of a size
 CLOCK = re.compile(
-    r"\b(perf_counter|monotonic|timeit|time\.time|time\(\)|chrono|clock_gettime|gettimeofday|[Tt]imer|bench|[mM]easure|[wW]arm_?up|latency|profile)"
-    r"|GetEventProfiling|getEventProfiling|getProfilingInfo"
+    r"\b(perf_counter|monotonic|timeit|time\.time|time\(\)|chrono|clock_gettime|\w*wtime|bench|[mM]easure|[wW]arm_?up|latency|profile)"
+    r"|[tT]imer|[tT]iming|[gG]et(Event)?Profiling"
 )

@@ -20,23 +20,23 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 def of_python(code: bytes, tree: ast.Module) -> HostProgram:
     """The commands of a file that imports pyopencl."""
-    walk = Walk(code)
+    seen = Commands(code)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             named = (a.asname or a.name for a in node.names if "opencl" in f"{getattr(node, 'module', '')}.{a.name}")
-            walk.modules.update(named)
+            seen.modules.update(named)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             maker = name_of(node.value.func)
             targets = [ast.unparse(target) for target in node.targets]
-            walk.made |= dict.fromkeys(targets, maker)
+            seen.made |= dict.fromkeys(targets, maker)
             if maker == "CommandQueue" and "OUT_OF_ORDER" not in ast.unparse(node.value):
-                walk.program.ordered.update(targets)
-    walk.visit(tree, (), -1, "")
-    walk.program.commands.sort(key=lambda command: command.start)
-    return walk.program
+                seen.program.ordered.update(targets)
+    seen.visit(tree, (), -1, "")
+    seen.program.commands.sort(key=lambda command: command.start)
+    return seen.program
 
 
-class Walk:
+class Commands:
     """A file on its way to its commands."""
 
     def __init__(self, code: bytes) -> None:

@@ -40,7 +40,9 @@ DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])[ \t]*((?:\\\n|[^
 KERNEL = re.compile(rb"\b(?:__)?kernel\b")
 BLOCK = re.compile(rb"[^\n]")
 DEFINED = re.compile(rb"^([ \t]*\#[ \t]*define[ \t]+\w+(?:\([^()\n]*\))?)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
-TEMPLATED = re.compile(rb"(?<![\w)\]])([ \t(,]+)%(?=[A-Za-z_])")  # `%TYPE x`, a word that a generator puts in
+TEMPLATED = re.compile(
+    rb"\$\{[^{}\n]*\}|(?<=[\s(,*])%(?=[A-Za-z_])"
+)  # `${TYPE} x` and `%TYPE x`, that a generator puts in
 
 
 START = attrgetter("start_byte")
@@ -90,7 +92,7 @@ def unit(code: bytes, start: int = 0, has_holes: bool = False) -> Unit:
     root = parse(text)
     errors = count(root)
     tries: tuple[Callable[[bytes], bytes], ...] = (
-        lambda t: TEMPLATED.sub(rb"\1 ", t),
+        lambda t: TEMPLATED.sub(lambda m: b"_" + b"h" * (len(m[0]) - 1) if len(m[0]) > 1 else b" ", t),
         lambda t: TRAILING.sub(blank, SHOUTED.sub(blank, t)),
         statements,
         first_branches,

@@ -28,7 +28,7 @@ def first_number(program: KernelProgram, kind: str, asked: tuple[bytes, ...], wo
                 written = node.type != "binary_expression" or kind == "half"
             else:
                 continue
-            if hit and written and not is_conditional(node):
+            if hit and written and node.parent.type != "pointer_expression" and not is_conditional(node):
                 yield seen(node, f"{program.quote(node)} {words}", 2)
                 return
 

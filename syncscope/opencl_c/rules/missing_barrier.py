@@ -112,15 +112,15 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
     for routine in program.routines:
         arrays = {v.name for v in routine.variables.values() if v.space == "local" and (v.sizes or v.is_pointer)}
         if arrays:
-            walk_ = Walk(program, routine, arrays)
-            walk_.visit(routine.body, 0)
-            for before, after in walk_.races.values():
-                if before.index == after.index or not {before.key, after.key} <= walk_.read & walk_.written:
+            found = LocalMemory(program, routine, arrays)
+            found.visit(routine.body, 0)
+            for before, after in found.races.values():
+                if before.index == after.index or not {before.key, after.key} <= found.read & found.written:
                     yield sighting(program, routine, before, after)
 
 
-class Walk:
-    """A function on the way of an item through it."""
+class LocalMemory:
+    """What an item does to local memory on its way through a function."""
 
     def __init__(self, program: KernelProgram, routine: Routine, arrays: set[str]) -> None:
         self.program = program
@@ -191,6 +191,8 @@ class Walk:
             owner = part(owner, "argument")
         if said(owner) not in self.arrays or not index or None in index:
             return False
+        if self.differing.differs(owner):  # a pointer of its own, to a part of its own
+            return True
         summands = [t for one in index for t in operands(one, ("+", "-"))]
         differing = [t for t in summands if self.differing.differs(t)]
         access = Access(
@@ -228,8 +230,9 @@ def races(before: Access, after: Access) -> bool:
         return False
     if len(write.index) != len(read.index) or any(splits(g, write, read) for g in write.guards if g in read.guards):
         return False
-    if write.terms == read.terms and (write.scaled or not write.terms):
-        return False
+    rest = (write.summands | read.summands) - write.terms
+    if write.terms == read.terms and (write.scaled or not write.terms or all("*" in term for term in rest)):
+        return False  # `x[row * width + l]` and `x[other * width + l]` are of one column
     return bool(write.terms or read.terms)
 
 
@@ -243,7 +246,10 @@ def own_element(guard: Node, write: Access, read: Access) -> bool:
 
 
 def splits(guard: Node, write: Access, read: Access) -> bool:
-    """Whether a guard that both stand under keeps them apart: under `l < step`, `x[l]` and `x[l + step]` never meet."""
+    """Whether a guard that both stand under keeps them apart: under `l < step` (or `l % (2 * step) == 0`), `x[l]` and
+    `x[l + step]` never meet."""
+    if "%" in said(part(guard, "condition")):
+        return True
     compared = [n for n in walk(part(guard, "condition")) if n.type == "binary_expression"]
     bounds = {normal(part(n, side)) for n in compared for side in ("left", "right")}
     return bool(bounds & ((write.summands | read.summands) - write.terms - read.terms))
