@@ -20,7 +20,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 def of_python(code: bytes, tree: ast.Module) -> HostProgram:
     """The commands of a file that imports pyopencl."""
-    seen = Commands(code)
+    seen = HostReader(code)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             named = (a.asname or a.name for a in node.names if "opencl" in f"{getattr(node, 'module', '')}.{a.name}")
@@ -36,7 +36,7 @@ def of_python(code: bytes, tree: ast.Module) -> HostProgram:
     return seen.program
 
 
-class Commands:
+class HostReader:
     """A file on its way to its commands."""
 
     def __init__(self, code: bytes) -> None:

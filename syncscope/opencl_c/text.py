@@ -28,6 +28,9 @@ QUALIFIERS = re.compile(
 )
 ATTRIBUTE = re.compile(rb"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)")
 WRAPPED = re.compile(rb'(?>\s+|//[^\n]*+|/\*.*?\*/)*+(?:R"(?P<mark>\w*)\(|[A-Z_]+\()', re.DOTALL)
+RAW = re.compile(
+    rb'R"(?P<mark>\w*)\((?P<text>.*?)(?:\)(?P=mark)"|\Z)', re.DOTALL
+)  # the last may be closed in another file
 HALF = re.compile(rb"(\b\d+\.\d*|\.\d+)[hH]\b")
 TRAILING = re.compile(rb"(?<=[\w*])\s+[A-Z_][A-Z0-9_]{3,}(?=\s*\)\s*\{)")  # (ulong total PARAMS) {
 SHOUTED = re.compile(rb"\b[A-Z_][A-Z0-9_]+\b(?=\s+(?:const\s+|unsigned\s+)?[A-Za-z_]\w*(?:\s*\*\s*|\s+)[A-Za-z_])")
@@ -198,21 +201,20 @@ def uncommented(text: bytes) -> bytes:
 
 
 def unwrapped(code: bytes) -> bytes:
-    """The text inside of `R"(...)"` or `STRINGIFY(...)` around a whole file, as it is included by C++."""
+    """The text inside of `R"(...)"`, once or several times, or of `STRINGIFY(...)`, around a whole file that C++ includes."""
     found = WRAPPED.match(code)
     if found is None:
         return code
-    close = b")" + (found["mark"] or b"") + b'"' if found["mark"] is not None else b")"
-    end = code.rfind(close)
-    if end < 0 or code[end + len(close) :].strip(b" \t\r\n;"):
-        inside = code[found.end() :]  # part of a raw string that another file closes
-        if found["mark"] is None:
-            return code
-    else:
-        inside = code[found.end() : end] + BLOCK.sub(b" ", code[end:])
-    if found["mark"] is None:  # lines of the preprocessor stand there behind `\n`
-        inside = re.sub(rb"^([ \t]*)\\n", rb"\1  ", inside, flags=re.MULTILINE)
-    return BLOCK.sub(b" ", found[0]) + inside
+    if found["mark"] is not None:
+        kept = bytearray(BLOCK.sub(b" ", code))
+        for raw in RAW.finditer(code):
+            kept[raw.start("text") : raw.end("text")] = raw["text"]
+        return bytes(kept)
+    end = code.rfind(b")")
+    if end < 0 or code[end + 1 :].strip(b" \t\r\n;"):
+        return code
+    inside = re.sub(rb"^([ \t]*)\\n", rb"\1  ", code[found.end() : end], flags=re.MULTILINE)  # before a `#`
+    return BLOCK.sub(b" ", found[0]) + inside + BLOCK.sub(b" ", code[end:])
 
 
 def statements(text: bytes) -> bytes:

@@ -3,7 +3,9 @@
 What happens
 ------------
 `double` is optional: `cl_khr_fp64` up to OpenCL 1.1, an optional feature since 1.2. Intel's integrated GPUs, most of those in
-phones and some newer ones lack it, and there the whole program fails to build, also the kernels that use none.
+phones and some newer ones lack it, and there the whole program fails to build, also the kernels that use none. CPUs have it,
+and PoCL has no option to do without: a test there does not show it. A file without a kernel is not looked at: who includes it
+asks.
 
 What to do
 ----------
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syncscope.model.example import KernelExample
+from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
@@ -38,7 +40,25 @@ EXAMPLES = (
                 all += x[i];
             *sum = all;
         }
-        """
+        """,
+        instead="""
+        __kernel void total(__global float *sum, __global const float *x, int n) {
+            float all = 0, lost = 0;
+            for (int i = 0; i < n; i++) {
+                float more = x[i] - lost, next = all + more;
+                lost = (next - all) - more;
+                all = next;
+            }
+            *sum = all;
+        }
+        """,
+        shows=Shows.UNSEEN,
+        run="""
+        x = np.ones(100, np.float32)
+        total = np.zeros(1, np.float64 if "__global double" in code else np.float32)
+        run("total", 1, 1, total, x, np.int32(100))
+        right = total[0] == 100
+        """,
     ),
     KernelExample(
         """

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from syncscope.model.example import KernelExample
+from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
@@ -30,6 +30,35 @@ SEVERITY = Severity.WARNING
 FAMILY = Family.HOST_PROGRAM
 SEEN_AS = ("clEnqueueMapBuffer",)
 EXAMPLES = (
+    KernelExample(
+        """
+        import numpy as np
+        import pyopencl as cl
+
+        def fill(queue, x, held):
+            here, _ = cl.enqueue_map_buffer(queue, x, cl.map_flags.WRITE, 0, 64, np.float32)  # !
+            here[:] = 3
+            held.append(here)
+        """,
+        instead="""
+        import numpy as np
+        import pyopencl as cl
+
+        def fill(queue, x, held):
+            here, _ = cl.enqueue_map_buffer(queue, x, cl.map_flags.WRITE, 0, 64, np.float32)
+            with here.base:
+                here[:] = 3
+            held.append(x)
+        """,
+        suffix=".py",
+        shows=Shows.WRONG,
+        run="""
+        held, x = [], cl.Buffer(context, cl.mem_flags.READ_WRITE, 256)
+        fill(queue, x, held)
+        queue.finish()
+        right = x.get_info(cl.mem_info.MAP_COUNT) == 0
+        """,
+    ),
     KernelExample(
         """
         void fill(cl_command_queue queue, cl_mem x, size_t size) {

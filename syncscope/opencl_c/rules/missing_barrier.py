@@ -18,6 +18,7 @@ Always. A barrier costs some ten nanoseconds; with `reqd_work_group_size` of one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ from syncscope.opencl_c.text import Node, part, said, sign, walk
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
 SEEN_AS = ()
+BUFFER = re.compile(r"%2$|&1$|\^1$")  # which of two that take turns: `tile[t % 2][l]`
 DEEPEST = 3  # loops around loops of which each round is looked at twice
 EXAMPLES = (
     KernelExample(
@@ -227,6 +229,8 @@ def races(before: Access, after: Access) -> bool:
         alone = bool(write.guards) and not write.terms
         return alone and read.guards[:1] != write.guards[:1]
     if any(own_element(guard, write, read) for guard in read.guards):
+        return False
+    if any(one != other and BUFFER.search(one + other) for one, other in zip(write.index, read.index, strict=False)):
         return False
     if len(write.index) != len(read.index) or any(splits(g, write, read) for g in write.guards if g in read.guards):
         return False

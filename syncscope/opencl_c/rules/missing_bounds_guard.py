@@ -13,8 +13,8 @@ the local size to the driver (`None`, `NULL`) and the global size as it is.
 
 When a fix pays
 ---------------
-Always: a comparison costs nothing beside an access to memory. Where the host's side of it is not in the file, only a kernel
-that takes a length and makes no use of it is told, at low confidence.
+Always: a comparison costs nothing beside an access to memory. It is told where the kernel and its launch stand in one file;
+from a kernel alone it cannot be seen, as many are launched over sizes that fit.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
 from syncscope.opencl_c.facts import COMPARISONS, KernelProgram, Routine, assigned, base, callee
-from syncscope.opencl_c.text import Node, part, said, sign, walk
+from syncscope.opencl_c.text import Node, part, said, sign
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
 SEEN_AS = ()
-LENGTH = re.compile(r"(n|N|count|size|length|len|total|limit|num_?\w*|n_\w+)$")
+LIMITS = re.compile(r"(min|max|clamp|[A-Z_0-9]+)$")
 ROUNDED = re.compile(
     r"round_?up|ceil|[-+]\s*1\s*\)*\s*//?|\)\s*//?\s*[\w.()]+\s*\)?\s*\*|-\(-|-\s*\w+\s*(//|%)|(next|pad)\w*\(",
     re.IGNORECASE,
@@ -80,76 +80,50 @@ EXAMPLES = (
     ),
     KernelExample(
         """
-        __kernel void twice(__global float *x, int n) {
+        static const char *source = R"(
+        __kernel void twice(__global float *x) {
             x[get_global_id(0)] *= 2;  // !
         }
-        """
-    ),
-    KernelExample(
-        """
-        __kernel void spread(__global float *x, __global const float *y, int n) {
-            x[get_global_id(0) * n] = y[get_global_id(0)];
+        )";
+
+        void twice(cl_command_queue queue, cl_program program, cl_mem x, size_t n) {
+            cl_kernel kernel = clCreateKernel(program, "twice", NULL);
+            clSetKernelArg(kernel, 0, sizeof(x), &x);
+            size_t local = 64, global = (n + local - 1) / local * local;
+            clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
         }
-        """
+        """,
+        suffix=".cpp",
     ),
 )
 
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
     for kernel in program.kernels():
-        sizes = program.launched.get(kernel.name, [])
-        is_rounded = any(ROUNDED.search(size) for size in sizes)
-        if sizes and not is_rounded:
-            continue
-        named = [n for n in walk(kernel.body) if n.type == "identifier"]
-        unused = [
-            p.name for p in kernel.parameters if is_length(p.name, p.type) and not any(said(n) == p.name for n in named)
-        ]
-        if (is_rounded or unused) and (access := unguarded(kernel)) is not None:
-            what = program.quote(access)
-            why = (
-                f"`{kernel.name}` is launched over a size that is rounded up"
-                if is_rounded
-                else f"`{unused[0]}` is never looked at"
-            )
-            yield seen(
-                access, f"{what} is not guarded, and {why}: the last items come past the end", 3 if is_rounded else 1
-            )
+        is_rounded = any(map(ROUNDED.search, program.launched.get(kernel.name, [])))
+        if is_rounded and (access := unguarded(program, kernel)) is not None:
+            why = f"`{kernel.name}` is launched over a size that is rounded up"
+            yield seen(access, f"{program.quote(access)} is not guarded, and {why}: the last items come past the end")
 
 
-def is_length(name: str, kind: str) -> bool:
-    """Whether a parameter is a number of elements."""
-    return kind in ("int", "uint", "long", "ulong") and LENGTH.match(name) is not None
-
-
-def unguarded(kernel: Routine) -> Node | None:
+def unguarded(program: KernelProgram, kernel: Routine) -> Node | None:
     """The first access to global memory at the global id, in a kernel that never compares this."""
-    made = [assigned(n) for n in walk(kernel.body)]
-    ids = {base(to) for to, value in made if value and any(callee(n) == "get_global_id" for n in calls(value))}
+
+    def asks(node: Node) -> bool:
+        return any(callee(call) == "get_global_id" for call in program.inside(node, "call_expression"))
+
+    made = map(assigned, program.inside(kernel.body, "init_declarator", "assignment_expression"))
+    ids = {base(target) for target, value in made if value is not None and asks(value)}
 
     def of_item(node: Node) -> bool:
-        return any(
-            callee(n) == "get_global_id" if n.type == "call_expression" else n.type == "identifier" and said(n) in ids
-            for n in walk(node)
-        )
+        return asks(node) or any(said(name) in ids for name in program.inside(node, "identifier"))
 
-    for node in walk(kernel.body):
-        if (sign(node) in COMPARISONS or sign(node) == "%") and of_item(node):
-            return None
-        if (
-            node.type == "call_expression"
-            and (callee(node) in ("min", "clamp", "max") or callee(node).isupper())
-            and of_item(node)
-        ):
-            return None
-    for node in walk(kernel.body):
-        if node.type == "subscript_expression":
-            variable = kernel.variables.get(said(part(node, "argument")))
-            if variable is not None and variable.space == "global" and of_item(node):
-                return node
+    compared = [n for n in program.inside(kernel.body, "binary_expression") if sign(n) in COMPARISONS | {"%"}]
+    compared += [c for c in program.inside(kernel.body, "call_expression") if LIMITS.match(callee(c))]
+    if any(map(of_item, compared)):
+        return None
+    for access in program.inside(kernel.body, "subscript_expression"):
+        variable = kernel.variables.get(said(part(access, "argument")))
+        if variable is not None and variable.space == "global" and of_item(access):
+            return access
     return None
-
-
-def calls(node: Node) -> list[Node]:
-    """The calls in an expression."""
-    return [n for n in walk(node) if n.type == "call_expression"]

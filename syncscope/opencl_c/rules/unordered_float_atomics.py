@@ -53,31 +53,32 @@ EXAMPLES = (
         }
         """,
         instead="""
-        __kernel void total(__global float *sum, __global const float *x) {
+        __kernel void total(__global float *sums, __global const float *x) {
             __local float part[64];
             int l = get_local_id(0);
-            part[l] = 0;
-            for (size_t i = l; i < 4096; i += 64)
-                part[l] += x[i];
-            barrier(CLK_LOCAL_MEM_FENCE);
+            part[l] = x[get_global_id(0)];
             for (int step = 32; step > 0; step /= 2) {
+                barrier(CLK_LOCAL_MEM_FENCE);
                 if (l < step)
                     part[l] += part[l + step];
-                barrier(CLK_LOCAL_MEM_FENCE);
             }
-            if (get_global_id(0) == 0)
-                *sum = part[0];
+            if (l == 0)
+                sums[get_global_id(0) / 64] = part[0];
         }
         """,
-        shows=Shows.UNDEFINED,
+        shows=Shows.WRONG,
         run="""
-        x = np.random.default_rng(0).standard_normal(4096).astype(np.float32)
-        sums = set()
-        for _ in range(3):
-            total = np.zeros(1, np.float32)
-            run("total", 4096, 64, total, x)
-            sums.add(float(total[0]))
-        right = len(sums) == 1
+        random = np.random.default_rng(0)
+        x = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=random.standard_normal(4096).astype(np.float32))
+        kernel, totals = cl.Program(context, code).build().total, set()
+        for _ in range(10):  # ten orders in which the groups may come
+            sums = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(64, np.float32))
+            for group in random.permutation(64):
+                kernel(queue, (64,), (64,), sums, x, global_offset=(int(group) * 64,))
+            parts = np.zeros(64, np.float32)
+            cl.enqueue_copy(queue, parts, sums)
+            totals.add(float(parts.sum()))
+        right = len(totals) == 1
         """,
     ),
     KernelExample(

@@ -70,6 +70,26 @@ EXAMPLES = (
         right = x.tolist() == [2.0] * 256
         """,
     ),
+    KernelExample(
+        """
+        static const char *source = R"(
+        #define GROUP 64
+        __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+        __kernel void twice(__global float *x) {
+            x[get_global_id(0)] *= 2;
+        }
+        )";
+
+        void twice(cl::CommandQueue &queue, cl::Program &program, cl::Buffer &x, size_t n) {
+            cl::Kernel kernel(program, "twice");
+            cl::NDRange local(32), good(64);
+            kernel.setArg(0, x);
+            queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(n), local);  // !
+            queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(n), good);
+        }
+        """,
+        suffix=".cpp",
+    ),
 )
 
 
