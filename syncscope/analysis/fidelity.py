@@ -11,6 +11,7 @@ in how much a replay without waits depends on orders that nothing recorded expla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -134,8 +135,8 @@ def _unlike(trace: Trace, step: float) -> float:
     untraced = trace.meta.get("untraced")
     if not untraced:
         return 0.0
-    known = NOTCH * (untraced["high_ns"] - untraced["low_ns"]) / untraced["steps"] ** 0.5
-    return abs(step - untraced["median_ns"]) + known
+    known = NOTCH * float(untraced["high_ns"] - untraced["low_ns"]) / math.sqrt(untraced["steps"])
+    return abs(step - float(untraced["median_ns"])) + known
 
 
 def _disorder(event_graph: EventGraph, graph: Graph) -> float:
