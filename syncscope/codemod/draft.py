@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -19,6 +20,8 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 HOLE = re.compile(r"\{(\w+)\}")
+CALLED = re.compile(r"(?<![\w.])(\w+)\(")
+BUILTINS = frozenset(vars(builtins))
 MODULES = {  # as templates call them
     "torch": "torch",
     "F": "torch.nn.functional",
@@ -140,7 +143,14 @@ class Draft:
         return readable and not self.function.indent(statement).strip()
 
     def code(self, template: str, **parts: Part) -> str:
-        """Python made of a template: an expression, or statements."""
+        """Python made of a template: an expression, or statements.
+
+        Raises:
+            CannotRewrite: it calls what a name of Python stands for, and this function uses the name for something else.
+        """
+        for name in CALLED.findall(template):
+            if name in BUILTINS and self._means_another(name):
+                raise CannotRewrite(f"{name} is something else here")
         filled = HOLE.sub(lambda m: f"_hole_{m[1]}_", template)
         nodes = {f"_hole_{name}_": self._part(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
         fill = Fill(nodes, MODULES, self.called)
@@ -315,6 +325,12 @@ class Draft:
         if found is None:
             self.needed[name] = None
             found = name
-        if self.function.binds(found) or found in self.function.parameters:
+        if self._is_own(found):
             raise CannotRewrite(f"{found} is something else here")
         return found
+
+    def _is_own(self, name: str) -> bool:
+        return bool(self.function.binds(name)) or name in self.function.parameters
+
+    def _means_another(self, name: str) -> bool:
+        return self._is_own(name) or name in self.file.bound or name in {**self.file.at_hand, **self.function.imported}

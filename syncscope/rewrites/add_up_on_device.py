@@ -10,7 +10,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.reads import detached, tensor_read
-from syncscope.codemod.patterns.totals import starting
+from syncscope.codemod.patterns.totals import seen_half_done, starting
 from syncscope.codemod.proofs import cast
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -195,7 +195,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         function.constant(value) for _, value in starting(function, total) if value not in ast.walk(added.statement)
     ]
     others = [n for n in function.binds(total) if n is not added.total and not changed_after(function, n, loop)]
-    if len(starts) != len(others) or not starts or None in starts or function.shared(total):
+    if len(starts) != len(others) or not starts or None in starts or seen_half_done(function, total, loop):
         return None
     own = {id(n) for n in ast.walk(added.statement)}
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == total and isinstance(n.ctx, ast.Load)]
