@@ -37,6 +37,7 @@ IMPORTS = {
     "functools": "import functools",
 }
 HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
+SHORT = 12  # characters of an expression that may be said several times
 Part = ast.expr | cst.BaseExpression | str
 Nodes = dict[tuple[int, int], cst.BaseExpression]
 
@@ -270,6 +271,22 @@ class Draft:
             raise CannotRewrite("the line before goes on here: nothing can be put between")
         code = self.code(template, **parts).rstrip("\n")
         self.edits.append(Edit(Span(start, start), f"{self.function.indent(statement)}{code}\n"))
+
+    def named(self, expr: ast.expr, wish: str) -> Part:
+        """A name for an expression that new code has several times, bound before its statement.
+
+        It is the expression itself where that is short, or where something else would be computed before it.
+        """
+        function, statement = self.function, self.function.statement(expr)
+        value = getattr(statement, "value", None)
+        if len(self.file.text(expr)) <= SHORT or statement is None or not isinstance(value, ast.expr):
+            return expr
+        calm = function.pure(expr) and function.pure(value) and function.runs_first(statement, expr)
+        if not calm or function.indent(statement).strip():
+            return expr
+        name = function.fresh(wish)
+        self.insert_before(statement, f"{name} = {{x}}", x=expr)
+        return name
 
     def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
         """Put a statement after another."""
