@@ -2,9 +2,9 @@
 
     python benchmarks/device_speed.py --devices ocl,cuda --batch 64
 
-A convolution is its forward and both gradients. `tinygrad` is a device, too, for products alone (`peers.py`). Each device runs
-in a process of its own, by turns. Prints the median and the quartiles of each, and the ratio to the last device named.
-`syncscope bench` does whole networks.
+A convolution is its forward and both gradients. `--dtype float16` has all tensors in half precision. `tinygrad` is a device,
+too, for products alone, in float32 (`peers.py`). Each device runs in a process of its own, by turns. Prints the median and the
+quartiles of each, and the ratio to the last device named. `syncscope bench` does whole networks.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ def measure(step, wait, seconds: float) -> dict[str, float]:
     return quartiles(times)
 
 
-def product(size: int, device: str):
+def product(size: int, device: str, dtype: torch.dtype):
     torch.manual_seed(0)
-    a, b = (torch.randn(size, size).to(device) for _ in range(2))
-    out = torch.empty(size, size, device=device)
+    a, b = (torch.randn(size, size).to(device, dtype) for _ in range(2))
+    out = torch.empty(size, size, device=device, dtype=dtype)
     return lambda: torch.mm(a, b, out=out)
 
 
-def convolution(read: int, made: int, side: int, taps: int, batch: int, device: str):
+def convolution(read: int, made: int, side: int, taps: int, batch: int, device: str, dtype: torch.dtype):
     torch.manual_seed(0)
-    image, weight = torch.randn(batch, read, side, side).to(device), torch.randn(made, read, taps, taps).to(device)
-    grad = torch.randn(batch, made, side, side).to(device)
+    shapes = (batch, read, side, side), (made, read, taps, taps), (batch, made, side, side)
+    image, weight, grad = (torch.randn(shape).to(device, dtype) for shape in shapes)
     rest = (1, 1), (taps // 2,) * 2, (1, 1), False, (0, 0), 1
 
     def step() -> None:
@@ -81,10 +81,10 @@ def child(device: str, options: argparse.Namespace) -> None:
 
         wait = torch.ocl.synchronize
     for size in options.products:
-        row = measure(product(size, device), wait, options.seconds)
+        row = measure(product(size, device, options.dtype), wait, options.seconds)
         print(json.dumps({"what": f"product {size}", "device": device, **row}), flush=True)
     for shape in options.convolutions:
-        row = measure(convolution(*shape, options.batch, device), wait, options.seconds)
+        row = measure(convolution(*shape, options.batch, device, options.dtype), wait, options.seconds)
         read, made, side, taps = shape
         what = f"{taps} x {taps}, {read} to {made}, {side} px"
         print(json.dumps({"what": what, "device": device, **row}), flush=True)
@@ -110,6 +110,7 @@ def main() -> None:
         type=lambda x: [tuple(map(int, shape.split("x"))) for shape in x.split(",") if shape],
     )  # fmt: skip
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--dtype", type=lambda name: getattr(torch, name), default=torch.float32)
     parser.add_argument("--seconds", type=float, default=3, help="for each measurement")
     parser.add_argument("--rounds", type=int, default=1, help="how often the devices take turns; the best round counts")
     parser.add_argument("--json", type=Path, help="where to write the rows")

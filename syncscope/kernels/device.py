@@ -31,9 +31,6 @@ class Info:
     fp64: bool
 
 
-NO_DRIVER = "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU"
-
-
 def devices() -> dict[str, cl.Device]:
     """Every OpenCL device by its `platform:device` numbers.
 
@@ -43,14 +40,19 @@ def devices() -> dict[str, cl.Device]:
     try:
         platforms = cl.get_platforms()
     except cl.LogicError as error:  # the loader's CL_PLATFORM_NOT_FOUND_KHR
-        said, hint = opencl_driver.unnamed(()) or (f"no OpenCL platform found ({error})", NO_DRIVER)
-        raise UserError(said, hint) from error
+        raise UserError(
+            f"no OpenCL platform found ({error})",
+            "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU",
+        ) from error
     found = {}
     for i, platform in enumerate(platforms):
         for j, device in enumerate(platform.get_devices()):
             found[f"{i}:{j}"] = device
     if not found:
-        raise UserError("the OpenCL platforms here have no device", NO_DRIVER)
+        raise UserError(
+            "the OpenCL platforms here have no device",
+            "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU",
+        )
     return found
 
 

@@ -15,9 +15,13 @@ import pyopencl as cl
 import torch
 
 from syncscope.kernels import programs, queue, storage
+from syncscope.kernels.device import is_gpu
 from syncscope.kernels.operators import NotNative
 
 GROUP = (256,)
+WIDE = (
+    4 if is_gpu else 1
+)  # neighbours that an item takes where all tensors are of floats; a CPU's compiler makes its own vectors
 _RANKS = (4, 12)  # collapsed dimensions that strided kernels walk: few, because each is a kernel to compile
 
 
@@ -142,7 +146,8 @@ def _plan(op: Pointwise, out: Any, tensors: Sequence[Any], dtype: torch.dtype | 
     types = [out.dtype] + [x.dtype if any(x is b for b in buffers) else None for x in tensors]
     flat = not sizes or (len(sizes) == 1 and all(s[0] == 1 for s in strides))
     rank = 0 if flat else next(r for r in _RANKS if r >= len(sizes))
-    source = _source(op, compute, tuple(types), rank)
+    wide = WIDE if flat and all(t is None or t.is_floating_point for t in types) else 1
+    source = _source(op, compute, tuple(types), rank, wide)
     kernel = programs.build(source, kernel_name(op, compute))
     count = out.numel()
     tail: list[int] = [count]
@@ -151,7 +156,7 @@ def _plan(op: Pointwise, out: Any, tensors: Sequence[Any], dtype: torch.dtype | 
         tail += [1] * pad + list(sizes)
         for s in strides:
             tail += [0] * pad + list(s)
-    return Plan(kernel, (-(-count // GROUP[0]) * GROUP[0],), tuple(tail), convert)
+    return Plan(kernel, (-(-count // (wide * GROUP[0])) * GROUP[0],), tuple(tail), convert)
 
 
 def _float32(value: Any) -> float:
@@ -255,7 +260,9 @@ def c_storage(dtype: torch.dtype) -> str:
 
 
 @functools.cache
-def _source(op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None, ...], rank: int) -> str:
+def _source(
+    op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None, ...], rank: int, wide: int = 1
+) -> str:
     """The kernel's C: `types` are the output's and the inputs', None for a number."""
     t = programs.C_TYPE[compute]
     parameters = [f"__global {c_storage(types[0])} *out", "long out_at"]
@@ -286,9 +293,14 @@ def _source(op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None
             walk.append("      " + " ".join(f"{w}_i += k * {w}_s{d};" for w in walkers) + " }")
     at = "out_at + " + ("i" if not rank else "out_i")
     names = "".join(f"#define {name} {name}_\n" for name in (*op.tensors, *op.numbers))
+    head = f"__kernel void {kernel_name(op, compute)}({', '.join(parameters)}) {{"
+    floating = int(compute.is_floating_point)
+    macros = f"#define T {t}\n#define FLOATING {floating}\n{HELPERS}\n{names}"
+    if wide > 1:
+        return f"{macros}{head}\n{_four(op, t, types)}}}\n"
     body = "\n".join(
         [
-            f"__kernel void {kernel_name(op, compute)}({', '.join(parameters)}) {{",
+            head,
             "    const uint i = get_global_id(0);",
             "    if (i >= total) return;",
             *walk,
@@ -297,8 +309,43 @@ def _source(op: Pointwise, compute: torch.dtype, types: tuple[torch.dtype | None
             "}",
         ]
     )
-    floating = int(compute.is_floating_point)
-    return f"#define T {t}\n#define FLOATING {floating}\n{HELPERS}\n{names}{body}\n"
+    return f"{macros}{body}\n"
+
+
+def _four(op: Pointwise, t: str, types: tuple[torch.dtype | None, ...]) -> str:
+    """What an item does with four neighbours: read and written at once where they lie so, one by one else."""
+    names = [(name, dtype) for name, dtype in zip(op.tensors, types[1:], strict=True) if dtype is not None]
+    places = " | ".join(["out_at", *(f"{name}_at" for name, _ in names)])
+    whole = [f"vstore4({_load4(dtype, f'{name}_p + {name}_at + first', t)}, 0, {name}_4);" for name, dtype in names]
+    single = [f"{name}_4[j] = {load(dtype, name + '_p', f'{name}_at + first + j', t)};" for name, dtype in names]
+    return f"""
+    const uint first = get_global_id(0) * 4;
+    if (first >= total) return;
+    const int count = min(4u, total - first), whole = count == 4 && !(({places}) & 3);
+    {t} {", ".join(["made[4]", *(f"{name}_4[4]" for name, _ in names)])};
+    if (whole) {{ {" ".join(whole)} }}
+    else for (int j = 0; j < count; j++) {{ {" ".join(single)} }}
+#pragma unroll
+    for (int j = 0; j < 4; j++) {{
+        {" ".join(f"const {t} {name}_ = {name}_4[j];" for name, _ in names)}
+        made[j] = {op.expression};
+    }}
+    if (whole) {{ {_store4(types[0], "out + out_at + first", "vload4(0, made)")} }}
+    else for (int j = 0; j < count; j++) {store(types[0], "out", "out_at + first + j", "made[j]")}
+"""
+
+
+def _load4(dtype: torch.dtype, pointer: str, compute: str) -> str:
+    if dtype in programs.HALVES:
+        return f"convert_{compute}4(LOAD4_{programs.HALVES[dtype]}({pointer}))"
+    return f"convert_{compute}4(*(__global const {programs.C_TYPE[dtype]}4 *)({pointer}))"
+
+
+def _store4(dtype: torch.dtype | None, pointer: str, value: str) -> str:
+    assert dtype is not None
+    if dtype in programs.HALVES:
+        return f"STORE4_{programs.HALVES[dtype]}(convert_float4({value}), {pointer});"
+    return f"*(__global {programs.C_TYPE[dtype]}4 *)({pointer}) = convert_{programs.C_TYPE[dtype]}4({value});"
 
 
 COPY = Pointwise("copy", "self", ("self",))

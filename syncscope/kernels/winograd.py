@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import memory, queue, storage
-from syncscope.kernels.generate import run
+from syncscope.kernels.generate import run, tensor_cores
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.programs import computed, elements, kernel
@@ -43,7 +43,7 @@ class _Tiles:
 
 def pays(which: str, g: Geometry, itemsize: int) -> bool:
     """Whether a pass is made this way."""
-    if run.SHAPE != "gpu" or not possible(g):
+    if run.SHAPE != "gpu" or not possible(g) or tensor_cores.serve(itemsize):  # which are faster yet
         return False
     least = store.numbers().get(f"winograd {which}")
     return least is not None and channels(g) >= least and _bytes(g, itemsize) * _SHARE <= memory.ROOM

@@ -1,6 +1,7 @@
 """Contractions: every shape of kernel, schedule and geometry gives the sum of products, as double precision has it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from syncscope.cli.tune import command
 from syncscope.kernels import plans, winograd
-from syncscope.kernels.generate import convolutions, cpu, gpu, run, space
+from syncscope.kernels.generate import convolutions, cpu, gpu, run, space, tensor_cores
+from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.convolutions import Geometry
 from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
 from syncscope.kernels.tuning import search, store
@@ -65,6 +67,29 @@ def test_any_legal_schedule_multiplies(m, n, k, left, right, data):
     c = product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1))
     schedules = [s for s in space.every(simplified(c), search.ALIGNED, 4) if s.bm + s.bn <= 128]
     assert search.Bench(c).error(data.draw(st.sampled_from(schedules))) < 1e-5
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """Tensor cores; where the device has none, what they do in C. PoCL's threads do not share that well: groups one by one."""
+    if tensor_cores.serve(2):
+        yield
+        return
+    monkeypatch.setattr(tensor_cores, "serve", lambda width: width == 2)
+    monkeypatch.setattr(tensor_cores, "TEXT", (Path(__file__).parent / "tensor_core.cl").read_text())
+    run.plan.cache_clear()
+    yield
+    run.plan.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 32, 48), (50, 30, 41)])
+def test_tensor_cores_multiply(m, n, k, left, dtype, cores):
+    right = left == (m == 64)
+    bench = search.Bench(product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1)), dtype)
+    bench.host = [x.cpu().double().numpy() for x in (bench.a, bench.b)]
+    assert bench.error(Schedule(64, 32, 16, 8, 4)) < torch.finfo(dtype).eps
 
 
 @FEW
@@ -160,7 +185,7 @@ def test_tuning_is_kept_and_used(monkeypatch, tmp_path):
         assert done.return_value == 0, done.output
         (line,) = store.own().read_text().splitlines()
         row = json.loads(line)
-        assert store.known()[row["problem"]] == gpu.Schedule(**row["schedule"])
+        assert store.known()[row["problem"]] == Schedule(**row["schedule"])
         assert "product 24" in done.output
     finally:
         store.known.cache_clear()
@@ -170,7 +195,7 @@ def test_a_damaged_line_costs_one_class_its_schedule(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(tmp_path))
     store.known.cache_clear()
     shipped = set(store.known())  # with us, for this device
-    path = store.keep([("one", gpu.Schedule(32, 32, 16, 4, 4), {})])
+    path = store.keep([("one", Schedule(32, 32, 16, 4, 4), {})])
     path.write_text("{half a li\n" + path.read_text())
     assert set(store.known()) - shipped == {"one"}
     store.known.cache_clear()

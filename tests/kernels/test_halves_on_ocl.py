@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from syncscope.kernels import fallback, plans, queue
+from syncscope.kernels import elementwise, fallback, plans, queue
 from syncscope.kernels.generate import run
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -128,3 +128,18 @@ def test_parameters_in_half_precision_are_updated_in_as_few_launches(dtype, kind
     assert (ours - exact).abs().max() <= 2 * max(
         (cpu - exact).abs().max(), torch.finfo(dtype).eps * exact.abs().max() / 2
     )
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, torch.float32])
+def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
+    """As on GPUs: at once from multiples of four on, one by one elsewhere and at the end."""
+    monkeypatch.setattr(elementwise, "WIDE", 4)
+    monkeypatch.setattr(elementwise, "_plans", {})
+    plans.forget()
+    torch.manual_seed(0)
+    for size, first in ((8, 0), (1023, 0), (3, 0), (64, 1), (64, 4)):
+        a, b = (torch.randn(size + first).to(dtype) for _ in range(2))
+        there = [x.to("ocl")[first:] for x in (a, b)]
+        for work in (torch.add, lambda x, y: F.gelu(x) * y, lambda x, y: x.double() - y, lambda x, y: x.float() * 3):
+            torch.testing.assert_close(work(*there).cpu(), work(a[first:], b[first:]))
+    plans.forget()

@@ -63,7 +63,7 @@ static inline ushort to_half(float x) {
 }
 #endif
 
-// Four neighbours at once on a GPU, at a multiple of four elements; eight at any address on a CPU.
+// Four neighbours at once on a GPU, at a multiple of four elements, or two of two; eight at any address on a CPU.
 #define LOAD4(p) JOIN(LOAD4_, STORED)(p)
 #define STORE4(x, p) JOIN(STORE4_, MADE)(x, p)
 #define LOAD4_plain(p) (*(__global const JOIN(T, 4) *)(p))
@@ -72,6 +72,10 @@ static inline ushort to_half(float x) {
 #define STORE4_half(x, p) vstorea_half4_rte(x, 0, (__global half *)(p))
 #define LOAD4_bfloat16(p) as_float4(convert_uint4(*(__global const ushort4 *)(p)) << 16)
 #define STORE4_bfloat16(x, p) bfloat16_4(x, p)
+#define STORE2(x, p) JOIN(STORE2_, MADE)(x, p)
+#define STORE2_plain(x, p) (*(__global JOIN(T, 2) *)(p) = (x))
+#define STORE2_half(x, p) vstorea_half2_rte(x, 0, (__global half *)(p))
+#define STORE2_bfloat16(v, p) (*(__global ushort2 *)(p) = (ushort2)(to_bfloat16((v).x), to_bfloat16((v).y)))
 #define LOAD8(p) JOIN(LOAD8_, STORED)(p)
 #define LOAD8_plain(p) LD8(p)
 

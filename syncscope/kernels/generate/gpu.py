@@ -2,6 +2,8 @@
 
 A work-group makes a tile of bm x bn. Of each operand it holds the next bk steps of k in local memory, k outermost, twice: while
 the items multiply from one half they fetch into registers what then goes to the other half, and one barrier a step is enough.
+Halves are widened as they are fetched; where there are tensor cores (`cores`) they stay as they are, two neighbours of k in a
+word, and a warp makes a block of 8 tm x 4 tn.
 """
 
 from __future__ import annotations
@@ -9,29 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from syncscope.kernels.generate import tensor_cores
+from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps
 from syncscope.kernels.generate.ir import Access, Contraction, Index, deepened
 from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
 
 BAND = 8  # tiles of columns that are made side by side, row of tiles by row, so that they share what the cache holds
-_PAD = 4  # columns of local memory after each row: items that write a column then meet different banks
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """How the work is cut: tile, depth, block of an item, how many neighbours an item fetches, and parts of k."""
-
-    bm: int
-    bn: int
-    bk: int
-    tm: int
-    tn: int
-    lanes: int = 1
-    split: int = 1
-
-    @property
-    def items(self) -> int:
-        """Work-items of a group."""
-        return self.bm // self.tm * (self.bn // self.tn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +30,15 @@ class Fetch:
     rounds: int
 
     @staticmethod
-    def of(along: str, wide: bool, s: Schedule, width: int) -> Fetch | None:
-        """None where the tile cannot be dealt out evenly."""
+    def of(along: str, wide: bool, s: Schedule, width: int, cores: bool) -> Fetch | None:
+        """None where the tile cannot be dealt out evenly, or an item's neighbours of k not in pairs where cores want them."""
         run, other = (s.bk, width) if along == "k" else (width, s.bk)
         for lanes in (4,) if wide else sorted((1, 2, 4), key=lambda x: (x != s.lanes, x)):
             across = run // lanes
             if across and run % lanes == 0 and s.items % across == 0 and other % (s.items // across) == 0:
-                return Fetch(along, wide, lanes, across, other // (s.items // across))
+                rounds = other // (s.items // across)
+                if not cores or (lanes if along == "k" else rounds) % 2 == 0:
+                    return Fetch(along, wide, lanes, across, rounds)
         return None
 
 
@@ -79,12 +66,12 @@ def steady(c: Contraction, s: Schedule) -> bool:
     return len(c.k) > 1 and c.k[-1] % s.bk == 0
 
 
-def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[Fetch, Fetch] | None:
+def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...], cores: bool = False) -> tuple[Fetch, Fetch] | None:
     """How both operands are brought; None where a schedule cannot. `aligned` says of the operands and the result whether they
     begin at a multiple of four elements."""
     along = contiguous(c, c.a, "m"), contiguous(c, c.b, "n")
-    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm)
-    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn)
+    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm, cores)
+    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn, cores)
     return None if a is None or b is None else (a, b)
 
 
@@ -134,7 +121,7 @@ __kernel void {c.name}_pack_a(__global const S *x, long x_at, __global S *to, Nu
     return text.replace("@fields@", fields.declaration()), fields.packed(), copies * depth * width
 
 
-def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[str, bytes]:
+def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], cores: bool = False) -> tuple[str, bytes]:
     """The kernel `c.name` and the numbers it takes. With `split` its result is the workspace, row-major (part, z, m, n).
 
     Raises:
@@ -143,37 +130,25 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[str,
     fields = Fields()
     m, n, k = (fields(x.upper(), c.size(x)) for x in "mnk")
     z_lines, z_names = loops(fields, "z", c.z, "z")
-    how_a, how_b = fetches(c, s, aligned) or (None, None)
+    how_a, how_b = fetches(c, s, aligned, cores) or (None, None)
     if how_a is None or how_b is None:
         raise ValueError(f"{s} cannot fetch its operands")
-    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
-    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names)
-    blocks_m, blocks_n = s.tm // 4, s.tn // 4
-    rows, columns = s.bm // s.tm, s.bn // s.tn
+    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names, cores)
+    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names, cores)
+    block = by_warps(s) if cores else by_items(s)
     z_and_part = (
         f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
         if s.split > 1
         else "const int z = get_group_id(1), part = 0;"
     )
+    nothing = " ".join(f"{block.sum.format(lane=lane)} = 0;" for lane in range(block.lanes))
     chunk = fields("chunk", -(-c.size("k") // (s.split * s.bk)) * s.bk)
-    # In a warp of 32 items 4 x 8 read fewer different words of local memory than 2 x 16.
-    in_warps = columns % 8 == 0 and rows % 4 == 0
-    tx, ty = (
-        (f"(lane % 8 + warp % {columns // 8} * 8)", f"(lane / 8 + warp / {columns // 8} * 4)")
-        if in_warps
-        else (f"(item % {columns})", f"(item / {columns})")
-    )
-    multiply = "\n".join(
-        f"            sums[{r}][{x}] = FMA((T4)(a{r // 4}.s{r % 4}), b{x}, sums[{r}][{x}]);"
-        for r in range(s.tm)
-        for x in range(blocks_n)
-    )
     text = f"""
 {DIVIDE}#define T4 JOIN(T, 4)
-@fields@
+{tensor_cores.TEXT + _RAW if cores else _WIDENED}@fields@
 __kernel __attribute__((reqd_work_group_size({s.items}, 1, 1)))
 void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {arguments(c, "T" if s.split > 1 else "O")}) {{
-    __local T4 a_tiles[2][{s.bk}][{(s.bm + _PAD) // 4}], b_tiles[2][{s.bk}][{(s.bn + _PAD) // 4}];
+    {block.tiles}
     const int item = get_local_id(0), lane = item % 32, warp = item / 32;
     const int down = ({m} + {s.bm - 1}) / {s.bm}, over = ({n} + {s.bn - 1}) / {s.bn};
     const int band = get_group_id(0) / (down * {BAND}), spot = get_group_id(0) % (down * {BAND});
@@ -181,15 +156,14 @@ void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {a
     const int m0 = spot / wide * {s.bm}, n0 = (band * {BAND} + spot % wide) * {s.bn};
     {z_and_part}
     {z_lines}
-    const int tx = {tx} * 4, ty = {ty} * 4;
     int k0 = part * {chunk};
     const int k_end = min({k}, k0 + {chunk});
 {a.begin}{b.begin}
-    T4 sums[{s.tm}][{blocks_n}];
+    {block.kind};
 #pragma unroll
     for (int r = 0; r < {s.tm}; r++)
 #pragma unroll
-        for (int q = 0; q < {blocks_n}; q++) sums[r][q] = (T4)(0);
+        for (int q = 0; q < {block.vectors}; q++) {{ {nothing} }}
     int now = 0;
 {a.fetch}{b.fetch}{a.keep("0")}{b.keep("0")}    barrier(CLK_LOCAL_MEM_FENCE);
     for (;;) {{
@@ -198,18 +172,19 @@ void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {a
         if (more) {{
 {a.fetch}{b.fetch}        }}
 #pragma unroll
-        for (int step = 0; step < {s.bk}; step++) {{
-            const T4 {", ".join(f"a{r} = a_tiles[now][step][ty / 4 + {r * rows}]" for r in range(blocks_m))};
-            const T4 {", ".join(f"b{x} = b_tiles[now][step][tx / 4 + {x * columns}]" for x in range(blocks_n))};
-{multiply}
-        }}
+        {block.multiply}
         if (!more) break;
         now ^= 1;
 {a.keep("now")}{b.keep("now")}        barrier(CLK_LOCAL_MEM_FENCE);
     }}
-{_store(c, s, fields, z_names, aligned[2])}}}
+{_store(c, s, block, fields, z_names, aligned[2])}}}
 """
     return text.replace("@fields@", fields.declaration()), fields.packed()
+
+
+# What a tile in local memory is made of (E), and how it is fetched.
+_WIDENED = "#define E T\n#define FETCH(p, i) LOAD(p, i)\n#define FETCH4(p) LOAD4(p)\n"
+_RAW = "#define E ushort\n#define FETCH(p, i) (p)[i]\n#define FETCH4(p) (*(__global const ushort4 *)(p))\n"
 
 
 class _Side:
@@ -217,7 +192,7 @@ class _Side:
 
     def __init__(
         self, c: Contraction, s: Schedule, fields: Fields, label: str, access: Access, axis: str, how: Fetch,
-        z_names: list[str],
+        z_names: list[str], cores: bool,
     ) -> None:  # fmt: skip
         x, own = label, how.along != "k"
         self.how = how
@@ -251,9 +226,10 @@ class _Side:
         {free_lines}
         {x}_place[j] = {place(fields, x, axis, access.at, free)};{free_bounds}
     }}
-    {"T4" if how.wide else "T"} {x}_next[{how.rounds}]{"" if how.wide else f"[{how.lanes}]"};
+    {"JOIN(E, 4)" if how.wide else "E"} {x}_next[{how.rounds}]{"" if how.wide else f"[{how.lanes}]"};
 """
-        step = f"{x}_step" + (f" + i * {down}" if own else "" if how.wide else " + j")
+        turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if cores else f"{x}_step + i * {down}"
+        step = turn if own else f"{x}_step" + ("" if how.wide else " + j")
         if steady(
             c, s
         ):  # a step of k stays within the innermost loop: where the others stand is worked out once for all
@@ -269,40 +245,63 @@ class _Side:
         valid = " && ".join(filter(None, (end, inside(fields, x, access, given))))
         at = f"{x}_place[{j}] + {place(fields, x, 'k', access.at, k)}"
         if how.wide:
-            load = f"{x}_next[i] = " + (f"{valid} ? " if valid else "") + f"LOAD4({x} + {at})"
-            load += " : (T4)(0);" if valid else ";"
+            load = f"{x}_next[i] = " + (f"{valid} ? " if valid else "") + f"FETCH4({x} + {at})"
+            load += " : (JOIN(E, 4))(0);" if valid else ";"
         else:
-            load = f"{x}_next[i][j] = " + (f"{valid} ? LOAD({x}, {at}) : (T)0;" if valid else f"LOAD({x}, {at});")
-        self.fetch = self._each(f"const int {x}_k = {step}; {k_lines} {load}")
-        if how.wide and own:
-            self._kept = f"{x}_tiles[@][{x}_step + i * {down}][{x}_spot / 4] = {x}_next[i];"
+            load = f"{x}_next[i][j] = " + (f"{valid} ? FETCH({x}, {at}) : (E)0;" if valid else f"FETCH({x}, {at});")
+        lanes = 0 if how.wide else how.lanes
+        self.fetch = self._each(f"const int {x}_k = {step}; {k_lines} {load}", how.rounds, lanes)
+        if cores:
+            self._keep = self._each(self._in_words(x, own, down), how.rounds // 2 if own else how.rounds)
         else:
-            row, column = (
-                (f"{x}_step + i * {down}", f"{x}_spot + j") if own else (f"{x}_step + j", f"{x}_spot + i * {down}")
+            self._keep = self._each(self._as_it_is(x, own, down), how.rounds, lanes)
+
+    def _as_it_is(self, x: str, own: bool, down: int) -> str:
+        if self.how.wide and own:
+            return f"{x}_tiles[@][{x}_step + i * {down}][{x}_spot / 4] = {x}_next[i];"
+        if self.how.wide:
+            return " ".join(
+                f"((__local T *){x}_tiles[@][{x}_step + {lane}])[{x}_spot + i * {down}] = {x}_next[i].s{lane};"
+                for lane in range(4)
             )
-            self._kept = f"((__local T *){x}_tiles[@][{row}])[{column}] = {x}_next[i][j];"
-            if how.wide:
-                self._kept = " ".join(
-                    f"((__local T *){x}_tiles[@][{x}_step + {lane}])[{column}] = {x}_next[i].s{lane};"
-                    for lane in range(4)
-                )
+        row, column = (
+            (f"{x}_step + i * {down}", f"{x}_spot + j") if own else (f"{x}_step + j", f"{x}_spot + i * {down}")
+        )
+        return f"((__local T *){x}_tiles[@][{row}])[{column}] = {x}_next[i][j];"
+
+    def _in_words(self, x: str, own: bool, down: int) -> str:
+        """Neighbours of k in pairs: of two rounds, or of one load."""
+        lane = ".s{}" if self.how.wide else "[{}]"
+
+        def word(row: str, column: str, first: str, second: str) -> str:
+            return f"{x}_tiles[@][{row}][{column}] = as_uint((ushort2)({x}_next{first}, {x}_next{second}));"
+
+        if own:
+            words = (
+                word(f"{x}_step + i * {down}", f"{x}_spot + {j}", *(f"[2 * i + {h}]{lane.format(j)}" for h in (0, 1)))
+                for j in range(self.how.lanes)
+            )
+        else:
+            words = (
+                word(f"{x}_step / 2 + {j}", f"{x}_spot + i * {down}", *(f"[i]{lane.format(2 * j + h)}" for h in (0, 1)))
+                for j in range(self.how.lanes // 2)
+            )
+        return " ".join(words)
 
     def keep(self, half: str) -> str:
-        return self._each(self._kept.replace("@", half))
+        return self._keep.replace("@", half)
 
-    def _each(self, body: str) -> str:
-        inner = "" if self.how.wide else f"#pragma unroll\n            for (int j = 0; j < {self.how.lanes}; j++) "
-        head = f"#pragma unroll\n        for (int i = 0; i < {self.how.rounds}; i++)"
+    def _each(self, body: str, rounds: int, lanes: int = 0) -> str:
+        """For every round `i`, and every neighbour `j` where they come one by one."""
+        inner = "" if not lanes else f"#pragma unroll\n            for (int j = 0; j < {lanes}; j++) "
+        head = f"#pragma unroll\n        for (int i = 0; i < {rounds}; i++)"
         return f"{head}\n{inner}{{ {body} }}\n" if inner else f"{head} {{ {body} }}\n"
 
 
-def _store(c: Contraction, s: Schedule, fields: Fields, z_names: list[str], aligned: bool) -> str:
+def _store(c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: list[str], aligned: bool) -> str:
     """The end of the kernel: each item's sums go to the result, or to its part of the workspace."""
-    rows, columns = s.bm // s.tm, s.bn // s.tn
     m_lines, m_names = loops(fields, "m", c.m, "m")
     n_lines, n_names = loops(fields, "n", c.n, "n")
-    m_head = f"const int m = m0 + {rows * 4} * (r / 4) + ty + r % 4;"
-    n_head = f"const int n = n0 + {columns * 4} * q + tx"
     if s.split > 1:
         base = f"out += out_at + ((long)part * (get_num_groups(1) / {'p.parts'}) + z) * p.M * p.N;"
         at_m, at_n, m_lines, n_lines = "m * p.N", "n", "", ""
@@ -316,28 +315,23 @@ def _store(c: Contraction, s: Schedule, fields: Fields, z_names: list[str], alig
     if c.bias is not None and s.split == 1:
         bias_line = f"bias += bias_at + {start(fields, 'bias', c.bias, z_names)};"
         bias = f"{place(fields, 'bias', 'm', c.bias, m_names)} + {place(fields, 'bias', 'n', c.bias, n_names)}"
-    factor = "" if s.split > 1 else "alpha * "
+    factor, at = "" if s.split > 1 else "alpha * ", f"{at_m} + {at_n}"
+    sums = [block.sum.format(lane=lane) for lane in range(block.lanes)]
     if whole:
-        store = "STORE4_plain" if s.split > 1 else "STORE4"
-        body = f"if (m < p.M && n < p.N) {store}({factor}sums[r][q], out + {at_m} + {at_n});"
-        lanes = [f"{n_head}; {n_lines}"]
-        bodies = [body]
+        store = f"STORE{block.lanes}{'_plain' * (s.split > 1)}"
+        ends = [f"{store}({factor}(JOIN(T, {block.lanes}))({', '.join(sums)}), out + {at});"]
     else:
-        lanes = [f"{n_head} + {lane}; {n_lines}" for lane in range(4)]
-        bodies = []
-        for lane in range(4):
-            x, at = f"sums[r][q].s{lane}", f"{at_m} + {at_n}"
-            end = f"out[{at}] = {x};" if s.split > 1 else result(c, x, at, bias)
-            bodies.append(f"if (m < p.M && n < p.N) {end}")
-    rows_loop = f"#pragma unroll\n            for (int r = 0; r < {s.tm}; r++)"
+        ends = [f"out[{at}] = {x};" if s.split > 1 else result(c, x, at, bias) for x in sums]
     inner = "\n".join(
-        f"            {{ {lane}\n{rows_loop} {{ {m_head} {m_lines} {body} }} }}"
-        for lane, body in zip(lanes, bodies, strict=True)
+        f"            {{ const int n = {block.column} + {lane}; {n_lines}\n#pragma unroll\n"
+        f"            for (int r = 0; r < {s.tm}; r++) {{\n            const int m = {block.row}; {m_lines}\n"
+        f"            if (m < p.M && n < p.N) {end} }} }}"
+        for lane, end in enumerate(ends)
     )
     return f"""    {base}
     {bias_line}
 #pragma unroll
-    for (int q = 0; q < {s.tn // 4}; q++) {{
+    for (int q = 0; q < {block.vectors}; q++) {{
 {inner}
     }}
 """

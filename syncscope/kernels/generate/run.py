@@ -12,7 +12,8 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
-from syncscope.kernels.generate import cpu, gpu, space
+from syncscope.kernels.generate import cpu, gpu, space, tensor_cores
+from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.ir import Contraction, simplified
 from syncscope.kernels.generate.text import fits
 from syncscope.kernels.operators import NotNative
@@ -85,7 +86,7 @@ def aligned(*tensors: Tensor) -> tuple[bool, ...]:
 
 @functools.lru_cache(4096)
 def plan(
-    c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...], schedule: gpu.Schedule | cpu.Schedule | None = None
+    c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...], schedule: Schedule | cpu.Schedule | None = None
 ) -> Plan:
     """The plan of a contraction, by the given schedule or the best that is known.
 
@@ -96,7 +97,7 @@ def plan(
     if not fits(c):
         raise NotNative
     if SHAPE == "cpu":
-        assert not isinstance(schedule, gpu.Schedule)
+        assert not isinstance(schedule, Schedule)
         turned = schedule is None and space.turns(c)
         c = cpu.swapped(c) if turned else c
         return replace(_on_cpu(c, schedule or space.default_cpu(c), dtype), turned=turned)
@@ -111,7 +112,7 @@ def plan(
     return replace(_on_gpu(copied, schedule or _best(copied, dtype, aligned), dtype, aligned), pack_a=pack)
 
 
-def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> gpu.Schedule:
+def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Schedule:
     """What was found by tuning, where this very contraction can be made so, else the default."""
     found = store.known().get(space.problem(c, aligned, dtype.itemsize))
     if found is not None and space.legal(c, found, aligned, dtype.itemsize):
@@ -119,8 +120,8 @@ def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> gpu.
     return space.default(c, int(device.max_compute_units), aligned, dtype.itemsize)
 
 
-def _on_gpu(c: Contraction, s: gpu.Schedule, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Plan:
-    text, numbers = gpu.source(c, s, aligned)
+def _on_gpu(c: Contraction, s: Schedule, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Plan:
+    text, numbers = gpu.source(c, s, aligned, tensor_cores.serve(dtype.itemsize))
     groups = -(-c.size("m") // s.bm) * -(-c.size("n") // s.bn)
     total = c.size("z") * c.size("m") * c.size("n")
     size = (groups * s.items, c.size("z") * s.split)

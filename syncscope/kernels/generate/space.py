@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from syncscope.kernels.generate import cpu
-from syncscope.kernels.generate.gpu import Schedule, contiguous, fetches, wide
+from syncscope.kernels.generate import cpu, tensor_cores
+from syncscope.kernels.generate.block import Schedule
+from syncscope.kernels.generate.gpu import contiguous, fetches, wide
 from syncscope.kernels.generate.ir import Contraction
 
 _LOCAL = 48 << 10  # bytes of local memory that every GPU of the last ten years gives a group
@@ -29,17 +30,24 @@ _TILES = tuple(
 _ELEMENT = 100
 _LAUNCH = 1 << 20
 _GROUP = 1 << 15
+_CORES = 5  # times as fast are tensor cores
+_TURN = 5.7  # of their steps of k a barrier takes
 
 
 def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], width: int) -> bool:
-    """Whether a schedule can make a contraction of elements of `width` bytes, which lie in local memory as floats at least."""
-    local = 2 * s.bk * (s.bm + s.bn + 8) * max(width, 4)
+    """Whether a schedule can make a contraction of elements of `width` bytes, which lie in local memory as floats at least, or
+    as halves with up to 24 words for padding."""
+    cores = tensor_cores.serve(width)
+    local = s.bk * (s.bm + s.bn + 48) * 4 if cores else 2 * s.bk * (s.bm + s.bn + 8) * max(width, 4)
     return (
-        16 <= s.items <= 256
+        (32 if cores else 16) <= s.items <= 256
         and local <= _LOCAL
-        and s.bm % s.tm == s.bn % s.tn == 0
+        and s.bm % (8 * s.tm if cores else s.tm)
+        == s.bn % (4 * s.tn if cores else s.tn)
+        == s.bk % (16 if cores else 1)
+        == 0
         and (s.split == 1 or (s.split - 1) * -(-c.size("k") // (s.split * s.bk)) * s.bk < c.size("k"))
-        and fetches(c, s, aligned) is not None
+        and fetches(c, s, aligned, cores) is not None
     )
 
 
@@ -60,23 +68,28 @@ def every(c: Contraction, aligned: tuple[bool, ...], width: int) -> Iterator[Sch
 def default(c: Contraction, units: int, aligned: tuple[bool, ...], width: int) -> Schedule:
     """By a model of `units` that each work through their share of the groups, one after the other."""
     along = contiguous(c, c.b, "n")
+    cores = tensor_cores.serve(width)
+    tiles = [replace(s, bk=bk) for s in _TILES for bk in (16, 32)] if cores else list(_TILES)
+    if cores and not (wide(c, c.a, contiguous(c, c.a, "m"), aligned[0]) and wide(c, c.b, along, aligned[1])):
+        tiles = [s for s in tiles if s.items < 256]  # what is fetched one by one takes registers, too
     if along == "k" and not wide(c, c.b, along, aligned[1]):  # items that take several steps of k work out less
-        choices = (replace(s, bk=16, lanes=4, split=split) for s in _TILES for split in _SPLITS)
-    else:
-        choices = (replace(s, split=split) for s in _TILES for split in _SPLITS)
-    return min((s for s in choices if legal(c, s, aligned, width)), key=lambda s: cost(c, s, units))
+        tiles = [replace(s, bk=max(16, s.bk), lanes=4) for s in tiles]
+    choices = (replace(s, split=split) for s in tiles for split in _SPLITS)
+    return min((s for s in choices if legal(c, s, aligned, width)), key=lambda s: cost(c, s, units, cores))
 
 
-def cost(c: Contraction, s: Schedule, units: int) -> float:
+def cost(c: Contraction, s: Schedule, units: int, cores: bool = False) -> float:
     """Of a schedule, in products that a unit at its peak makes in that time."""
     m, n, k, z = (c.size(x) for x in "mnkz")
     groups = -(-m // s.bm) * -(-n // s.bn) * z * s.split
     depth = -(-k // (s.split * s.bk)) * s.bk
     # What is read from local memory for each product grows as blocks shrink, and what is read from afar as tiles do.
-    slower = 0.4 + 2 * (1 / s.tm + 1 / s.tn) + 6.4 * (1 / s.bm + 1 / s.bn)
-    total = -(-groups // units) * (s.bm * s.bn * depth * slower + _GROUP)
+    # Tensor cores multiply so fast that all else counts more.
+    more, turns = (_CORES, 1 + _TURN / s.bk) if cores else (1, 1)
+    slower = turns * (0.4 + 2 * (1 / s.tm + 1 / s.tn) + more * 6.4 * (1 / s.bm + 1 / s.bn))
+    total = -(-groups // units) * (s.bm * s.bn * depth * slower + more * _GROUP)
     if s.split > 1:
-        total += _LAUNCH + m * n * z * s.split * _ELEMENT / units
+        total += more * (_LAUNCH + m * n * z * s.split * _ELEMENT / units)
     return total
 
 

@@ -23,8 +23,8 @@ from syncscope.errors import UserError
 from syncscope.kernels import queue, storage, winograd
 from syncscope.kernels.device import device
 from syncscope.kernels.generate import gpu, run, space
+from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
-from syncscope.kernels.generate.gpu import Schedule
 from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reach, simplified
 from syncscope.kernels.tuning.problems import problems
 
@@ -114,7 +114,7 @@ class Bench:
     def error(self, schedule: Schedule) -> float:
         """The largest deviation from double precision, as a share of the sum of absolute products."""
         run.plan(self.c, self.dtype, ALIGNED, schedule)(self.a, self.b, None, self.out)
-        got = self.out.cpu().numpy()
+        got = self.out.cpu().double().numpy()
         generator = np.random.default_rng(1)
         at = {axis: [generator.integers(0, size, _PLACES) for size in getattr(self.c, axis)] for axis in "zmn"}
         k = np.stack([x.ravel() for x in np.indices(self.c.k)], 0) if self.c.k else np.zeros((0, 1), int)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from syncscope.files import cache_folder, write
 from syncscope.kernels.device import device
-from syncscope.kernels.generate.gpu import Schedule
+from syncscope.kernels.generate.block import Schedule
 
 Kind = TypeVar("Kind")
 SHIPPED = Path(__file__).parent / "schedules"  # a file for each device

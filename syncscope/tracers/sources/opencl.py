@@ -105,8 +105,7 @@ class OpenCL(Source):
         try:
             platforms = cl.get_platforms()
         except cl.Error as error:
-            none = f"no platform: {error}", 'pip install "pyopencl[pocl]", or your GPU\'s driver'
-            yield Item("OpenCL", BAD, *(opencl_driver.unnamed(()) or none))
+            yield Item("OpenCL", BAD, f"no platform: {error}", 'pip install "pyopencl[pocl]", or your GPU\'s driver')
             return
         if lost := opencl_driver.unnamed(found.name for found in platforms):
             yield Item("OpenCL driver", WARN, *lost)

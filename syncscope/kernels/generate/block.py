@@ -1,0 +1,91 @@
+"""What an item of a GPU makes of a tile of a contraction: by itself, or as one of a warp with a tensor core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_PAD = 4  # columns of local memory after each row: items that write a column then meet different banks
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How the work is cut: tile, depth, block of an item, how many neighbours an item fetches, and parts of k."""
+
+    bm: int
+    bn: int
+    bk: int
+    tm: int
+    tn: int
+    lanes: int = 1
+    split: int = 1
+
+    @property
+    def items(self) -> int:
+        """Work-items of a group."""
+        return self.bm // self.tm * (self.bn // self.tn)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What an item makes of a tile: vectors of `lanes` sums, `vectors` of them in each of its tm rows.
+
+    C text says how tiles lie in local memory, which variables the sums are, how the next steps multiply, one sum, and where
+    row r and vector q lie in the matrix.
+    """
+
+    lanes: int
+    vectors: int
+    tiles: str
+    kind: str
+    multiply: str
+    sum: str
+    row: str
+    column: str
+
+
+def by_items(s: Schedule) -> Block:
+    """Every item by itself, in blocks of 4 x 4. In a warp of 32 items 4 x 8 read fewer words of local memory than 2 x 16."""
+    rows, columns, down, over = s.bm // s.tm, s.bn // s.tn, s.tm // 4, s.tn // 4
+    in_warps = columns % 8 == 0 and rows % 4 == 0
+    tx, ty = (
+        (f"(lane % 8 + warp % {columns // 8} * 8)", f"(lane / 8 + warp / {columns // 8} * 4)")
+        if in_warps
+        else (f"(item % {columns})", f"(item / {columns})")
+    )
+    a = ", ".join(f"a{r} = a_tiles[now][step][{ty} + {r * rows}]" for r in range(down))
+    b = ", ".join(f"b{x} = b_tiles[now][step][{tx} + {x * columns}]" for x in range(over))
+    lines = [
+        f"sums[{r}][{x}] = FMA((T4)(a{r // 4}.s{r % 4}), b{x}, sums[{r}][{x}]);"
+        for r in range(s.tm)
+        for x in range(over)
+    ]
+    width = (s.bm + _PAD) // 4, (s.bn + _PAD) // 4
+    return Block(
+        4, over, f"__local T4 a_tiles[2][{s.bk}][{width[0]}], b_tiles[2][{s.bk}][{width[1]}];", f"T4 sums[{s.tm}][{over}]",
+        f"for (int step = 0; step < {s.bk}; step++) {{ const T4 {a}, {b};\n{chr(10).join(lines)} }}", "sums[r][q].s{lane}",
+        f"m0 + {rows * 4} * (r / 4) + {ty} * 4 + r % 4", f"n0 + {columns * 4} * q + {tx} * 4",
+    )  # fmt: skip
+
+
+def by_warps(s: Schedule) -> Block:
+    """A warp by a tensor core, 16 x 8 at a time. Rows of words are padded so that its items meet different banks."""
+    width = [x + (8 if x % 32 == 0 else 24) for x in (s.bm, s.bn)]
+    over = s.bn // (4 * s.tn)
+    row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
+    words = [
+        f"const uint {x}{i}_{h} = {x}_tiles[now][step + lane % 4 + {h % 2 * 4}][{at} + lane / 4 + {i * apart + h // 2 * 8}];"
+        for x, at, count, parts, apart in (("a", row, s.tm // 2, 4, 16), ("b", column, s.tn // 2, 2, 8))
+        for i in range(count)
+        for h in range(parts)
+    ]
+    lines = [
+        f"MMA(sums[{2 * i}][{j}], sums[{2 * i + 1}][{j}], a{i}_0, a{i}_2, a{i}_1, a{i}_3, b{j}_0, b{j}_1)"
+        for i in range(s.tm // 2)
+        for j in range(s.tn // 2)
+    ]
+    body = "\n".join([*words, *lines])
+    return Block(
+        2, s.tn // 2, f"__local uint a_tiles[2][{s.bk // 2}][{width[0]}], b_tiles[2][{s.bk // 2}][{width[1]}]; MMA_BEGIN",
+        f"T sums[{s.tm}][{s.tn // 2}][2]", f"for (int step = 0; step < {s.bk // 2}; step += 8) {{\n{body} }}",
+        "sums[r][q][{lane}]", f"m0 + {row} + r * 8 + lane / 4", f"n0 + {column} + q * 8 + lane % 4 * 2",
+    )  # fmt: skip

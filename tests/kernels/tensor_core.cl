@@ -1,0 +1,21 @@
+// What `MMA` of generate/tensor_cores.py does, for devices without: a warp's items lay their words down and each reads what it needs.
+#define MMA_BEGIN __local uint mma_words[256][6];
+#define MMA(lo, hi, a0, a1, a2, a3, b0, b1) mma(lo, hi, a0, a1, a2, a3, b0, b1, mma_words);
+
+static inline void mma(float *lo, float *hi, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1, __local uint (*words)[6]) {
+    const int me = get_local_id(0), warp = me / 32 * 32, row = me % 32 / 4, pair = me % 4;
+    const uint mine[6] = {a0, a1, a2, a3, b0, b1};
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 6; i++) words[me][i] = mine[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 4; i++) {
+        float sum = 0;
+        for (int k = 0; k < 16; k++) {
+            const uint of_a = words[warp + row * 4 + k % 8 / 2][k / 8 * 2 + i / 2];
+            const uint of_b = words[warp + (pair * 2 + i % 2) * 4 + k % 8 / 2][4 + k / 8];
+            const ushort halves[2] = {of_a >> k % 2 * 16, of_b >> k % 2 * 16};
+            sum += LOAD(halves, 0) * LOAD(halves, 1);
+        }
+        (i < 2 ? lo : hi)[i % 2] += sum;
+    }
+}
