@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -15,6 +18,9 @@ import torch
 
 from syncscope.kernels.device import context, device, fp64, is_gpu
 
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 CL = Path(__file__).parent / "cl"
 C_TYPE = {
     torch.float32: "float",
@@ -50,13 +56,29 @@ built = 0  # programs so far: a step in which this grows is no measure of others
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without pyopencl's word on each compilation that a driver remarks on."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cl.CompilerWarning)
+        yield
+
+
+def side_by_side(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
+    """What is made of each, several at a time on a GPU: its driver compiles without Python's lock."""
+    if not is_gpu or len(items) < 2:
+        return [make(x) for x in items]
+    # Warnings are the whole process's: those who compile must not tell them apart while others do.
+    with _quiet(), ThreadPoolExecutor(COMPILERS) as compilers:
+        return list(compilers.map(make, items))
+
+
 @functools.cache
 def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
     """The kernel `name` of a source, its arguments typed by its own signature; `types` are macros that stand for C types."""
     global built
     built += 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cl.CompilerWarning)
+    with _quiet():
         # Drivers keep what they compiled; pyopencl's own cache would ask PoCL for a binary, which compiles everything twice.
         program = cl.Program(context, _PRELUDE + source).build(["-w"], cache_dir=False)
     kernel = cl.Kernel(program, name)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +26,6 @@ Enqueue = Callable[[Known], None]
 _UNITS = int(device.max_compute_units)
 _WANTED = _UNITS * (2 if is_gpu else 4)  # points that fill the device
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
-_COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 _NAME = 48  # letters of a kernel's name
 
 
@@ -90,9 +87,7 @@ def plan(program: Program, tensors: Mapping[str, Tensor], chosen: Mapping[int, S
         choice = (chosen or {}).get(i) or schedules.known().get(schedules.class_of(unit, program.name, strides))
         return nest(unit, program, strides, choice or schedules.default(unit, strides, _UNITS, is_gpu))
 
-    # A GPU's driver compiles without Python's lock.
-    with ThreadPoolExecutor(_COMPILERS) as compilers:
-        every = list((compilers.map if is_gpu else map)(ready, range(len(units))))
+    every = programs.side_by_side(ready, range(len(units)))
     made: set[str] = set()
     for i, unit in enumerate(units):
         fresh = [name for name in unit.writes if name not in made]

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import random
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -20,7 +18,7 @@ import pyopencl as cl
 import torch
 
 from syncscope.errors import UserError
-from syncscope.kernels import queue, storage, winograd
+from syncscope.kernels import programs, queue, storage, winograd
 from syncscope.kernels.device import device
 from syncscope.kernels.generate import gpu, run, space
 from syncscope.kernels.generate.block import Schedule
@@ -29,7 +27,6 @@ from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reac
 from syncscope.kernels.tuning.problems import problems
 
 ALIGNED = (True, True, True)
-_COMPILERS = max(1, min(8, (os.cpu_count() or 1) // 2))  # drivers compile without Python's lock
 _RANGES = {
     "bm": (16, 256),
     "bn": (16, 256),
@@ -157,15 +154,14 @@ def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, s
     times: dict[Schedule, float] = {}
     interrupted = False
     try:
-        with ThreadPoolExecutor(_COMPILERS) as compilers:
-            for batch in _candidates(c, first, dtype.itemsize, times):
-                list(compilers.map(bench.compiles, batch))
-                for schedule in batch:
-                    if not times or perf_counter() < end:
-                        taken = bench.seconds(schedule, min(times.values(), default=float("inf")))
-                        times[schedule] = float("inf") if taken is None else taken
-                if perf_counter() > end:
-                    break
+        for batch in _candidates(c, first, dtype.itemsize, times):
+            programs.side_by_side(bench.compiles, batch)
+            for schedule in batch:
+                if not times or perf_counter() < end:
+                    taken = bench.seconds(schedule, min(times.values(), default=float("inf")))
+                    times[schedule] = float("inf") if taken is None else taken
+            if perf_counter() > end:
+                break
     except KeyboardInterrupt:
         interrupted = True
     for schedule in sorted(times, key=lambda s: times[s]):
@@ -189,13 +185,13 @@ def _candidates(c: Contraction, first: Schedule, width: int, times: dict[Schedul
     chance.shuffle(everything)
     plausible = sorted(everything[:200], key=lambda s: space.cost(c, s, int(device.max_compute_units)))
     start = [first, *(s for s in plausible[:24] if s != first)]
-    yield from (start[i : i + _COMPILERS] for i in range(0, len(start), _COMPILERS))
+    yield from (start[i : i + programs.COMPILERS] for i in range(0, len(start), programs.COMPILERS))
     while True:
         best = sorted(times, key=lambda s: times[s])[:6]
         near = {s for b in best for s in _neighbours(b) if s not in times and space.legal(c, s, ALIGNED, width)}
         if not near:
             return
-        yield chance.sample(sorted(near, key=repr), min(_COMPILERS, len(near)))
+        yield chance.sample(sorted(near, key=repr), min(programs.COMPILERS, len(near)))
 
 
 def _neighbours(s: Schedule) -> Iterator[Schedule]:
