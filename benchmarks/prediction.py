@@ -50,6 +50,9 @@ TURNS = (True, False, False, True) * 8  # what is timed: as written, or without 
 TURN = 0.04  # s that a turn takes at least
 NOISY = 0.05  # A/A from which on a loop says nothing
 LOOPS = Path(__file__).with_name("loops")
+BUSY = (
+    "import os\nos.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\nwhile True: pass"  # as other programs are
+)
 COLUMNS = ("as written", "without", "A/A", "predicted", "range", "error", "saves: said", "really", "off", "by blocked")
 
 
@@ -259,7 +262,7 @@ def main() -> None:
     refused, rounds = 0, {}
     with ExitStack() as stack:
         for _ in range(given.load):
-            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
             stack.callback(busy.kill)
         for name in given.names or loops:
             if given.cold:

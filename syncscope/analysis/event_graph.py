@@ -85,6 +85,7 @@ class EventGraph:
         self._graphs: dict[tuple[object, ...], Graph] = {}
         self._host = host = Host(trace, launched, self._held, steps)
         self._work = work = DeviceWork(trace, launched, host)
+        self._by_call = np.argsort(work.enqueued, kind="stable")
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
         self._targets = self._targets_of()
@@ -95,7 +96,7 @@ class EventGraph:
         self._copying = frozenset(number for number, op in whole if op in COPIES)
         self.pinned = pinned or pinned_bandwidth(trace)
         self._uploads = self._uploads_of()
-        launch_times = self._host.begin[work.item] + host.origin if len(host.row) else work.start + host.origin
+        launch_times = self._host.begin[work.enqueued] + host.origin if len(host.row) else work.start + host.origin
         counted = self._launched_by(self.counting)
         self.selections = selections(trace, reads, work.row, launch_times.astype(np.int64), counted)
 
@@ -283,7 +284,7 @@ class EventGraph:
         trace, found = self.trace, {}
         number_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         for j, row in enumerate(self._work.row.tolist()):
-            call = int(self._host.row[self._work.item[j]]) if len(self._host.row) else -1
+            call = int(self._host.row[self._work.enqueued[j]]) if len(self._host.row) else -1
             if call in number_of and FROM_PAGEABLE.search(trace.names[trace.name[row]]):
                 size, duration = int(trace.bytes[row]), float(trace.duration[row])
                 found[j] = number_of[call], min(duration, size / self.pinned) if size > 0 else duration
@@ -310,11 +311,12 @@ class EventGraph:
         trace, found = self.trace, np.full(len(self._work.start), -1, np.intp)
         calls = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
         begin, lane = self._host.begin + self._host.origin, trace.lane[calls]
+        enqueued = self._work.enqueued[self._by_call]
         for number in reads:
             row = self.reads[number].row
             first, last = np.searchsorted(begin, [trace.start[row], trace.start[row] + trace.duration[row]])
-            work = slice(self._first[first], self._first[last])
-            item = self._work.item[work]
+            work = self._by_call[slice(*np.searchsorted(enqueued, [first, last]))]
+            item = self._work.enqueued[work]
             over = trace.start[row] + trace.duration[row] - self._host.origin + ROUNDED
             found[work] = np.where((lane[item] == trace.lane[row]) & (self._host.end[item] <= over), number, -1)
         return found
@@ -362,7 +364,7 @@ class EventGraph:
         """Device work begun in [since, until) but by the reads in `freed`: its sum, ns, its pieces and their launches."""
         going = self._launched_by([number for number in freed if self.reads[number].row >= 0])
         of = (self._work.start >= since) & (self._work.start < until) & (going < 0)
-        return float(self._work.duration[of].sum()), int(of.sum()), len(np.unique(self._work.item[of]))
+        return float(self._work.duration[of].sum()), int(of.sum()), len(np.unique(self._work.enqueued[of]))
 
     @property
     def orders(self) -> bool:

@@ -69,10 +69,11 @@ class Cause(IntEnum):
 class DeviceWork:
     """Kernels, copies and fills in the order in which the host enqueued them, as columns.
 
-    `start` and `duration` as recorded, ns since the host's origin; `item` is the call of the host that enqueued it. It can
-    begin `latency` after that call's begin, `gap` after its predecessor in `queue`, and `lag` after the work `source` (-1:
-    none). `cause` is why it began when it did, `late` how much later that was, ns. `free` is when each queue had done what
-    was enqueued before the recording. `telling` says whether the recording shows queues that were made to wait for others.
+    `start` and `duration` as recorded, ns since the host's origin; `item` is the call of the host that had it submitted and
+    `enqueued` the one that asked for it, which is another where a driver keeps commands back. It can begin `latency` after the
+    begin of `item`, `gap` after its predecessor in `queue`, `lag` after the work `source` (-1: none). `cause` is why it began
+    when it did, `late` how much later that was, ns. `free` is when each queue had done what was enqueued before the recording.
+    `telling` says whether the recording shows queues that were made to wait for others.
     """
 
     def __init__(self, trace: Trace, launched: Launches, host: Host) -> None:
@@ -81,8 +82,9 @@ class DeviceWork:
         item = _items(trace, launched, host, start)
         self.launch = np.zeros(len(host.row) + 1, bool)
         self.launch[item[known]] = True
-        item = _submitted(trace, launched, host, item, start)
+        enqueued, item = item, _submitted(trace, launched, host, item, start)
         order = np.lexsort((start, item))
+        self.enqueued = enqueued[order]
         self.row, self.item, self.start, known = launched.row[order], item[order], start[order], known[order]
         self.duration = trace.duration[self.row].astype(float)
         self.end = self.start + self.duration

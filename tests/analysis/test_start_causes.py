@@ -250,3 +250,39 @@ def test_opencl_s_driver_may_keep_kernels_back_until_the_host_waits():
         for e in held
     )
     assert trusted(cuda).unexplained > 0.3  # CUDA submits at once: there it would be a riddle
+
+
+def test_work_that_a_driver_kept_back_until_a_read_is_not_the_read_s():
+    """It is submitted by the read, and asked for before: without the read it is still done."""
+    host, queue, us = Lane(1, 1), Lane(0, 7, 0), 1_000
+    events, number = [], 0
+    for step in range(6):
+        now = step * 4_000 * us
+        events.append(Event(Kind.STEP, f"ProfilerStep#{step}", host, now, 4_000 * us))
+        read, device = now + 800 * us, now + 830 * us
+        for kernel in range(6):
+            number += 1
+            events.append(
+                Event(Kind.CALL, "clEnqueueNDRangeKernel", host, now + 100 * us * kernel, 5 * us, correlation=number)
+            )
+            events.append(Event(Kind.KERNEL, "k", queue, device, 300 * us, correlation=number))
+            device += 305 * us
+        number += 1
+        events.append(Event(Kind.READ, "nonzero", host, read, 2_000 * us))
+        events.append(
+            Event(
+                Kind.CALL,
+                "clEnqueueReadBuffer",
+                host,
+                read + 10 * us,
+                1_960 * us,
+                correlation=number,
+                flags=Flag.BLOCKING,
+            )
+        )
+        events.append(Event(Kind.COPY, "Memcpy DtoH (Device -> Pageable)", queue, device, us, correlation=number))
+    event_graph = event_graph_of(Trace.of(events))
+    assert [read.op for read in event_graph.reads] == ["nonzero"] * 6
+    assert event_graph.counting == frozenset(range(6))
+    time, pieces, calls = event_graph.work(0.0, 1e12, range(6))
+    assert (time, pieces, calls) == (6 * 6 * 300 * us, 36, 36)
