@@ -193,6 +193,20 @@ def test_a_process_that_was_killed_leaves_what_was_written(cuda: Any, tmp_path: 
     assert "cuLaunchKernel" in trace.names
 
 
+def test_calls_reach_the_disk_though_nobody_asks(cuda: Any, tmp_path: Path) -> None:
+    events, source = PythonEvents(tmp_path), cupti.Cupti()
+    source.start(events)
+    before = os.path.getsize(source.files[0])
+    cuda.call(LAUNCH, c.c_uint64(10))
+    until = time.monotonic() + 60
+    while os.path.getsize(source.files[0]) == before and time.monotonic() < until:
+        time.sleep(0.005)
+    written = os.path.getsize(source.files[0]) - before
+    source.stop()
+    events.close()
+    assert written == 64
+
+
 def test_where_cupti_refuses_torch_profiler_records(cuda: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: int) -> None:
         raise library.RefusedError("it has another client")
