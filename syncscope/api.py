@@ -68,7 +68,8 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
 
 def forbid_syncs(*, warn: bool = False, dry: bool | None = None) -> AbstractContextManager[None]:
     """Inside, a line that would make the host wait raises `SyncError` before it waits, with the rewrite of the rule that knows
-    it; with `warn`, it warns, once a line. For this thread and this task only; also a decorator.
+    it; with `warn`, it warns, once a line. For this thread and this task only; also a decorator. The first rewrite
+    that is asked for takes most of a second, since the linter is imported then; later ones take milliseconds.
 
     `dry` treats tensors of the CPU that come from parameters and batches as if they were on a device, so that a laptop finds
     what would wait on a GPU; None does so where there is no device.
