@@ -2,9 +2,9 @@
 
     python benchmarks/device_speed.py --devices ocl,cuda --batch 64
 
-A convolution is its forward and both gradients. `--dtype float16` has all tensors in half precision. `tinygrad` is a device,
-too, for products alone, in float32 (`peers.py`). Each device runs in a process of its own, by turns. Prints the median and the
-quartiles of each, and the ratio to the last device named. `syncscope bench` does whole networks.
+A convolution is its forward and both gradients. `--dtype float16` has all tensors in half precision. `tinygrad` and `clblast`
+are devices, too, for products alone, in float32 (`peers.py`). Each device runs in a process of its own, by turns. Prints the
+median and the quartiles of each, and the ratio to the last device named. `syncscope bench` does whole networks.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Products of matrices by others on OpenCL, for `device_speed.py`: tinygrad, where it is installed.
+"""Products of matrices by others on OpenCL, for `device_speed.py`: tinygrad and CLBlast, where they are installed.
 
-It chooses its own device; its loader of OpenCL is pyopencl's where the system has none, unless OPENCL_PATH names one. Each
+tinygrad chooses its own device; its loader of OpenCL is pyopencl's where the system has none, unless OPENCL_PATH names one.
+CLBlast is the system's (`apt install libclblast1`), or the library that CLBLAST_PATH names, on the device that `ocl` is. Each
 product is compared with numpy once before it is timed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import ctypes.util
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +36,40 @@ def tinygrad(size: int) -> Product:
     return product, Device[Device.DEFAULT].synchronize
 
 
+def clblast(size: int) -> Product:
+    """A product by CLBlast, with the parameters that it ships for the device."""
+    path = os.environ.get("CLBLAST_PATH") or ctypes.util.find_library("clblast")
+    if path is None:
+        sys.exit("CLBlast is not installed: apt install libclblast1, or name the library in CLBLAST_PATH")
+    import pyopencl as cl
+
+    from syncscope.kernels.device import context
+
+    a, b, expected = operands(size)
+    given = cl.mem_flags.COPY_HOST_PTR
+    left, right = (cl.Buffer(context, given, hostbuf=x) for x in (a, b))
+    made, queue = cl.Buffer(context, cl.mem_flags.READ_WRITE, a.nbytes), cl.CommandQueue(context)
+    sgemm = ctypes.CDLL(path).CLBlastSgemm
+    count, number, handle = ctypes.c_size_t, ctypes.c_float, ctypes.c_void_p
+    matrix = (handle, count, count)
+    sgemm.argtypes = [ctypes.c_int] * 3 + [count] * 3 + [number, *matrix, *matrix, number, *matrix, handle, handle]
+    at = ctypes.byref(handle(queue.int_ptr))
+    row_major, as_it_is = 101, 111
+
+    def product() -> None:
+        operands_of = (left.int_ptr, 0, size, right.int_ptr, 0, size)
+        code = sgemm(
+            row_major, as_it_is, as_it_is, size, size, size, 1, *operands_of, 0, made.int_ptr, 0, size, at, None
+        )
+        assert code == 0, code
+
+    product()
+    got = np.empty_like(a)
+    cl.enqueue_copy(queue, got, made)
+    check(got, expected)
+    return product, queue.finish
+
+
 def operands(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two matrices in float32, and some rows of their product in float64."""
     random = np.random.default_rng(0)
@@ -45,4 +82,4 @@ def check(got: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(got[: len(expected)], expected, rtol=1e-3, atol=1e-3 * len(got) ** 0.5)
 
 
-PEERS = {"tinygrad": tinygrad}
+PEERS = {"tinygrad": tinygrad, "clblast": clblast}
