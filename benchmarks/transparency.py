@@ -5,7 +5,7 @@
     python benchmarks/transparency.py --modes dry     trace, watch, forbid, dry; cpu, ocl: `syncscope run --device`
 
 Compared are PyTorch's operator samples (values, dtypes, strides, gradients, errors, warnings), the calls of
-`transparency_calls.py` and the programs of `transparency_programs.py`. Each mode runs in a process of its own, inside first, so
+`calls/` and the programs of `transparency_programs.py`. Each mode runs in a process of its own, inside first, so
 that what torch does once in a process happens there; then outside again, to see that nothing is left. It is held against
 processes without any recording, with the device `ocl` imported where the mode has it. What differs among these is not compared,
 nor what nobody says is the same twice: memory that is not written, and least squares of LAPACK, rounded by where memory lies.
@@ -34,6 +34,8 @@ import numpy as np
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+CALLS = HERE / "calls"
+GROUPS = ("creation", "arrays", "indexing", "dunders", "methods")
 MODES = ("trace", "watch", "forbid", "dry", "cpu", "ocl")
 UNSAID = (
     "empty",
@@ -185,19 +187,20 @@ class Outcomes:
 
 
 def people(outcomes: Outcomes, every: int) -> None:
-    import transparency_calls as calls
+    """Calls, one a line, each with fresh values; then programs."""
     import transparency_programs as programs
 
-    for group in ("CREATION", "ARRAYS", "INDEXING", "DUNDERS", "METHODS"):
-        for line in getattr(calls, group).strip().splitlines()[::every]:
+    values = compile((CALLS / "values.txt").read_text(), "<values>", "exec")
+    for group in GROUPS:
+        for line in (CALLS / f"{group}.txt").read_text().splitlines()[::every]:
             code = compile(line, "<call>", "eval")
 
             def run(code: Any = code) -> Any:
                 names: dict[str, Any] = dict(vars(programs))
-                exec(calls.VALUES, names)
+                exec(values, names)
                 return eval(code, names)
 
-            outcomes.call(f"{group.lower()}: {line}", run)
+            outcomes.call(f"{group}: {line}", run)
     for name, program in list(programs.PROGRAMS.items())[::every]:
         outcomes.call(f"program: {name}", program)
 
