@@ -1,4 +1,5 @@
-"""What `syncscope lint` says of OpenCL C: files, findings by rule and confidence, and the time of each part.
+"""What `syncscope lint` says of OpenCL C: files, findings by rule and confidence, and its CPU time, also as a multiple of
+what it takes only to parse the same files (tree-sitter for C and C++, `ast.parse` for Python).
 
 python benchmarks/lint_opencl.py FOLDER...                       a line for each project, then a table of rules
 python benchmarks/lint_opencl.py FOLDER --list divergent-barrier each finding of a rule, to be judged
@@ -7,6 +8,8 @@ python benchmarks/lint_opencl.py FOLDER --list divergent-barrier each finding of
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
 import random
 import time
 from collections import Counter
@@ -14,11 +17,24 @@ from pathlib import Path
 
 from syncscope.linter.config import Config
 from syncscope.linter.engine import check, is_silent
-from syncscope.linter.source import C_SUFFIXES
+from syncscope.linter.source import C_SUFFIXES, OPENCL_SUFFIXES
 from syncscope.model.finding import CONFIDENCE, Finding
+from syncscope.opencl_c.host_cpp import parser
 from syncscope.opencl_c.rules import builtin
+from syncscope.opencl_c.text import parse
 
 SUFFIXES = (*C_SUFFIXES, ".py")
+
+
+def parsed(path: Path, raw: bytes) -> None:
+    """What any linter has to do first."""
+    if path.suffix in OPENCL_SUFFIXES:
+        parse(raw)
+    elif path.suffix != ".py":
+        parser().parse(raw)
+    else:
+        with contextlib.suppress(SyntaxError, ValueError):
+            ast.parse(raw)
 
 
 def main() -> None:
@@ -30,19 +46,22 @@ def main() -> None:
     names = [*builtin(), "syntax-error"]
     config = Config(select=tuple(names), min_confidence="low", all=True)
     every: list[Finding] = []
-    print(f"{'project':20} {'files':>6} {'with OpenCL':>11} {'KB':>7} {'CPU s':>6} {'findings':>8} {'not read':>8}")
+    print(f"{'project':20}  files  OpenCL      KB  CPU s  x parse  findings  not read")
     for folder in said.folders:
         files = [p for p in sorted(folder.rglob("*")) if p.suffix in SUFFIXES and p.is_file()]
         spoken = [(p, raw) for p in files if not is_silent(str(p), raw := p.read_bytes())]
         began = time.process_time()
         found = [f for path, raw in spoken for f in check(str(path), raw, config).findings]
         took = time.process_time() - began
+        began = time.process_time()
+        for path, raw in spoken:
+            parsed(path, raw)
+        ratio = took / max(time.process_time() - began, 1e-3)
         every += found
         unread = sum(f.rule == "syntax-error" for f in found)
         size = sum(len(raw) for _, raw in spoken) // 1000
-        print(
-            f"{folder.name:20} {len(files):6} {len(spoken):11} {size:7} {took:6.1f} {len(found) - unread:8} {unread:8}"
-        )
+        counted = f"{len(files):6} {len(spoken):7} {size:7} {took:6.1f} {ratio:8.1f} {len(found) - unread:9} {unread:9}"
+        print(f"{folder.name:20} {counted}")
     counts = Counter((f.rule, CONFIDENCE[f.confidence]) for f in every)
     print(f"\n{'rule':28} {'high':>6} {'medium':>6} {'low':>6}")
     for name in names:

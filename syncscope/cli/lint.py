@@ -94,8 +94,9 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 def command(**said: Any) -> int:
     """Find the lines where the host waits for the device, and offer rewrites.
 
-    PATHS are files, folders (default: this one), globs in quotes, or - for standard input. Notebooks are read too. Nothing is
-    imported or run.
+    PATHS are files, folders (default: this one), globs in quotes, or - for standard input. Notebooks are read too, and OpenCL C
+    in files (.cl, .clh, .ocl, .opencl) and in strings of Python, C and C++, with the calls that enqueue it. Nothing is imported
+    or run.
 
     \b
     syncscope lint train.py                      what waits, how sure, and what would mend it
@@ -105,6 +106,7 @@ def command(**said: Any) -> int:
     syncscope lint --all --min-confidence low    everything that could wait anywhere
     syncscope lint --write-baseline known.json   from now on report only new ones:
     syncscope lint --baseline known.json
+    syncscope lint --select kernel,host-program kernels.cl src/   OpenCL C, and what enqueues it, alone
     syncscope lint --from-trace run.pt.trace.json.gz   the OpenCL C that it gave to the driver
     syncscope lint --trace run.pt.trace.json.gz src/   what costs most first, with its price
     syncscope lint -o out.sarif                  for code scanning (github, gitlab, junit, json too)

@@ -14,7 +14,7 @@ CONDITIONS = {"preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else"}
 def first_number(program: KernelProgram, kind: str, asked: tuple[bytes, ...], words: str) -> Iterator[Sighting]:
     """The first variable, cast or element of this type under no `#if`; none where one of `asked` is mentioned, nor in a text
     without a kernel: that is included, and who includes it asks."""
-    if any(map(program.unit.mentions, asked)) or not any(program.kernels()):
+    if not program.unit.mentions(kind.encode()) or any(map(program.unit.mentions, asked)) or not any(program.kernels()):
         return
     for routine in program.routines:
         if is_conditional(routine.node):

@@ -1,0 +1,188 @@
+"""What real kernels do that looks like a hazard and is none, beside what looks like it and is one: exactly the marked lines."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check
+
+CASES = {
+    "one name stands for several variables": """
+        __kernel void f(__global float *x, int rows) {
+            __local float t[64];
+            int l = get_local_id(0);
+            for (int i = l; i < rows; i += 64)
+                x[i] = 0;
+            for (int i = 0; i < rows; i++)
+                barrier(CLK_LOCAL_MEM_FENCE);
+            for (int i = l; i < rows; i++)
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+        }
+    """,
+    "a shared scalar is the same for all": """
+        __kernel void f(__global int *x, int n) {
+            __local int row;
+            while (true) {
+                if (get_local_id(0) == 0)
+                    row = atomic_inc(x);
+                barrier(CLK_LOCAL_MEM_FENCE);
+                if (row >= n)
+                    return;
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+        }
+    """,
+    "two that are apart by the same leave a loop together": """
+        __kernel void f(__global float *b) {
+            b += get_local_id(0);
+            __global float *last = b + 128, *mine = b + get_local_id(0);
+            do {
+                barrier(CLK_LOCAL_MEM_FENCE);
+                b += 16;
+            } while (b < last);
+            while (b < mine) {
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+                b += 16;
+            }
+        }
+    """,
+    "a bound that is a multiple of the group": """
+        __kernel void f(__global float *x, int n) {
+            int end = (n / get_local_size(0) + 1) * get_local_size(0);
+            for (int i = get_local_id(0); i < end; i += get_local_size(0))
+                barrier(CLK_LOCAL_MEM_FENCE);
+            for (int i = get_local_id(0); i < n; i += get_local_size(0))
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+        }
+    """,
+    "who returns in one branch does not come to the other": """
+        __kernel void f(__global float *x, int n, int tail) {
+            if (tail) {
+                if (get_global_id(0) >= n)
+                    return;
+                x[get_global_id(0)] = 0;
+            } else {
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);  // !
+        }
+    """,
+    "pointers that are swapped, and pointers of one's own": """
+        __kernel void f(__global float *x) {
+            __local float one[64], two[64];
+            __local float *from = one, *own = two + get_local_id(0) * 4;
+            int l = get_local_id(0);
+            for (int s = 1; s < 64; s *= 2) {
+                barrier(CLK_LOCAL_MEM_FENCE);
+                float sum = from[l] + (l >= s ? from[l - s] : 0);
+                from = from == one ? two : one;
+                from[l] = sum;
+            }
+            for (int k = 0; k < 3; k++)
+                own[k] = own[k + 1];
+        }
+    """,
+    "a barrier behind a macro, which may be nothing": """
+        #ifdef CPU
+        #define SYNC // nothing
+        #else
+        #define SYNC barrier(CLK_LOCAL_MEM_FENCE)
+        #endif
+        __kernel void f(__global float *x) {
+            __local float t[64];
+            int l = get_local_id(0);
+            t[l] = x[l];
+            SYNC;
+            x[l] = t[63 - l];
+            t[l] = x[l];  // !
+        }
+    """,
+    "butterflies, rows and steps": """
+        __kernel void f(__global float *x, int n, int s) {
+            __local float a[64], b[64], c[1024];
+            int l = get_local_id(0);
+            float low = a[l], high = a[l + s];
+            a[l] = low + high;
+            a[l + s] = low - high;
+            for (int k = 1; k < 64; k *= 2) {
+                if (l % (2 * k) == 0)
+                    b[l] += b[l + k];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            for (int i = l; i < 4 * n; i += 64)
+                c[i] += c[i + n * 4];
+        }
+    """,
+    "a half in a header, which others include": """
+        float wide(half x) {
+            return x;
+        }
+    """,
+    "a product beside a larger one that is wide": """
+        __kernel void f(__global float *x, int w, int h, int y, int b, int c) {
+            x[get_global_id(2) * w * h + y * w] = 0;
+            size_t offset = b * c;  // !
+            x[offset] = 0;
+        }
+    """,
+    "a kernel that a macro is defined as": r"""
+        #define FILL(T) \
+            __kernel void fill_##T(__global T *x) { \
+                uchar i = get_global_id(0);      /* ! */ \
+                x[i] = 0; \
+            }
+        FILL(int)
+    """,
+}
+
+
+@pytest.mark.parametrize("code", CASES.values(), ids=CASES)
+def test_exactly_the_marked_lines_are_flagged(code: str) -> None:
+    text = textwrap.dedent(code)
+    marked = [n for n, line in enumerate(text.split("\n"), 1) if "// !" in line or "/* ! */" in line]
+    found = check("a.cl", text.encode(), Config(min_confidence="medium", all=True)).findings
+    assert [f.place.line for f in found] == marked, [f"{f.place.line}: {f.message}" for f in found]
+
+
+def test_a_program_that_cpp_puts_together_is_read_at_its_own_lines() -> None:
+    code = """
+void source(std::string &text, const std::string &real, bool wide) {
+  text.append("__kernel void turn(__global "); text.append(real); text.append(" *x) { \\n");
+  text.append("  __local float t[64]; int l = get_local_id(0);");
+  text.append("  t[l] = x[l];");
+  if (wide)
+    text.append("  x[l] = t[63 - l];");
+  else
+    text.append("  barrier(CLK_LOCAL_MEM_FENCE);");
+  text.append("}");
+}
+std::string other(const std::string &real) {
+  return "__kernel void fill(__global " + real + " *x) {"
+         " uchar i = get_global_id(0); x[i] = 0; }";
+}
+"""
+    found = check("a.cpp", code.encode(), Config(min_confidence="medium", all=True)).findings
+    assert [(f.place.line, f.rule) for f in found] == [(7, "missing-barrier"), (14, "narrowed-size-t")]
+
+
+def test_sizes_of_c_that_are_set_element_by_element_are_known() -> None:
+    code = """
+const char *text = R"(__attribute__((reqd_work_group_size(16, 4, 1))) __kernel void f(__global float *x) { x[0] = 0; })";
+void f(cl_command_queue q, cl_program p) {
+  cl_kernel k = clCreateKernel(p, "f", NULL);
+  size_t global[2] = {64, 64}, local[2], given[2] = {GIVEN};
+  local[0] = 16;
+  local[1] = 4;
+  clEnqueueNDRangeKernel(q, k, 2, NULL, global, local, 0, NULL, NULL);
+  clEnqueueNDRangeKernel(q, k, 2, NULL, global, given, 0, NULL, NULL);
+  clEnqueueNDRangeKernel(q, k, 2, NULL, global, NULL, 0, NULL, NULL);
+}
+"""
+    for given, lines in (("16, 4", [10]), ("4, 16", [9, 10]), ("n, 4", [10])):
+        found = check(
+            "a.cpp", code.replace("GIVEN", given).encode(), Config(all=True, select=("work-group-size",))
+        ).findings
+        assert [f.place.line for f in found] == lines
