@@ -3,7 +3,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from drawn import COLUMN, Device, timeline
+from drawn import COLUMN, Device, device_early, timeline
 from effort import EFFORT
 from hypothesis import given, settings
 from test_replay import PROGRAMS, graph_of
@@ -156,16 +156,11 @@ def test_nothing_worth_fixing_is_said():
 
 
 def test_no_price_where_the_replay_cannot_be_trusted():
-    from syncscope.model.trace import DEVICE, Event, Trace
-
     trace = timeline("""
         host   ...a.<item  >..b.<item  >..c..
         gpu    ....AAAAAAAA....BBBBBBBB....CC
     """)
-    early = Trace.of(
-        Event(**{s: getattr(e, s) for s in Event.__slots__} | {"start": e.start - 8 * COLUMN * (e.kind in DEVICE)})
-        for e in trace
-    )
+    early = device_early(trace, 8 * COLUMN)
     report = summarize(early)
     assert report.fidelity > 0.05
     assert report.saving is None

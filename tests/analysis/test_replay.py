@@ -4,7 +4,7 @@ import json
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from drawn import COLUMN, Device, timeline
+from drawn import COLUMN, Device, device_early, timeline
 from effort import EFFORT
 from hypothesis import given, settings
 
@@ -13,7 +13,7 @@ from syncscope.analysis.fidelity import error
 from syncscope.analysis.graph import Launch
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.replay import replay, replay_all
-from syncscope.model.trace import DEVICE, Event, Kind, Lane, Trace
+from syncscope.model.trace import Event, Kind, Lane, Trace
 
 
 def graph_of(trace, recorder=None):
@@ -98,10 +98,7 @@ def test_a_wrong_clock_shows_in_the_fidelity():
         host   ...a.<item  >..b.<item  >..c..
         gpu    ....AAAAAAAA....BBBBBBBB....CC
     """)
-    early = Trace.of(
-        Event(**{s: getattr(e, s) for s in Event.__slots__} | {"start": e.start - 8 * COLUMN * (e.kind in DEVICE)})
-        for e in trace
-    )
+    early = device_early(trace, 8 * COLUMN)
     graph = graph_of(trace)
     assert error(graph, replay(graph)) == 0
     graph = graph_of(early)
