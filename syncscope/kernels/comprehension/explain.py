@@ -111,4 +111,5 @@ def _described(ready: Ready) -> tuple[str, str]:
     team = f", {s.deep} items a point" if s.deep > 1 else ""
     shares = f", in {unit.shares} shares" if unit.shares > 1 else ""
     said = "; ".join(dict.fromkeys(x.written for x in unit.steps))
-    return said, f"{unit.count} points{inner}{shares}; groups of {s.group}{team}"
+    kept = ", which keep what they read" if s.held else ""
+    return said, f"{unit.count} points{inner}{shares}; groups of {s.group}{team}{kept}"

@@ -104,7 +104,7 @@ class _Gradient:
         self.statements: list[Statement] = []
         self.parts: dict[str, list[_Part]] = {}
         self.totals: dict[str, str] = {}
-        # Of the device's dtypes only the category counts here.
+        # Only the category of a dtype counts here.
         self.dtypes = {
             p.name: torch.float32 if p.type in FLOATS else DTYPES.get(p.type, torch.int64) for p in f.parameters
         }
