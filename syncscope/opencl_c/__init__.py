@@ -1,9 +1,9 @@
 """OpenCL C, and the program on the host that enqueues it: hazards seen without compiling or running either.
 
 A rule is a module of `rules/`, whose name is its file's name. Its docstring is its page, as that of a rule of Python is; what
-else it holds is in `Rule`. `text` makes tree-sitter read OpenCL C, `facts` says what is known of a program, `divergence` which
-of it differs between the items of a group, `embedded` where a file of Python or C++ holds kernels, and `host` what such a
-file asks of the driver. tree-sitter is imported where there is something to parse.
+else it holds is in `KernelRule`. `text` makes tree-sitter read OpenCL C, `facts` says what is known of a program, `divergence`
+which of it differs between the items of a group, `embedded` where a file of Python or C++ holds kernels, and `host_python` and
+`host_cpp` what such a file asks of the driver, in the words of `host`. tree-sitter is imported when it is needed.
 """
 
 from __future__ import annotations

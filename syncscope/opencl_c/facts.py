@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from syncscope.opencl_c.text import SPACES, Node, Unit, part, said, sign
+from syncscope.opencl_c.text import DEFINED, SPACES, Node, Unit, part, said, sign
 
 SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
 SIZES = {"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}
@@ -114,8 +114,9 @@ class KernelProgram:
     @cached_property
     def barriers(self) -> frozenset[str]:
         """The macros that stand for a barrier, or for one under some condition."""
-        defined = re.findall(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", self.unit.original, re.MULTILINE)
-        return frozenset(name.decode() for name, text in defined if HAS_BARRIER.search(text))
+        return frozenset(
+            m["name"].decode() for m in DEFINED.finditer(self.unit.original) if HAS_BARRIER.search(m["text"])
+        )
 
     def is_barrier(self, name: str) -> bool:
         """Whether the items of a group wait for one another where this is called, or stands alone."""

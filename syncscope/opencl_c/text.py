@@ -42,7 +42,9 @@ CONDITION = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^
 DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])[ \t]*((?:\\\n|[^\n])*)", re.MULTILINE)
 KERNEL = re.compile(rb"\b(?:__)?kernel\b")
 BLOCK = re.compile(rb"[^\n]")
-DEFINED = re.compile(rb"^([ \t]*\#[ \t]*define[ \t]+\w+(?:\([^()\n]*\))?)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+DEFINED = re.compile(
+    rb"^([ \t]*\#[ \t]*define[ \t]+(?P<name>\w+)(?:\([^()\n]*\))?)(?P<text>(?:\\\r?\n|[^\n])*)", re.MULTILINE
+)
 TEMPLATED = re.compile(
     rb"\$\{[^{}\n]*\}|(?<=[\s(,*])%(?=[A-Za-z_])"
 )  # `${TYPE} x` and `%TYPE x`, that a generator puts in
@@ -185,9 +187,9 @@ def qualified(code: bytes) -> bytes:
 
 def undefined(found: re.Match[bytes]) -> bytes:
     """A macro that stands for a kernel as this kernel, `f##_add` as one name; any other as it is."""
-    if not (KERNEL.search(found[2]) and b"{" in found[2]):
+    if not (KERNEL.search(found["text"]) and b"{" in found["text"]):
         return found[0]
-    return BLOCK.sub(b" ", found[1]) + re.sub(rb"\\(?=\r?\n)", b" ", found[2]).replace(b"##", b"__")
+    return BLOCK.sub(b" ", found[1]) + re.sub(rb"\\(?=\r?\n)", b" ", found["text"]).replace(b"##", b"__")
 
 
 def macros_of(code: bytes) -> Iterator[tuple[str, bytes]]:
