@@ -47,7 +47,11 @@ def rule(name: str, hazard: Hazard | None) -> dict[str, Any]:
     if hazard:
         said["shortDescription"] = {"text": hazard.summary}
         said["fullDescription"] = {"text": hazard.prose or hazard.summary}
-        said["help"] = {"text": f"syncscope explain {name}", "markdown": hazard.prose or hazard.summary}
+        page = hazard.prose or hazard.summary  # whole, so that no address is needed to read it
+        said["help"] = {
+            "text": f"{page}\n\nWith an example: syncscope explain {name}",
+            "markdown": f"{page}\n\nWith an example: `syncscope explain {name}`",
+        }
         if hazard.address:
             said["helpUri"] = hazard.address
     return said

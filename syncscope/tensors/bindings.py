@@ -6,6 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.tensors import hotness
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.facts import (
@@ -132,7 +133,11 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     if value.__class__ is ast.Tuple and len(node.targets) == 1 and node.targets[0].__class__ is ast.Tuple:
         pairs(frame, node.targets[0], value)
         return
+    before = frame.hotness
+    if value.__class__ is ast.Call and node.targets[0].__class__ is ast.Attribute and _keeps(node.targets[0], value):
+        frame.hotness = hotness.MOVED
     fact = frame.table[value.__class__](frame, value)
+    frame.hotness = before
     if fact is TRUTH and ((value.__class__ is ast.Call and value.args) or value.__class__ in (ast.Compare, ast.BoolOp)):
         fact = Fact(SCALAR, BOOL, HOST, confidence=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
     for target in node.targets:
@@ -141,6 +146,18 @@ def assign(frame: Frame, node: ast.Assign) -> None:
             frame.env[name] = used_so(frame, name, fact) if name in frame.used else fact
         else:
             bind(frame, target, fact, value)
+
+
+def _keeps(target: ast.Attribute, call: ast.Call) -> bool:
+    """`self.x = self.x.to(device)`: from then on it lives there."""
+    func = call.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr in ("to", "cuda")
+        and isinstance(func.value, ast.Attribute)
+        and func.value.attr == target.attr
+        and dotted(func.value) == dotted(target) != ""
+    )
 
 
 def pairs(frame: Frame, target: ast.Tuple, value: ast.Tuple) -> None:

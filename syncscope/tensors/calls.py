@@ -58,7 +58,12 @@ def call(frame: Frame, node: ast.Call) -> Fact:
     func = node.func
     if isinstance(func, ast.Attribute):
         receiver = evaluate(frame, func.value)
-        args, keywords = _arguments(frame, node)
+        if func.attr in conventions.WARNINGS:
+            before, frame.hotness = frame.hotness, hotness.WARNED
+            args, keywords = _arguments(frame, node)
+            frame.hotness = before
+        else:
+            args, keywords = _arguments(frame, node)
         return call_member(Call(frame, node, func.attr, args, keywords, receiver, func.value))
     target = evaluate(frame, func)
     args, keywords = _arguments(frame, node)

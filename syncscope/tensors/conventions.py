@@ -132,21 +132,26 @@ HOT = {
 }
 COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
-    r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|"
+    r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"make_samplers?|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
-    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|inference|post_?process\w*)(_|$)"
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|inference|post_?process\w*)(_|$)"
 )
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
 )
+WARNINGS = frozenset(
+    "warn warning warning_once error exception critical".split()
+)  # methods that say what seldom happens
+NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what training asks of a noise scheduler
 RESULT = re.compile(
     r"^_?compute$|_compute$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?)(_|$)"
 )  # of a metric: once an epoch, where its `update` runs in every step
 ASIDE = frozenset(
-    "test tests testing test_utils benchmark benchmarks profile profiling profiler scripts datasets transforms".split()
+    """test tests testing test_utils test_functions benchmark benchmarks profile profiling profiler scripts datasets
+    transforms""".split()
 )
 """Folders whose code runs beside the training: tests and their helpers, measurements, what prepares data."""
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")

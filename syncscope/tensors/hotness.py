@@ -7,11 +7,15 @@ from functools import lru_cache
 
 from syncscope.model.source import LINE_END
 from syncscope.tensors import conventions
-from syncscope.tensors.project import Class, ProjectFunction
+from syncscope.tensors.project import Class, Module, ProjectFunction
 from syncscope.tensors.syntax import name_of, statements, walk
 
 _NO_GRAD = {"no_grad", "inference_mode"}
+_FARTHEST = 3  # callers of callers that are asked
 TRAINING = (True, conventions.LOOP)  # known by the backward pass in it: outranks what the function is called
+
+WARNED = (False, "only when it warns")
+MOVED = (False, "it is moved once, and kept")
 
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, source: bytes) -> bool:
@@ -38,7 +42,44 @@ def _has_training_loop(node: ast.AST, source: bytes) -> bool:
 
 
 def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
-    """Hot or cold by the function alone, for what stands outside its loops."""
+    """Hot or cold by the function, for what stands outside its loops: by itself, or because only cold ones call it."""
+    return by_itself(function) if function is None else _by_its_callers(function, 0) or by_itself(function)
+
+
+def _by_its_callers(function: ProjectFunction, depth: int) -> tuple[bool, str] | None:
+    """Cold, where a private function is called in cold functions of its file alone."""
+    if not conventions.is_private(function.name) or depth > _FARTHEST:
+        return None
+    names = _callers(function.module).get(function.name, ())
+    why = ""
+    for caller in names:
+        if caller is None:
+            return None
+        if caller is not function:
+            hot, why = _by_its_callers(caller, depth + 1) or by_itself(caller)
+            if hot:
+                return None
+    return (False, f"`{function.name}` is called {why}") if why else None
+
+
+@lru_cache(maxsize=2)
+def _callers(module: Module) -> dict[str, list[ProjectFunction | None]]:
+    """The functions that call each private name of a file; None where it stands outside of all, or is handed on uncalled."""
+    found: dict[str, list[ProjectFunction | None]] = {}
+    known: dict[ast.AST, ProjectFunction] = {each.node: each for each in module.top}
+    todo: list[tuple[ast.AST, ProjectFunction | None, bool]] = [(module.tree, None, False)]
+    for node, function, called in todo:  # grows while it is gone through
+        word = name_of(node)
+        if word and conventions.is_private(word):
+            found.setdefault(word, []).append(function if called else None)
+        inside = known.get(node, function)
+        func = node.func if isinstance(node, ast.Call) else None
+        todo += [(each, inside, each is func) for each in ast.iter_child_nodes(node)]
+    return found
+
+
+def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
+    """Hot or cold by the function alone."""
     if function is None:
         return False, "at the top level of the file, once"
     name = function.name
@@ -49,7 +90,8 @@ def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
             return False, "under no_grad: not in the training step"
         if name_of(target) in ("cache", "lru_cache", "cached_property"):
             return False, f"`{name}` is cached: it runs once"
-    if name in conventions.HOT:
+    sampler = function.cls is not None and "set_timesteps" in function.cls.methods
+    if name in conventions.HOT and not sampler:
         if conventions.HOT[name] is conventions.LOOP and _has_training_loop(node, function.module.source):
             return False, f"in `{name}`, outside its training loop"
         return True, conventions.HOT[name]
@@ -75,6 +117,8 @@ def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
     if conventions.is_loss(name) or (function.cls is not None and conventions.is_loss(function.cls.name)):
         return True, f"in the loss `{name}`"
     cls = function.cls
+    if sampler and cls is not None and name not in conventions.NOISING:
+        return False, f"in `{cls.name}`: it samples, when training is over"
     if cls is not None and (cls.name.endswith(conventions.PREPARING_CLASSES) or _picks_rows(cls)):
         return False, f"in `{cls.name}`: data is prepared on the host"
     return True, f"`{name}` may run in every step"

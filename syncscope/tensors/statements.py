@@ -172,7 +172,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     if hotness.trains(node, frame.module.source):
         frame.hotness = hotness.TRAINING
     elif loader and (before is None or before[0]):
-        cold = hotness.of_function(frame.function)
+        cold = hotness.by_itself(frame.function)
         if cold[0] or frame.function is None:
             frame.hotness = (True, "in a loop over a loader")
     bind(frame, node.target, each)

@@ -124,3 +124,53 @@ def get_accuracy(x: torch.Tensor):
 def test_the_arm_of_an_error_and_of_a_move_are_cold() -> None:
     marked = {n: "# hot" in line for n, line in enumerate(ONCE.splitlines(), 1) if "# hot" in line or "# cold" in line}
     assert {site.place.line: site.hot for site in sites(ONCE.encode(), "x.py")} == marked
+
+
+CALLERS = """
+import torch, warnings
+
+class NoiseScheduler:
+    def set_timesteps(self, x: torch.Tensor):
+        self.steps = self._spaced(x)
+
+    def _spaced(self, x: torch.Tensor):
+        return x.max().item()  # cold
+
+    def step(self, x: torch.Tensor):
+        return x.min().item()  # cold
+
+    def add_noise(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+class Layer(torch.nn.Module):
+    def __init__(self, x: torch.Tensor):
+        super().__init__()
+        self._sized(x)
+        self.attend = self._attended
+
+    def _sized(self, x: torch.Tensor):
+        return x.max().item()  # cold
+
+    def _attended(self, x: torch.Tensor):
+        return x.mean().item()  # hot
+
+    def forward(self, x: torch.Tensor):
+        warnings.warn(f"odd: {x.prod().item()}")  # cold
+        return self._used(x)
+
+    def _used(self, x: torch.Tensor):
+        return self._used(x) if x.min().item() else x  # hot
+
+class Table:
+    def __init__(self):
+        self.kept, self.sent = torch.arange(3), torch.arange(4)
+
+    def look(self, x: torch.Tensor):
+        self.kept = self.kept.to("cuda")  # cold
+        return x + self.kept + self.sent.to("cuda")  # hot
+"""
+
+
+def test_what_only_cold_functions_call_is_cold_and_so_is_what_a_sampler_or_a_warning_reads() -> None:
+    marked = {n: "# hot" in row for n, row in enumerate(CALLERS.splitlines(), 1) if "# hot" in row or "# cold" in row}
+    assert {site.place.line: site.hot for site in sites(CALLERS.encode(), "x.py")} == marked
