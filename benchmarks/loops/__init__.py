@@ -1,7 +1,7 @@
 """Training loops for `prediction.py`, one a file: `loop(torch, device)` makes it.
 
 What it returns makes a step: as written (True), or without its waits (False). Those in `made_with` helped to make the model of
-the analysis; those in `held_out` were written after it and were never used to change it.
+the analysis; those in `held_out` and its like were written after it, each set after what the one before had shown was mended.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ in how much a replay without waits depends on orders that nothing recorded expla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from syncscope.model.trace import Lane, Trace
 SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
 GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
 OTHERS = 0.2  # the part by which recorded steps may be shorter than those before them: beyond it they are others
+NOTCH = 1.57  # of the quartiles, over the root of the number: half the 95 % interval of a median (McGill, 1978)
 CONTENTION = 0.25  # of the time that host and device work at once: what a device that is a processor was seen to lose
 
 
@@ -103,7 +105,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     What takes the place of a read may do as much as it did, except to wait, or nothing at all; what runs over all rows in place
     of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where
     it did not wait. What was late for no recorded reason may have been so for the work before it, for its launch, or by
-    chance. The steps were not alike, and no replay is better than it reproduces the recording. A processor that is also the
+    chance. The steps were not alike, neither to each other nor to those that were not recorded, and no replay is better than it
+    reproduces the recording. A processor that is also the
     device works more slowly while the host works beside it, as it then does for longer.
     """
     window = timed_part(graph)
@@ -120,9 +123,20 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
     chosen = np.zeros((1, len(graph.reads)), bool)
     chosen[0, list(freed)] = True
-    margin = float(margins(graph, chosen)[0]) + error(graph, replay(graph)) * step
+    margin = float(margins(graph, chosen)[0]) + error(graph, replay(graph)) * step + _unlike(event_graph.trace, step)
     beside = CONTENTION * max(0.0, step - lengths[0]) if event_graph.on_processor else 0.0
     return min(lengths) - margin, max(lengths) + beside + margin
+
+
+def _unlike(trace: Trace, step: float) -> float:
+    """By how much a step, ns, may differ from those of the same run that were not recorded: they tell what is left of the
+    recorder in it, and whether something else made the recorded ones slower or faster; with the 95 % interval of their median.
+    """
+    untraced = trace.meta.get("untraced")
+    if not untraced:
+        return 0.0
+    known = NOTCH * float(untraced["high_ns"] - untraced["low_ns"]) / math.sqrt(untraced["steps"])
+    return abs(step - float(untraced["median_ns"])) + known
 
 
 def _disorder(event_graph: EventGraph, graph: Graph) -> float:

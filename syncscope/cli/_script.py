@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+
+import click
 
 from syncscope.errors import UserError
+
+USAGE = 2  # the exit code of a program that does not know its arguments
 
 
 def script(path: str, command: str) -> str:
@@ -20,3 +25,10 @@ def script(path: str, command: str) -> str:
     if path.endswith(".ipynb"):
         raise UserError(f"{path} is a notebook, and Python runs scripts", f"jupyter nbconvert --to script {path}")
     return path
+
+
+def misplaced(arguments: Sequence[str]) -> str:
+    """A hint where the program was given an option that is one of ours: `syncscope run train.py --device ocl`; "" else."""
+    own = {name for option in click.get_current_context().command.params for name in option.opts}
+    known = next((word for word in arguments if word.startswith("--") and word.partition("=")[0] in own), None)
+    return f"{known} went to the program: options of syncscope stand before it" if known else ""

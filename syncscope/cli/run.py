@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncscope.cli._console import echo, rewrites
-from syncscope.cli._script import script
+from syncscope.cli._script import USAGE, misplaced, script
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def command(
     syncscope run --device ocl train.py         look for waits without a GPU
     syncscope run --active 20 --wait 10 train.py
 
-    The exit code is the program's own. Where it is interrupted, crashes or is killed, what was recorded is kept.
+    Options stand before the program; what follows it is the program's, and so is the exit code. Where it is interrupted,
+    crashes or is killed, what was recorded is kept.
     """
     if not module and not arguments:
         raise UserError("no program to run", "syncscope run train.py, or syncscope run -m package.train")
@@ -107,6 +108,8 @@ def command(
             shutil.rmtree(folder, ignore_errors=True)
     if status < 0:
         _die_as(-status)
+    if status == USAGE and (hint := misplaced(rest)):
+        echo(f"syncscope: {hint}", err=True)
     return status
 
 

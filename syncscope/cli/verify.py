@@ -13,7 +13,7 @@ import click
 
 from syncscope import files
 from syncscope.cli._console import echo
-from syncscope.cli._script import script
+from syncscope.cli._script import USAGE, misplaced, script
 from syncscope.errors import UserError
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     all values that both read are compared; the program against itself is the yardstick. Each fix is tried by itself and all
     together, and what changes values beyond its text, or gives nothing, is left out: the rest is shown as a patch.
 
-    What a run writes (checkpoints, logs) is taken back when it is over. A .py file as first argument of SCRIPT is another
-    version of it if they share a fifth of their lines, else it is passed on, as is what follows `--`. Ctrl-C ends it and shows
-    what is known.
+    What a run writes (checkpoints, logs) is taken back when it is over. Options stand before the program, what follows it is
+    the program's; but a .py file as first argument of SCRIPT is another version of it if they share a fifth of their lines (not
+    behind `--`). Ctrl-C ends it and shows what is known.
 
     Exit code: 0 there is a gain and no value changed, 1 a fix was refused or nothing gains, 2 it cannot be run.
     """
@@ -201,6 +201,8 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
                 search.told()
     except CannotRunError as error:
         echo(error.said, err=True)
+        if error.code == USAGE:
+            error.hint = misplaced(program.arguments) or error.hint
         raise
     finally:
         for number, handler in before.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -19,6 +20,8 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 HOLE = re.compile(r"\{(\w+)\}")
+CALLED = re.compile(r"(?<![\w.])(\w+)\(")
+BUILTINS = frozenset(vars(builtins))
 MODULES = {  # as templates call them
     "torch": "torch",
     "F": "torch.nn.functional",
@@ -34,6 +37,7 @@ IMPORTS = {
     "functools": "import functools",
 }
 HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
+SHORT = 12  # characters of an expression that may be said several times
 Part = ast.expr | cst.BaseExpression | str
 Nodes = dict[tuple[int, int], cst.BaseExpression]
 
@@ -140,7 +144,14 @@ class Draft:
         return readable and not self.function.indent(statement).strip()
 
     def code(self, template: str, **parts: Part) -> str:
-        """Python made of a template: an expression, or statements."""
+        """Python made of a template: an expression, or statements.
+
+        Raises:
+            CannotRewrite: it calls what a name of Python stands for, and this function uses the name for something else.
+        """
+        for name in CALLED.findall(template):
+            if name in BUILTINS and self._means_another(name):
+                raise CannotRewrite(f"{name} is something else here")
         filled = HOLE.sub(lambda m: f"_hole_{m[1]}_", template)
         nodes = {f"_hole_{name}_": self._part(parts[name]) for name in dict.fromkeys(HOLE.findall(template))}
         fill = Fill(nodes, MODULES, self.called)
@@ -261,6 +272,22 @@ class Draft:
         code = self.code(template, **parts).rstrip("\n")
         self.edits.append(Edit(Span(start, start), f"{self.function.indent(statement)}{code}\n"))
 
+    def named(self, expr: ast.expr, wish: str) -> Part:
+        """A name for an expression that new code has several times, bound before its statement.
+
+        It is the expression itself where that is short, or where something else would be computed before it.
+        """
+        function, statement = self.function, self.function.statement(expr)
+        value = getattr(statement, "value", None)
+        if len(self.file.text(expr)) <= SHORT or statement is None or not isinstance(value, ast.expr):
+            return expr
+        calm = function.pure(expr) and function.pure(value) and function.runs_first(statement, expr)
+        if not calm or function.indent(statement).strip():
+            return expr
+        name = function.fresh(wish)
+        self.insert_before(statement, f"{name} = {{x}}", x=expr)
+        return name
+
     def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
         """Put a statement after another."""
         end = line_end(self.file, statement)
@@ -315,6 +342,12 @@ class Draft:
         if found is None:
             self.needed[name] = None
             found = name
-        if self.function.binds(found) or found in self.function.parameters:
+        if self._is_own(found):
             raise CannotRewrite(f"{found} is something else here")
         return found
+
+    def _is_own(self, name: str) -> bool:
+        return bool(self.function.binds(name)) or name in self.function.parameters
+
+    def _means_another(self, name: str) -> bool:
+        return self._is_own(name) or name in self.file.bound or name in {**self.file.at_hand, **self.function.imported}

@@ -31,6 +31,9 @@ class Info:
     fp64: bool
 
 
+NO_DRIVER = "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU"
+
+
 def devices() -> dict[str, cl.Device]:
     """Every OpenCL device by its `platform:device` numbers.
 
@@ -40,19 +43,14 @@ def devices() -> dict[str, cl.Device]:
     try:
         platforms = cl.get_platforms()
     except cl.LogicError as error:  # the loader's CL_PLATFORM_NOT_FOUND_KHR
-        raise UserError(
-            f"no OpenCL platform found ({error})",
-            "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU",
-        ) from error
+        said, hint = opencl_driver.unnamed(()) or (f"no OpenCL platform found ({error})", NO_DRIVER)
+        raise UserError(said, hint) from error
     found = {}
     for i, platform in enumerate(platforms):
         for j, device in enumerate(platform.get_devices()):
             found[f"{i}:{j}"] = device
     if not found:
-        raise UserError(
-            "the OpenCL platforms here have no device",
-            "install your GPU's OpenCL driver, or `pip install pocl-binary-distribution` to run on the CPU",
-        )
+        raise UserError("the OpenCL platforms here have no device", NO_DRIVER)
     return found
 
 

@@ -9,7 +9,7 @@ import torch
 
 from syncscope.discover import discover
 from syncscope.errors import UserError
-from syncscope.kernels import autocast, backend, fallback, operators, ops, storage
+from syncscope.kernels import autocast, backend, fallback, lstm, operators, ops, storage
 
 _libraries: list[torch.library.Library] = []  # registrations die with these
 
@@ -55,6 +55,7 @@ def register() -> None:
     _libraries.extend((aten, everything))
     operators.install(aten)
     autocast.install(aten)
+    lstm.install(aten)
 
     def last_resort(op: Any, *args: Any, **kwargs: Any) -> Any:
         return fallback.on_cpu(op, *args, **kwargs)

@@ -9,12 +9,14 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.devices import knows_float64
 from syncscope.codemod.patterns.reads import detached, tensor_read
-from syncscope.codemod.patterns.totals import starting
+from syncscope.codemod.patterns.totals import seen_half_done, starting
 from syncscope.codemod.proofs import cast
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.tensors.torch.signatures import TORCH_ONLY
 
 LOSS = re.compile(r"loss|criterion|entropy|err\b|nll|mse", re.IGNORECASE)
 EXAMPLES = (
@@ -174,6 +176,68 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n + 1]; y: finite[n + 1]",
     ),
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        def count(model: nn.Linear, loader):
+            right = seen = 0
+            for x, y in loader:
+                right += model(x).argmax(dim=1).eq(y).sum().item()  # !
+                seen += len(y)
+            return right, seen
+        """,
+        """
+        import torch
+        from torch import nn
+
+        def count(model: nn.Linear, loader):
+            right = seen = 0
+            for x, y in loader:
+                right += model(x).argmax(dim=1).eq(y).sum()
+                seen += len(y)
+            right = int(right)
+            return right, seen
+        """,
+        Safety.SAFE,
+        "model: model; loader: loader",
+    ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+        def mean_loss(model: nn.Linear, loader):
+            total, seen = 0, 1
+            for x, y in loader:
+                loss = F.cross_entropy(model(x), y)
+                total += loss.item() * len(y)  # !
+                seen += len(y)
+            return total / seen
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+        def mean_loss(model: nn.Linear, loader):
+            total, seen = 0, 1
+            for x, y in loader:
+                loss = F.cross_entropy(model(x), y)
+                total = total + loss.detach().double() * len(y)
+                seen += len(y)
+            total = float(total)
+            return total / seen
+        """,
+        Safety.SAFE,
+        "model: model; loader: loader",
+    ),
 )
 
 
@@ -195,7 +259,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         function.constant(value) for _, value in starting(function, total) if value not in ast.walk(added.statement)
     ]
     others = [n for n in function.binds(total) if n is not added.total and not changed_after(function, n, loop)]
-    if len(starts) != len(others) or not starts or None in starts or function.shared(total):
+    if len(starts) != len(others) or not starts or None in starts or seen_half_done(function, total, loop):
         return None
     own = {id(n) for n in ast.walk(added.statement)}
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == total and isinstance(n.ctx, ast.Load)]
@@ -209,17 +273,54 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
     if dtype is Dtype.BOOL or not (whole or surely_float or is_float(function, tensor)):
         return None
-    number, wide = ("int", ".detach().long()") if whole else ("float", ".detach().double()")
+    long = whole and is_long(function, tensor)
+    number, wide = ("int", "" if long else ".detach().long()") if whole else ("float", ".detach().double()")
     draft = Draft(function)
-    kept = draft.part(f"{{t}}{wide}", t=detached(function, tensor))
-    draft.replace(added.statement, f"{total} = {total} + {added.template}", t=kept, factor=factor or "1")
+    kept = draft.part(f"{{t}}{wide}", t=tensor if long else detached(function, tensor))
+    short = (
+        long and not inside and isinstance(added.statement, ast.AugAssign)
+    )  # in place, in a tensor that nobody else has
+    template = f"{total} += {{t}}" if short else f"{total} = {total} + {added.template}"
+    draft.replace(added.statement, template, t=kept, factor=factor or "1")
     for name in inside:
         draft.replace(name, f"{number}({total})")
     if used_after(function, total, loop):
         draft.insert_after(loop, f"{total} = {number}({total})")
+    title = "add up on the device, read once after the loop"
+    if is_one_number(function, site, tensor) and not inside:
+        same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
+        if whole or (dtype is Dtype.FLOAT and same_float and "/" not in added.template and knows_float64(function)):
+            return draft.fix(title, Safety.SAFE)
     where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
     more = "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
-    return draft.fix("add up on the device, read once after the loop", Safety.UNSAFE, f"{total} is {where}{more}")
+    return draft.fix(title, Safety.UNSAFE, f"{total} is {where}{more}")
+
+
+def is_long(function: Function, tensor: ast.expr) -> bool:
+    """Whether whole numbers are added up already, which gives 64 bits."""
+    op = function.op(tensor)
+    return op is not None and op.name in ("sum", "count_nonzero") and "dtype" not in op.keywords
+
+
+def is_one_number(function: Function, site: Site, tensor: ast.expr) -> bool:
+    """Whether what is read is surely a tensor of no dimension: any other would only fail after the loop."""
+    op = function.op(tensor)
+    only_torch = op is not None and op.name in ("count_nonzero", *TORCH_ONLY)
+    made = function.op(op.base) if op is not None and op.name == "sum" else None
+    only_torch = only_torch or (made is not None and made.name in TORCH_ONLY)
+    return site.fact.ndim == 0 and (site.fact.confidence == 3 or only_torch)
+
+
+def only_divided(function: Function, total: str, added: Addition) -> bool:
+    """Whether a total is only ever divided, which makes the 0 that it begins with a float."""
+    own = {id(n) for n in ast.walk(added.statement)}
+    uses = ((n, function.parent(n)) for n in function.names(total) if id(n) not in own)
+    return all(
+        isinstance(p.op, ast.Div) and n in (getattr(p, "left", None), getattr(p, "target", None))
+        if isinstance(p, (ast.BinOp, ast.AugAssign))
+        else isinstance(n.ctx, ast.Store)
+        for n, p in uses
+    )
 
 
 def addition(site: Site, function: Function) -> Addition | None:

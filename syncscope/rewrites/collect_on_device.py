@@ -9,7 +9,7 @@ from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import detached, tensor_read
-from syncscope.codemod.patterns.totals import starting
+from syncscope.codemod.patterns.totals import seen_half_done, starting
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -87,7 +87,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     name = function.file.text(history)
     made = [s for s, value in starting(function, name) if isinstance(value, ast.List) and not value.elts]
     loop = outermost(function, read, made[0]) if len(made) == 1 and len(function.binds(name)) == 1 else None
-    if loop is None or function.shared(name):
+    if loop is None or seen_half_done(function, name, loop):
         return None
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
     if inside != [history] or any(n.lineno < loop.lineno for n in function.reads(name)):

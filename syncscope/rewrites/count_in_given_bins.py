@@ -27,6 +27,23 @@ EXAMPLES = (
         Safety.UNSAFE,
         "label: index[n] < 6",
     ),
+    Example(
+        """
+        import torch
+
+        def forward(label: torch.LongTensor, offset: torch.LongTensor):
+            return torch.bincount((label + offset).clamp(max=5), minlength=6)  # !
+        """,
+        """
+        import torch
+
+        def forward(label: torch.LongTensor, offset: torch.LongTensor):
+            values = (label + offset).clamp(max=5)
+            return torch.zeros(6, dtype=torch.long, device=values.device).index_add_(0, values, torch.ones_like(values))
+        """,
+        Safety.UNSAFE,
+        "label: index[n] < 6; offset: index[n] < 3",
+    ),
 )
 
 
@@ -42,7 +59,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         site.node,
         "torch.zeros({n}, dtype=torch.long, device={x}.device).index_add_(0, {x}, torch.ones_like({x}))",
         n=size,
-        x=op.base,
+        x=draft.named(op.base, "values"),
     )
     return draft.fix(
         "count in as many bins as were asked for",

@@ -51,7 +51,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft.replace(
         assign,
         "{x}.masked_fill_({m}[:, None] & ({c}[:, None] == torch.arange({x}.shape[1], device={x}.device)), {v})",
-        **found,
+        **{**found, "x": draft.named(found["x"], "filled")},
     )
     return draft.fix(
         "fill where the column is the row's own",

@@ -68,6 +68,25 @@ EXAMPLES = (
         "x: finite[n, m]; y: finite[n, m]",
         rule="boolean-mask-read",
     ),
+    Example(
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(out: torch.Tensor, data):
+            return F.l1_loss(out[data.train_mask], data.y[data.train_mask])  # !
+        """,
+        """
+        import torch
+        import torch.nn.functional as F
+
+        def loss(out: torch.Tensor, data):
+            train_mask_index = data.train_mask.nonzero(as_tuple=True)
+            return F.l1_loss(out[train_mask_index], data.y[train_mask_index])
+        """,
+        Safety.UNSAFE,
+        rule="boolean-mask-read",
+    ),
 )
 
 REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often
@@ -84,6 +103,8 @@ BETTER = {  # what is tried of a selection first, by op: one that has such a fix
 def rewrite(site: Site, function: Function) -> Fix | None:
     better = function.once("better", function.scope, lambda: mended_otherwise(function))
     mask = site.node.slice if isinstance(site.node, ast.Subscript) else None
+    if isinstance(mask, ast.Attribute):
+        return of_statement(site, function, mask, better)
     if not isinstance(mask, ast.Name) or (definition := function.reaching_definition(mask)) is None:
         return None
     uses = [
@@ -115,6 +136,28 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if fits and fact.ndim is not None:
         return draft.fix(title, Safety.SAFE)
     return draft.fix(title, Safety.UNSAFE, "a mask whose shape does not fit is not always reported")
+
+
+def of_statement(site: Site, function: Function, mask: ast.Attribute, better: frozenset[int]) -> Fix | None:
+    """A mask that an object holds, where it serves several times in one statement: `F.mse_loss(x[d.mask], y[d.mask])`."""
+    statement = function.statement(site.node)
+    if statement is None or not function.pure(mask) or function.indent(statement).strip():
+        return None
+    subscripts = (n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load))
+    uses = [n for n in subscripts if function.same(n.slice, mask)]
+    at_once = site.op is Op.MASK_READ and all(
+        id(use) not in better and function.runs_first(statement, use) for use in uses
+    )
+    if len(uses) < 2 or site.node not in uses or not at_once:
+        return None
+    draft = Draft(function)
+    index = function.fresh(f"{mask.attr}_index")
+    draft.insert_before(statement, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
+    for use in uses:
+        draft.replace(use.slice, index)
+    name = function.file.text(mask)
+    changes = f"{name} must be a mask, no positions; one whose shape does not fit is not always reported"
+    return draft.fix(f"look for the true elements of {name} once, not {len(uses)} times", Safety.UNSAFE, changes)
 
 
 def before_all(function: Function, definition: ast.Assign, uses: list[ast.Subscript]) -> ast.stmt | None:

@@ -57,6 +57,11 @@ def is_number(name: str) -> bool:
     return bool(_COUNTS.search(name))
 
 
+def counts(name: str) -> bool:
+    """Whether people call so what a batch is counted by, `data.num_graphs`: a number of Python."""
+    return name.startswith("num_") or name == "batch_size"
+
+
 def is_loader(name: str) -> bool:
     """Whether people call a loader so."""
     return bool(_LOADER.search(name))

@@ -8,6 +8,7 @@ from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
+from syncscope.tensors import conventions
 from syncscope.tensors.attributes import attribute
 from syncscope.tensors.bindings import bind
 from syncscope.tensors.calls import call
@@ -125,7 +126,7 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     elif kind is ARRAY:
         return numpy.attribute(word)
     elif kind is BATCH:
-        return element(owner)
+        return INTEGER if conventions.counts(word) else element(owner)
     elif kind is SEQUENCE and isinstance(ref, Items) and ref.keys is not None and word in ref.keys:
         return ref.keys[word]
     if word == "shape":

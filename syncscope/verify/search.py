@@ -44,11 +44,11 @@ AGAIN: Set = frozenset({-1})  # as written, too: what equal versions differ by
 
 
 class CannotRunError(UserError):
-    """The program itself fails; `said` is what it printed last."""
+    """The program itself fails; `said` is what it printed last, `code` its exit code."""
 
-    def __init__(self, message: str, hint: str, said: str) -> None:
+    def __init__(self, message: str, hint: str, said: str, code: int) -> None:
         super().__init__(message, hint)
-        self.said = said
+        self.said, self.code = said, code
 
 
 @dataclass
@@ -318,4 +318,4 @@ def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
     hint = "it must run by itself before it can be verified"
     if RANKS.search(error.said):
         hint = f"as one rank: {ONE_RANK} syncscope verify ..."
-    return CannotRunError(f"{program} cannot be run: {error.why}", hint, error.said)
+    return CannotRunError(f"{program} cannot be run: {error.why}", hint, error.said, error.code)

@@ -55,6 +55,10 @@ class Fixes:
             self._time(together, good)
             kept = self._harmless(self._needed(together, good))
             search.best = kept or together
+            if not kept:
+                values, _, apart = self._judge(together)
+                if values != CHANGED:  # it was not kept for that
+                    self.found.values, self.found.difference = values, apart
             self._keep(kept)
             self._foretell(recording, search.best)
             if kept:

@@ -12,6 +12,7 @@ import torch
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.errors import UserError
 from syncscope.kernels import device, pocl_cpu, register, selftest
+from syncscope.tracers.sources.opencl import OpenCL
 
 
 def test_a_wrong_wish_lists_what_there_is():
@@ -50,6 +51,19 @@ def test_a_gpu_whose_driver_no_file_names(tmp_path, there):
         assert "Traceback" not in said
         assert ("echo libnvidia-opencl.so.1 | sudo tee /etc/OpenCL/vendors/nvidia.icd" in said) == there
         assert ("there is an NVIDIA GPU, and no OpenCL platform of it" in said) == there
+
+
+def test_a_gpu_whose_driver_no_file_names_where_there_is_no_other(monkeypatch, tmp_path):
+    def none():
+        raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    (tmp_path / "0000:01:00.0").mkdir()
+    monkeypatch.setattr("syncscope.opencl_driver.CARDS", tmp_path)
+    monkeypatch.setattr(cl, "get_platforms", none)
+    with pytest.raises(UserError, match="there is an NVIDIA GPU, and no OpenCL platform of it") as caught:
+        device.devices()
+    assert "libnvidia-opencl.so.1" in caught.value.hint
+    assert [item.hint for item in OpenCL.describe() if item.what == "OpenCL"] == [caught.value.hint]
 
 
 def test_torch_too_old(monkeypatch):

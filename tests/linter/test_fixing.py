@@ -250,3 +250,29 @@ def test_fixes_that_could_not_be_written_are_not_counted(door, monkeypatch):
     assert "made 0 fixes" in ran.err
     assert "loss.py cannot be written" in ran.err
     assert path.read_text() == MASKS
+
+
+COUNTED = """import torch
+
+
+def forward(labels: torch.LongTensor):
+    return torch.bincount(labels, minlength=7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "folded"),
+    [
+        ("root = true\n[*]\nmax_line_length = 120\n", False),
+        ("[*.{js,py}]\nMax_Line_Length=120\n[*.md]\nmax_line_length = 80\n", False),
+        ("[*]\nmax_line_length = 120\n[*.py]\nmax_line_length = 80\n", True),
+        ("[*]\nmax_line_length = 120\n[*.py]\nmax_line_length = off\n", True),
+        ("[{*.md,*.rst}]\nmax_line_length = 120\n", True),
+    ],
+)
+def test_lines_are_as_long_as_the_editorconfig_allows(door, settings, folded):
+    path = door.write("counted.py", COUNTED)
+    door.write(".editorconfig", settings)
+    door("lint", "--fix", "--unsafe-fixes")
+    rest = "0, labels, torch.ones_like(labels)"
+    assert (f"(\n        {rest}\n    )" if folded else f"({rest})") in path.read_text()

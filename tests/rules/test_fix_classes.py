@@ -149,3 +149,53 @@ def test_comments_imports_and_the_width_are_kept(data: st.DataObject) -> None:
 
 def comments(code: str) -> list[str]:
     return sorted(t.string for t in tokenize.generate_tokens(io.StringIO(code).readline) if t.type == tokenize.COMMENT)
+
+
+STARTS = ("0", "0.0", "total = seen = 0")
+READS = (
+    "loss.item() * len(y)",
+    "loss.item()",
+    "float(loss) * seen",
+    "len(y) * float(F.mse_loss(scores[:, 0], y.to(scores)))",
+    "loss.item() / 3",
+    "scores.argmax(dim=1).eq(y).sum().item()",
+    "int((scores.argmax(dim=1) == y).sum())",
+    "torch.count_nonzero(scores > 0).item()",
+    "scores.eq(0).sum(dim=0, keepdim=True)[0, 0].item()",
+    "y.ne(0).to(torch.uint8).sum().item()",
+)
+ENDS = ("total / seen", "total", "[total, seen]", "str(total)", "total / seen + total")
+
+
+@settings(max_examples=40 * EFFORT, **QUIET)
+@given(st.sampled_from(STARTS), st.sampled_from(READS), st.sampled_from(ENDS), st.data())
+def test_a_total_that_is_safely_kept_on_the_device_is_the_same_number(start: str, read: str, end: str, data) -> None:
+    begin = start if "total" in start else f"total = {start}\n    seen = 0"
+    more = data.draw(st.sampled_from(["", "        if seen > 4: break\n", "        if seen > 4: total = 0\n"]))
+    code = f"""import torch
+import torch.nn.functional as F
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+def f(model: nn.Linear, loader):
+    {begin}
+    for x, y in loader:
+        scores = model(x.to(device="cpu"))
+        loss = F.cross_entropy(scores, y)
+        seen += len(y) + 1
+{more}        total += {read}
+    return {end}
+"""
+    after = fixed(code, allowed={Safety.SAFE})
+    if after == code:
+        return
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 99)))
+    model = torch.nn.Linear(3, 4)
+    sizes = data.draw(st.lists(st.integers(1, 5), max_size=5))
+    batches = [(torch.randn(n, 3, generator=generator), torch.randint(0, 4, (n,), generator=generator)) for n in sizes]
+    if sizes and data.draw(st.booleans()):
+        batches[0][0][0, 0] = float("nan")
+    if batches or "/" not in end:  # else both divide by 0
+        expected, found = last_function(code)(model, batches), last_function(after)(model, batches)
+        assert repr(expected) == repr(found), f"{code}\n{after}\n{sizes}"

@@ -40,6 +40,34 @@ SHARED = {
     "nested": "def more():\n        repeats.add_(1)\n    more()",
 }
 
+LOOP = "{indent}for x in loader:\n{indent}    loss = model(x.cuda()).mean()\n{indent}    {note}\n"
+HALF_DONE = {  # what is known of a total, or of a history, in the middle of the loop
+    "nested": "    def show():\n        print({name})\n\n{loop}    return {name}\n",
+    "interrupted": "    try:\n{deep}    except KeyboardInterrupt:\n        pass\n    return {name}\n",
+    "finally": "    try:\n{deep}    finally:\n        print({name})\n",
+}
+
+
+@pytest.mark.parametrize("rest", HALF_DONE.values(), ids=HALF_DONE)
+@pytest.mark.parametrize(
+    ("start", "note"), [("0.0", "seen += loss.item()"), ("[]", "seen.append(loss.item())")], ids=["total", "history"]
+)
+def test_what_others_may_see_within_a_loop_stays_a_number(start: str, note: str, rest: str) -> None:
+    loop, deep = (LOOP.format(indent=indent, note=note) for indent in ("    ", "        "))
+    code = f"{HEAD}def f(model, loader):\n    seen = {start}\n{rest.format(name='seen', loop=loop, deep=deep)}"
+    assert fixed(code, allowed=FIXES) == code
+
+
+@pytest.mark.parametrize(
+    "head", ["def f(model, loader, float):\n", "from mine import float\n\n\ndef f(model, loader):\n"]
+)
+def test_a_name_of_python_that_is_another_here_is_not_called(head: str) -> None:
+    loop = LOOP.format(indent="    ", note="total += loss.item()")
+    code = f"{HEAD}{head}    total = 0.0\n{loop}    return total\n"
+    assert fixed(code, allowed=FIXES) == code
+    plain = code.replace(", float", "").replace("import float", "import other")
+    assert "total = float(total)" in fixed(plain, allowed=FIXES)
+
 
 @pytest.mark.parametrize("made", MASKS.values(), ids=MASKS)
 def test_a_number_that_a_mask_takes_stays(made: str) -> None:

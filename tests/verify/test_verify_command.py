@@ -192,6 +192,18 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
     assert not left_in(tmp_path)
 
 
+def test_a_budget_that_is_too_short_says_what_it_went_to(tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        (tmp_path / f"{name}.py").write_text(DRAWN.replace("0.01", "0.3"))
+    out, _ = verify(tmp_path, "--budget=12s", "--steps=12", "before.py", "after.py").communicate(timeout=300)
+    said = " ".join(out.split())
+    assert "s of imports" in said
+    assert re.search(
+        r"spent before everything was tried: imports took \d+ s(, and the first| and a run \d+\.\d s, .* --budget \dm)",
+        said,
+    )
+
+
 def left_in(folder: Path) -> list[str]:
     """Processes that still run there."""
     found = []

@@ -24,3 +24,12 @@ def assigned(function: Function, name: str) -> list[ast.Assign]:
     """The assignments to a name, alone or in a chain `a = b = 0.0`."""
     parents = (function.parent(n) for n in function.binds(name))
     return [p for p in parents if isinstance(p, ast.Assign)]
+
+
+def seen_half_done(function: Function, name: str, loop: ast.AST) -> bool:
+    """Whether code may see what a name holds within a loop: a function that reads it, or what follows an error in the loop."""
+    if function.captured(name):
+        return True
+    around = [loop, *function.around(loop)]
+    tried = [n.body[-1].end_lineno or 0 for n in around if isinstance(n, ast.Try) and any(s in around for s in n.body)]
+    return any(read.lineno > end for end in tried for read in function.reads(name))

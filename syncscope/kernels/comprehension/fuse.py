@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from syncscope.kernels.comprehension.expressions import Apply, Node, Poly, Read, reads, replaced, rewrite, walk
+from syncscope.kernels.comprehension.expressions import Apply, Node, Poly, Read, names, reads, replaced, rewrite, walk
 from syncscope.kernels.comprehension.functions import FUNCTIONS
 from syncscope.kernels.comprehension.products import Made, Product, hoisted, separated, with_following
 from syncscope.kernels.comprehension.program import Ints, Program, Step
@@ -60,6 +60,11 @@ class Nest:
     def length(self) -> int:
         """The most elements that a statement runs through at a point."""
         return max(s.count(self.inner(s)) for s in self.steps)
+
+    @property
+    def inner_reads(self) -> set[Read]:
+        """What statements read that is not the same for a whole point."""
+        return {x for s in self.steps for x in reads(s.value) if names(x) & set(self.inner(s))}
 
     @property
     def reductions(self) -> list[Step]:

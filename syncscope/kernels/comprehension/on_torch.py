@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels.comprehension.dtypes import DTYPES
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read, factors, interval
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Read, factors, interval
 from syncscope.kernels.comprehension.functions import FUNCTIONS
 from syncscope.kernels.comprehension.program import Program, Step
 
@@ -25,9 +25,6 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "neg": operator.neg,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "&&": lambda x, y: (x != 0) & (y != 0), "||": lambda x, y: (x != 0) | (y != 0), "not": lambda x: x == 0,
-}  # fmt: skip
-_WHOLE: dict[str, Callable[..., Tensor]] = {
-    "/": torch.floor_divide, "%": torch.remainder, "min": torch.minimum, "max": torch.maximum,
 }  # fmt: skip
 _FARTHER = 8  # times as large as a tensor what is padded to it may be
 
@@ -147,7 +144,7 @@ class _Space:
             return view
         indexes, fits = [], []
         for p, size in zip(node.polys, x.shape, strict=True):
-            index = self.place(p)
+            index = self.tensor(self.value(p.node())).long()
             if (p, size) in node.bounds:
                 fits.append((index >= 0) & (index < size))
                 index = index.clamp(0, max(size - 1, 0))
@@ -158,21 +155,6 @@ class _Space:
         if 0 in x.shape:
             return self.tensor(other).to(x.dtype).expand([1] * len(self.names))
         return torch.where(functools.reduce(operator.and_, fits), x[tuple(torch.broadcast_tensors(*indexes))], other)
-
-    def place(self, p: Poly) -> Tensor:
-        """An index at every point."""
-        total = self.tensor(0)
-        for monomial, factor in p.terms:
-            term = self.tensor(factor)
-            for v in monomial:
-                if isinstance(v, str):
-                    term = term * self.variable(v)
-                elif v.node is not None:
-                    term = term * self.tensor(self.value(v.node)).long()
-                else:
-                    term = term * _WHOLE[v.kind](*map(self.place, v.parts))
-            total = total + term
-        return total
 
     def view(self, node: Read, x: Tensor) -> Tensor | None:
         """What is read without a copy, but for a margin of what is read outside; None where that is not possible."""

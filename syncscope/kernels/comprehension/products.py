@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Poly, Read, factors, joined, names, reads
 from syncscope.kernels.comprehension.functions import call
 from syncscope.kernels.comprehension.program import Ints, Program, Step
+from syncscope.kernels.device import is_gpu
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 
 _SIDE, _DEPTH = 8, 4  # rows, columns and terms from which tiles pay
+_EVEN = 8  # the least steps of k that a tile takes at once
 _GAIN = 4  # how many times less work taking a product of several apart must be
 
 
@@ -48,8 +50,17 @@ class Product:
         a, b, out = names(self.a), names(self.b), self.step.out
         return (
             [n for n in out if n in a and n in b], [n for n in out if n in a and n not in b],
-            [n for n in out if n not in a], list(self.step.reduced),
+            [n for n in out if n not in a], self.depth,
         )  # fmt: skip
+
+    @property
+    def depth(self) -> list[str]:
+        """What is summed over; on a GPU the taps of windows outermost, if the rest is even: then where they look stays for
+        all steps of a tile."""
+        every = [p.variables() for x in (self.a, self.b) for p in x.polys]
+        taps = [n for n in self.step.reduced if any(n in found and len(found) > 1 for found in every)]
+        rest = [n for n in self.step.reduced if n not in taps]
+        return [*taps, *rest] if is_gpu and rest and self.step.count(rest) % _EVEN == 0 else list(self.step.reduced)
 
 
 Made = list[Step | Product]

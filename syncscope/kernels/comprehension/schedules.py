@@ -15,6 +15,7 @@ from syncscope.kernels.tuning import store
 _FULL = 2048  # items that a unit of a GPU has under way
 _GROUP = 256
 _LARGEST = min(1024, int(device.max_work_group_size))
+_REGISTERS = 64  # that an item may keep of what it read
 _LEAST = 64  # elements from which several at a time pay
 
 
@@ -25,15 +26,17 @@ def default(nest: Nest, strides: Strides, units: int, gpu: bool) -> Schedule:
         return Schedule(_GROUP, each=4 if gpu and nest.count >= units * _FULL * 8 else 1)
     if not gpu:
         return Schedule(16 if points >= 64 * units else 1, ahead=8 if length >= _LEAST else 1)
-    deep = 1
-    if lies_along(nest, strides):
-        while deep < _LARGEST and deep * (4 if deep < _GROUP else 8) < length:
+    deep, along = 1, lies_along(nest, strides)
+    if along:
+        while deep < _LARGEST and deep * (8 if deep < _LARGEST // 2 else HELD) < length:
             deep *= 2
-        group = max(_GROUP if deep >= _GROUP or points * deep > units * _FULL * 8 else 128, deep)
-        return Schedule(group, deep, True, 4 if length >= deep * 4 else 1)
-    while deep < ACROSS and deep * 16 < length and points * deep < units * _FULL:
-        deep *= 2
-    return Schedule(_GROUP, deep, False, 4 if length >= deep * 8 else 1)
+    else:
+        while deep < ACROSS and deep * 16 < length and points * deep < units * _FULL:
+            deep *= 2
+    group = max(128, deep) if along else _GROUP
+    if nest.shares == 1 and -(-length // deep) <= min(HELD, _REGISTERS // max(1, len(nest.inner_reads))):
+        return Schedule(group, deep, along, held=True)
+    return Schedule(group, deep, along, 4 if length >= deep * 8 else 1)
 
 
 def every(nest: Nest, gpu: bool) -> Iterator[Schedule]:

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,25 +54,25 @@ typedef struct { uint32_t kind, correlation, context, stream, event; } Event;
 #define BUFFER (1u << 20) /* bytes */
 #define SPARE 64          /* buffers that wait to be filled again: fresh memory costs a page fault for each 4 KiB */
 #define NAMES (1u << 14)  /* kernels */
+#define CALLS (1u << 13)  /* that wait for the writer */
 #define BATCH 512
+#define EVERY 5000000     /* ns between two visits of the writer: a call is not to wait for the disk */
 static int (*next)(uint8_t *, size_t, void **);
 static int fd = -1;
-static uint8_t *spare[SPARE];
 static unsigned spares, names;
+static uint8_t *spare[SPARE];
 static struct { const char *text; uint32_t number; } known[NAMES];
 static _Atomic uint64_t lost;
-/* On their way into the file; a launch is not to wait for a buffer to be read. */
-static struct out { pthread_mutex_t lock; unsigned filled; Rec batch[BATCH]; }
-  host = {.lock = PTHREAD_MUTEX_INITIALIZER}, device = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* On their way into the file. Locks are taken in this order: of the device, of the file, of the host; a call takes the last alone. */
+static struct { pthread_mutex_t lock; unsigned filled; Rec batch[BATCH]; } device = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct { pthread_mutex_t lock; unsigned filled, turn; Rec batch[2][CALLS]; } host = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t file = PTHREAD_MUTEX_INITIALIZER, buffers = PTHREAD_MUTEX_INITIALIZER;
 
 /* Where the disk is full the file ends with a whole record: those that come once there is room again are read at their places. */
-static void flush(struct out *out) {
-  static pthread_mutex_t file = PTHREAD_MUTEX_INITIALIZER;
-  const char *data = (const char *)out->batch;
-  size_t size = out->filled * sizeof(Rec), done = 0;
-  pthread_mutex_lock(&file);
+static void written(const Rec *records, unsigned count) {
+  size_t size = count * sizeof(Rec), done = 0;
   while (fd >= 0 && done < size) {
-    ssize_t wrote = write(fd, data + done, size - done);
+    ssize_t wrote = write(fd, (const char *)records + done, size - done);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
       off_t end = lseek(fd, -(off_t)(done % sizeof(Rec)), SEEK_CUR);
@@ -81,13 +82,51 @@ static void flush(struct out *out) {
     }
     done += wrote;
   }
-  pthread_mutex_unlock(&file);
-  out->filled = 0;
 }
 
-static void put(struct out *out, Rec record) {
-  if (out->filled == BATCH) flush(out);
-  out->batch[out->filled++] = record;
+/* Of the device's records: whoever comes holds their lock. */
+static void flush(void) {
+  pthread_mutex_lock(&file);
+  written(device.batch, device.filled);
+  pthread_mutex_unlock(&file);
+  device.filled = 0;
+}
+static void put(Rec record) {
+  if (device.filled == BATCH) flush();
+  device.batch[device.filled++] = record;
+}
+
+/* The calls that were told of so far are in the file; those that come meanwhile go where the ones before them were. */
+void settle(void) {
+  pthread_mutex_lock(&file);
+  pthread_mutex_lock(&host.lock);
+  const Rec *records = host.batch[host.turn];
+  unsigned count = host.filled;
+  host.turn ^= 1;
+  host.filled = 0;
+  pthread_mutex_unlock(&host.lock);
+  written(records, count);
+  pthread_mutex_unlock(&file);
+}
+static void tell(Rec record) {
+  pthread_mutex_lock(&host.lock);
+  while (host.filled == CALLS) { /* the writer has not come by */
+    pthread_mutex_unlock(&host.lock);
+    settle();
+    pthread_mutex_lock(&host.lock);
+  }
+  host.batch[host.turn][host.filled++] = record;
+  pthread_mutex_unlock(&host.lock);
+}
+
+static pthread_t writer;
+static _Atomic int writes;
+static void *writing(void *none) {
+  while (writes) {
+    nanosleep(&(struct timespec){.tv_nsec = EVERY}, NULL);
+    settle();
+  }
+  return none;
 }
 
 /* The number of a text that CUPTI keeps, which goes to the file before it is used. */
@@ -103,7 +142,7 @@ static uint32_t number_of(const char *text) {
   for (size_t from = 0; from < length; from += 48) {
     Rec record = {.type = NAME, .flags = length - from < 48 ? length - from : 48, .name = names};
     memcpy((char *)&record + 16, text + from, record.flags);
-    put(&device, record);
+    put(record);
   }
   return names;
 }
@@ -144,14 +183,14 @@ static void take(const void *at) {
   } else {
     return;
   }
-  put(&device, record);
+  put(record);
 }
 
 /* Called by CUPTI where it has no room left, in the middle of a call of the program's. */
 static void requested(uint8_t **buffer, size_t *size, size_t *most) {
-  pthread_mutex_lock(&device.lock);
+  pthread_mutex_lock(&buffers);
   *buffer = spares ? spare[--spares] : NULL;
-  pthread_mutex_unlock(&device.lock);
+  pthread_mutex_unlock(&buffers);
   if (!*buffer) *buffer = aligned_alloc(64, BUFFER);
   *size = *buffer ? BUFFER : 0;
   *most = 0;
@@ -163,10 +202,12 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
   pthread_mutex_lock(&device.lock);
   void *record = NULL;
   while (fd >= 0 && valid && !next(buffer, valid, &record)) take(record);
-  flush(&device);
+  flush();
+  pthread_mutex_unlock(&device.lock);
+  pthread_mutex_lock(&buffers);
   if (spares < SPARE) spare[spares++] = buffer;
   else free(buffer);
-  pthread_mutex_unlock(&device.lock);
+  pthread_mutex_unlock(&buffers);
 }
 
 static uint64_t now(void) {
@@ -188,9 +229,7 @@ static void called(void *data, int domain, uint32_t number, const Call *call) {
   if (start < since || start > end) return; /* it had begun before we listened */
   if (!thread) thread = syscall(SYS_gettid);
   if (!linked && !strncmp(call->name, WAITS, sizeof WAITS - 1)) linked = 1;
-  pthread_mutex_lock(&host.lock);
-  put(&host, (Rec){.type = CALL, .tid = thread, .name = domain << 16 | number, .corr = call->correlation, .t0 = start, .t1 = end});
-  pthread_mutex_unlock(&host.lock);
+  tell((Rec){.type = CALL, .tid = thread, .name = domain << 16 | number, .corr = call->correlation, .t0 = start, .t1 = end});
   /* CUPTI leaves the process where a call of the driver ends: nowhere else is it sure that nobody is within it. */
   int (*leave)(void) = finalize ? atomic_exchange(&finalize, NULL) : NULL;
   if (leave) leave();
@@ -204,34 +243,36 @@ void *requested_at(void) { return (void *)requested; }
 void *completed_at(void) { return (void *)completed; }
 
 /* From now on what comes is written to this file; `following` is CUPTI's cuptiActivityGetNextRecord. */
-void start(int file, void *following) {
-  pthread_mutex_lock(&host.lock);
+void start(int into, void *following) {
   pthread_mutex_lock(&device.lock);
+  pthread_mutex_lock(&file);
+  pthread_mutex_lock(&host.lock);
   next = following;
-  fd = file;
+  fd = into;
   names = host.filled = device.filled = 0;
   lost = linked = 0;
   memset(known, 0, sizeof known);
   since = now();
+  pthread_mutex_unlock(&host.lock);
+  pthread_mutex_unlock(&file);
   pthread_mutex_unlock(&device.lock);
-  pthread_mutex_unlock(&host.lock);
-}
-
-/* What has been told so far is in the file. */
-void settle(void) {
-  pthread_mutex_lock(&host.lock);
-  flush(&host);
-  pthread_mutex_unlock(&host.lock);
+  sigset_t all, before; /* a signal is for a thread of the program's */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  writes = 1;
+  if (pthread_create(&writer, NULL, writing, NULL)) writes = 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Nothing more is written. How many records found no room on the disk. */
 uint64_t stop(void) {
-  pthread_mutex_lock(&host.lock);
+  if (atomic_exchange(&writes, 0)) pthread_join(writer, NULL);
+  settle();
   pthread_mutex_lock(&device.lock);
-  flush(&host);
-  flush(&device);
+  flush();
+  pthread_mutex_lock(&file);
   fd = -1;
+  pthread_mutex_unlock(&file);
   pthread_mutex_unlock(&device.lock);
-  pthread_mutex_unlock(&host.lock);
   return lost;
 }

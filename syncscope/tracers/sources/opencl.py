@@ -105,7 +105,8 @@ class OpenCL(Source):
         try:
             platforms = cl.get_platforms()
         except cl.Error as error:
-            yield Item("OpenCL", BAD, f"no platform: {error}", 'pip install "pyopencl[pocl]", or your GPU\'s driver')
+            none = f"no platform: {error}", 'pip install "pyopencl[pocl]", or your GPU\'s driver'
+            yield Item("OpenCL", BAD, *(opencl_driver.unnamed(()) or none))
             return
         if lost := opencl_driver.unnamed(found.name for found in platforms):
             yield Item("OpenCL driver", WARN, *lost)

@@ -1,0 +1,30 @@
+"""An option of ours behind the program: it goes there, and who wrote it is told."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+SCRIPT = """
+import argparse, sys
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed")
+if parser.parse_args().seed:
+    sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+@pytest.mark.parametrize(("argument", "told"), [("--device=cpu", True), ("--lr=3", False)])
+def test_who_writes_an_option_behind_the_program_is_told(
+    command: str, argument: str, told: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    started = [sys.executable, "-m", "syncscope", command, "train.py", argument]
+    done = subprocess.run(started, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert f"error: unrecognized arguments: {argument}" in done.stderr
+    said = "--device=cpu went to the program: options of syncscope stand before it"
+    assert (said in done.stderr) == told
