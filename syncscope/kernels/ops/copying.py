@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels import elementwise, queue, storage
+from syncscope.kernels import elementwise, plans, queue, storage
 from syncscope.kernels.operators import op
 
 _WORD = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -144,6 +144,12 @@ def copy_from_and_resize(source: Tensor, target: Tensor) -> Tensor:
     return copy_from(source, target)
 
 
+@plans.kept
+def _cast(self: Tensor, dtype: torch.dtype) -> Tensor:
+    """Within the device, as a region of autocast does with every parameter in every step."""
+    return copy_from(self, torch.empty_like(self, dtype=dtype))
+
+
 @op("_to_copy", keep=False)
 def to_copy(
     self: Tensor,
@@ -157,6 +163,10 @@ def to_copy(
 ) -> Tensor:
     """`tensor.to(...)`; PyTorch's own asks a pinned allocator for the host side of a non-blocking copy."""
     device = device or self.device
+    odd = self.is_complex() or self.is_neg()
+    here = device.type == self.device.type == storage.NAME
+    if here and memory_format is None and dtype and not (odd or dtype.is_complex):
+        return _cast(self, dtype)
     if device.type not in (storage.NAME, "cpu", "meta"):
         raise RuntimeError(f"a tensor on `ocl` cannot go to {device} directly: go through the CPU")
     layout = torch.preserve_format if memory_format is None else memory_format
