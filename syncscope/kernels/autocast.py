@@ -110,6 +110,20 @@ def _with_float_result(target: torch._ops.OpOverload) -> Callable[..., Any]:
     return run
 
 
+def _softmax(name: str) -> Callable[..., Any]:
+    """A float16 is widened by the kernel itself, as on CUDA; what else there is by a copy."""
+    otherwise = _with_float_result(operators.overload(f"{name}.int"))
+    kernel = operators.overload(f"_{name}")
+
+    def run(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
+        if dtype is not None or self.dtype is not torch.float16 or not _counts(self):
+            return otherwise(self, dim, dtype)
+        with _outside(_WITHOUT):
+            return kernel(self, dim, True)
+
+    return run
+
+
 def _norm(self: Tensor, p: Any = 2) -> Tensor:
     with _outside(_WITHOUT):
         return torch.norm(self, p, dtype=torch.float32) if _counts(self) else torch.ops.aten.norm.Scalar(self, p)
@@ -141,7 +155,9 @@ def install(library: torch.library.Library) -> None:
             if operators.known(name):
                 register(name, _to(chosen, operators.overload(name)))
     for name in FLOAT_RESULT.split():
-        register(name, _with_float_result(operators.overload(name)))
+        packet, _, variant = name.partition(".")
+        fused = packet in ("softmax", "log_softmax") and variant == "int"
+        register(name, _softmax(packet) if fused else _with_float_result(operators.overload(name)))
     register("norm.Scalar", _norm)
     register("norm.ScalarOpt_dim", _norm_over)
     register("binary_cross_entropy", _refused)

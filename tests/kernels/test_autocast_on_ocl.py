@@ -9,7 +9,7 @@ import torch
 from effort import EFFORT
 from torch import nn
 
-from syncscope.kernels import autocast, fallback
+from syncscope.kernels import autocast, fallback, queue
 
 HALVES = {torch.float16: 5e-3, torch.bfloat16: 4e-2}
 PLAIN = """
@@ -85,6 +85,21 @@ def test_types_in_a_region(dtype):
             nn.functional.binary_cross_entropy(product.sigmoid(), product.detach())
     assert (x @ x.T).dtype == torch.float32
     torch.testing.assert_close(product.cpu(), (x.cpu() @ weight.cpu().T).to(dtype), rtol=3e-2, atol=3e-2)
+
+
+def test_softmax_widens_without_a_copy():
+    x = torch.randn(6, 9).half()
+    for name in ("softmax", "log_softmax"):
+        there, here = x.to("ocl").requires_grad_(), x.clone().requires_grad_()
+        before = queue.launches
+        with torch.autocast("ocl", dtype=torch.float16):
+            made = getattr(there, name)(1)
+        assert queue.launches == before + 1
+        made.backward(torch.ones_like(made) * made.detach())
+        getattr(here.float(), name)(1).pow(2).div(2).sum().backward()
+        assert made.dtype == torch.float32
+        assert there.grad.dtype == torch.float16
+        torch.testing.assert_close(there.grad.cpu(), here.grad, rtol=2e-3, atol=2e-3)
 
 
 def test_a_parameter_is_cast_once_in_a_region_and_anew_in_the_next():
