@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import re
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -56,20 +57,36 @@ built = 0  # programs so far: a step in which this grows is no measure of others
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
 
 
+_quieted = threading.Lock()
+_compiling = 0  # threads that compile now
+_filters: list[Any] = []  # what they found, to be restored
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without pyopencl's word on each compilation that a driver remarks on."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cl.CompilerWarning)
+    """Without pyopencl's word on each compilation that a driver remarks on. Filters of warnings are the whole process's, so the
+    first thread that compiles sets ours, and the last takes it back."""
+    global _compiling
+    with _quieted:
+        if not _compiling:
+            _filters.append(warnings.catch_warnings())
+            _filters[-1].__enter__()
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+        _compiling += 1
+    try:
         yield
+    finally:
+        with _quieted:
+            _compiling -= 1
+            if not _compiling:
+                _filters.pop().__exit__(None, None, None)
 
 
 def side_by_side(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
     """What is made of each, several at a time on a GPU: its driver compiles without Python's lock."""
     if not is_gpu or len(items) < 2:
         return [make(x) for x in items]
-    # Warnings are the whole process's: those who compile must not tell them apart while others do.
-    with _quiet(), ThreadPoolExecutor(COMPILERS) as compilers:
+    with ThreadPoolExecutor(COMPILERS) as compilers:
         return list(compilers.map(make, items))
 
 
