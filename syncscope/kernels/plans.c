@@ -30,7 +30,7 @@ typedef struct {
   Made *made;
 } Plan;
 typedef struct { uint64_t hash; Py_ssize_t words; uint64_t *key; Plan *plan; } Entry;
-typedef struct { PyObject_HEAD PyObject *label, *run; } Operator;
+typedef struct { PyObject_HEAD PyObject *label, *run; uint64_t number; } Operator; /* label: None tells observers nothing */
 typedef struct { int given; PyObject **tensor; Plan *plan; } Asked; /* for the plan of a call that is in Python now */
 
 static struct { PyObject *memory, *queue, *observers, *recorders, *forked, *tensor, *parameter, *device, *constants, *default_dtype; } py;
@@ -240,7 +240,7 @@ static int put_call(Operator *self, PyObject *args, PyObject *kwargs) {
   calls++;
   PyObject *dtype = PyObject_CallNoArgs(py.default_dtype);
   Py_XDECREF(dtype); /* dtypes live as long as the process */
-  int fine = dtype && put((uintptr_t)self) && put((uintptr_t)dtype);
+  int fine = dtype && put(self->number) && put((uintptr_t)dtype);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && fine; i++) fine = put_value(PyTuple_GET_ITEM(args, i));
   PyObject *name, *value;
   for (Py_ssize_t at = 0; kwargs && fine && PyDict_Next(kwargs, &at, &name, &value);) fine = put_text(name) && put_value(value);
@@ -424,8 +424,8 @@ static PyObject *in_python(Operator *self, PyObject *args, PyObject *kwargs, uin
 }
 
 static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
-  Py_ssize_t watching = PyList_GET_SIZE(py.observers);
-  int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || timed != (always_timed || watching);
+  Py_ssize_t heard = PyList_GET_SIZE(py.observers), watching = self->label == Py_None ? 0 : heard;
+  int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || timed != (always_timed || heard);
   if (astray || !put_call(self, args, kwargs)) {
     PyErr_Clear();
     return PyObject_Call(self->run, args, kwargs);
@@ -453,15 +453,38 @@ static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
 }
 
 static PyObject *new_operator(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  static uint64_t made; /* an address would be somebody else's later: a comprehension's operators die with it */
+  PyObject *label, *run;
+  if (!PyArg_ParseTuple(args, "OO", &label, &run)) return NULL;
   Operator *self = (Operator *)type->tp_alloc(type, 0);
-  if (self && !PyArg_ParseTuple(args, "OO", &self->label, &self->run)) return NULL;
-  Py_XINCREF(self->label);
-  Py_XINCREF(self->run);
+  if (self) self->label = Py_NewRef(label), self->run = Py_NewRef(run), self->number = made++;
   return (PyObject *)self;
 }
-static PyType_Slot slots[] = {{Py_tp_new, new_operator}, {Py_tp_call, call},
+
+static int visit_operator(Operator *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(self->label);
+  Py_VISIT(self->run);
+  return 0;
+}
+
+static int clear_operator(Operator *self) {
+  Py_CLEAR(self->label);
+  Py_CLEAR(self->run);
+  return 0;
+}
+
+static void free_operator(Operator *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  clear_operator(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+static PyType_Slot slots[] = {{Py_tp_new, new_operator}, {Py_tp_call, call}, {Py_tp_traverse, visit_operator},
+  {Py_tp_clear, clear_operator}, {Py_tp_dealloc, free_operator},
   {Py_tp_doc, "Operator(label, run): an operator's function; the one in Python makes its plans"}, {0}};
-static PyType_Spec spec = {"syncscope.kernels._plans.Operator", sizeof(Operator), 0, Py_TPFLAGS_DEFAULT, slots};
+static PyType_Spec spec = {"syncscope.kernels._plans.Operator", sizeof(Operator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
 static PyObject *know(PyObject *module, PyObject *arguments) {
   unsigned long long address, buffer;

@@ -162,8 +162,8 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
 _UNKNOWN: Any = object()
 
 
-def followed(label: str, run: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator's function, whose plans are followed in C where that can be: `label` is what observers are told."""
+def followed(label: str | None, run: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator's function, whose plans are followed in C where that can be: observers are told `label`, or nothing."""
     if in_c.module is None:
         return run
     quick: Callable[..., Any] = in_c.module.Operator(label, run)

@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 import torch
 
-import syncscope.kernels  # noqa: F401 - registers the device
-from syncscope.kernels import in_c, memory, operators, plans, queue
+from syncscope.kernels import comprehension, in_c, memory, operators, plans, queue
 
 pytestmark = pytest.mark.skipif(in_c.module is None, reason="no compiler")
 
@@ -142,3 +142,46 @@ def test_without_a_compiler_all_is_followed_in_python():
         check=True,
     )
     assert made.stdout == "[4.0, 8.0, 12.0, 16.0, 20.0] None\n"
+
+
+SCALE = "def scale(float(N) X, float(N) Y, float by) -> (O) { O(n) = by * X(n) * Y(n) }"
+
+
+def test_comprehensions_with_gradients_are_followed_here(monkeypatch):
+    x, y = (torch.arange(5.0, device="ocl").requires_grad_() for _ in range(2))
+    ones = torch.ones(5, device="ocl")
+    scale = comprehension(SCALE)
+    names = []
+
+    def step(by):
+        launches = queue.launches
+        found = torch.autograd.grad(scale(x, y, by), x, ones)[0]
+        return found, queue.launches - launches
+
+    for _ in range(3):
+        _, launches = step(2.0)
+    monkeypatch.setattr(queue, "launch", None)
+    monkeypatch.setattr(queue, "launch_again", None)  # neither anew nor in Python
+    assert step(2.0)[1] == launches
+    monkeypatch.undo()
+    queue.observers.append(observer := lambda name, *rest: names.append(name))
+    try:
+        for _ in range(3):
+            torch.testing.assert_close(step(2.0)[0].cpu(), 2 * y.detach().cpu())
+    finally:
+        queue.observers.remove(observer)
+    told = [name.partition(" at ")[0] for name in names if name.startswith("comprehension::")]
+    assert told == ["comprehension::scale", "comprehension::scale_grad"] * 3
+    torch.testing.assert_close(step(3.0)[0].cpu(), 3 * y.detach().cpu())
+
+
+def test_a_comprehension_dies_and_the_next_does_not_follow_its_plans():
+    x, y = torch.arange(5.0, device="ocl"), torch.ones(5, device="ocl")
+    for factor in range(4):
+        scale = comprehension(SCALE.replace("by *", f"{factor} * by *"))
+        for _ in range(4):
+            torch.testing.assert_close(scale(x, y, 2.0).cpu(), 2.0 * factor * x.cpu())
+        dies = weakref.ref(scale)
+        del scale
+        gc.collect()
+        assert dies() is None

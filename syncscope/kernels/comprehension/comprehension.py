@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import torch
@@ -18,6 +19,18 @@ from syncscope.kernels.comprehension.runner import Runner, calling_line
 from syncscope.kernels.comprehension.statements import show_function
 
 Backward = Callable[..., Sequence[Tensor | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a call with gradients of some inputs runs, and how it hands over: tensors go by their numbers."""
+
+    gradient: Gradient
+    forward: Runner  # also gives what the gradient needs
+    backward: Runner
+    takes: tuple[int, ...]  # of backward's arguments, before gradients: which of forward's arguments and then results
+    given: tuple[int, ...]  # behind these: the gradients of which results
+    made: tuple[int | None, ...]  # of each argument: which result of backward is its gradient
 
 
 class Comprehension(Runner):
@@ -37,7 +50,7 @@ class Comprehension(Runner):
         self.__doc__ = show_function(self.function)
         self._backward = backward
         self._sizes = dict(sizes or {})
-        self._gradients: dict[frozenset[str], tuple[Gradient, Runner, Runner]] = {}
+        self._gradients: dict[frozenset[str], Parts] = {}
 
     def __repr__(self) -> str:
         return self.__doc__ or ""
@@ -55,14 +68,17 @@ class Comprehension(Runner):
         """The gradient to all inputs of floating point, as a comprehension."""
         return show_function(tidied(gradient(self.function, self.ranges).function))
 
-    def parts(self, wanted: frozenset[str]) -> tuple[Gradient, Runner, Runner]:
-        """The gradient to some inputs; the function that also gives what it needs; and what computes it."""
+    def parts(self, wanted: frozenset[str]) -> Parts:
+        """What computes the results and then the gradient to some inputs."""
         if wanted not in self._gradients:
             found = gradient(self.function, self.ranges, wanted)
-            there = {*self.function.results, *(p.name for p in self.function.parameters)}
-            results = (*self.function.results, *(name for name in found.takes if name not in there))
-            longer = Runner(replace(self.function, results=results), self.ranges)
-            self._gradients[wanted] = found, longer, Runner(found.function)
+            results = self.function.results
+            longer = (*results, *(name for name in found.takes if name not in {*results, *self.names}))
+            forward = Runner(replace(self.function, results=longer), self.ranges)
+            known = (*self.names, *longer)
+            takes, given = tuple(map(known.index, found.takes)), tuple(map(results.index, found.given))
+            made = tuple(found.makes.index(name) if name in found.makes else None for name in self.names)
+            self._gradients[wanted] = Parts(found, forward, Runner(found.function), takes, given, made)
         return self._gradients[wanted]
 
     def forget(self) -> None:
@@ -70,9 +86,9 @@ class Comprehension(Runner):
 
         plans.forget()
         super().forget()
-        for _, forward, backward in self._gradients.values():
-            forward.forget()
-            backward.forget()
+        for parts in self._gradients.values():
+            parts.forward.forget()
+            parts.backward.forget()
 
     def explain(self, *args: Any) -> str:
         """Which statements became which kernel, over which ranges, and how near to the device's limits each of them is."""
@@ -124,35 +140,32 @@ class Comprehension(Runner):
 class _Differentiable(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, made: Comprehension, *args: Any) -> tuple[Tensor, ...]:
-        ctx.made, ctx.arguments, ctx.line = made, [None if isinstance(x, Tensor) else x for x in args], calling_line()
-        inputs = [x for x in args if isinstance(x, Tensor)]
+        ctx.made = made
         if made._backward is not None:
-            ctx.save_for_backward(*inputs)
-            return _marked(ctx, made.results(args))
-        names = [p.name for p in made.function.parameters]
-        wanted = frozenset(n for n, x in zip(names, args, strict=True) if isinstance(x, Tensor) and x.requires_grad)
-        ctx.gradient, ctx.forward_of, ctx.backward_of = made.parts(wanted)
-        results = ctx.forward_of.results(args)
-        ctx.save_for_backward(*inputs, *results)
-        return _marked(ctx, results[: len(made.function.results)])
+            return _kept(ctx, args, made.results(args))
+        ctx.line = line = calling_line()
+        ctx.parts = parts = made.parts(frozenset(compress(made.names, ctx.needs_input_grad[1:])))
+        results = parts.forward.results(args, line)
+        known = (*args, *results)
+        return _kept(ctx, [known[i] for i in parts.takes], results[: len(made.function.results)])
 
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *given: Tensor) -> tuple[Any, ...]:
-        made: Comprehension = ctx.made
         saved = iter(ctx.saved_tensors)
-        args = [next(saved) if x is None else x for x in ctx.arguments]
-        if made._backward is not None:
-            return None, *made._backward(*args, *given)
-        names = [p.name for p in made.function.parameters]
-        known = dict(zip(names, args, strict=True)) | dict(zip(ctx.forward_of.function.results, saved, strict=True))
-        found: Gradient = ctx.gradient
-        incoming = dict(zip(made.function.results, given, strict=True))
-        arguments = [*(known[n] for n in found.takes), *(incoming[n] for n in found.given)]
-        gradients = dict(zip(found.makes, ctx.backward_of.results(arguments, ctx.line), strict=True))
-        return None, *(gradients[n].to(x.dtype) if n in gradients else None for n, x in zip(names, args, strict=True))
+        taken = [next(saved) if x is None else x for x in ctx.taken]
+        if ctx.made._backward is not None:
+            return None, *ctx.made._backward(*taken, *given)
+        parts: Parts = ctx.parts
+        gradients = parts.backward.results([*taken, *(given[i] for i in parts.given)], ctx.line)
+        return None, *(
+            None if i is None else gradients[i] for i in parts.made
+        )  # autograd converts to the inputs' dtypes
 
 
-def _marked(ctx: Any, results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _kept(ctx: Any, taken: Sequence[Any], results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The results, with what backward takes kept."""
+    ctx.taken = [None if isinstance(x, Tensor) else x for x in taken]
+    ctx.save_for_backward(*(x for x in taken if isinstance(x, Tensor)))
     ctx.mark_non_differentiable(*(x for x in results if not x.dtype.is_floating_point))
     return results

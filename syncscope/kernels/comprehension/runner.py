@@ -54,6 +54,7 @@ class Runner:
 
     def __init__(self, function: Function, ranges: Ranges | None = None) -> None:
         self.function, self.ranges = function, ranges or infer(function)
+        self.names = tuple(p.name for p in function.parameters)
         self._made: dict[Any, Bound] = {}
         self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
         self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
@@ -66,7 +67,7 @@ class Runner:
 
         begin = monotonic_ns()
         if self._kept is None:
-            self._kept = plans.kept(self._computed)
+            self._kept = plans.followed(None, plans.kept(self._computed))
         results: tuple[Tensor, ...] = self._kept(*args)
         if queue.observers:
             line = line or calling_line()
