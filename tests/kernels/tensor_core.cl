@@ -2,7 +2,10 @@
 #define MMA_BEGIN __local uint mma_words[256][6];
 #define MMA(lo, hi, a0, a1, a2, a3, b0, b1) mma(lo, hi, a0, a1, a2, a3, b0, b1, mma_words);
 
-static inline void mma(float *lo, float *hi, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1, __local uint (*words)[6]) {
+// Inlined by command: PoCL gives each thread local memory of its own only where the kernel itself names it. Left a function, this one
+// gets the one address that its calls have in common written into it, and all threads write to the same words.
+__attribute__((always_inline)) static inline void mma(float *lo, float *hi, uint a0, uint a1, uint a2, uint a3, uint b0, uint b1,
+                                                      __local uint (*words)[6]) {
     const int me = get_local_id(0), warp = me / 32 * 32, row = me % 32 / 4, pair = me % 4;
     const uint mine[6] = {a0, a1, a2, a3, b0, b1};
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,6 +1,7 @@
 """Contractions: every shape of kernel, schedule and geometry gives the sum of products, as double precision has it."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_any_legal_schedule_multiplies(m, n, k, left, right, data):
 
 @pytest.fixture
 def cores(monkeypatch):
-    """Tensor cores; where the device has none, what they do in C. PoCL's threads do not share that well: groups one by one."""
+    """Tensor cores; where the device has none, what they do in C."""
     if tensor_cores.serve(2):
         yield
         return
@@ -84,12 +85,30 @@ def cores(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize(("m", "n", "k"), [(64, 32, 48), (50, 30, 41)])
-def test_tensor_cores_multiply(m, n, k, left, dtype, cores):
+@pytest.mark.parametrize(("m", "n", "k", "split"), [(64, 32, 48, 1), (130, 36, 41, 1), (130, 36, 100, 4)])
+def test_tensor_cores_multiply(m, n, k, split, left, dtype, cores):
     right = left == (m == 64)
     bench = search.Bench(product(m, n, k, (1, m) if left else (k, 1), (1, k) if right else (n, 1)), dtype)
     bench.host = [x.cpu().double().numpy() for x in (bench.a, bench.b)]
-    assert bench.error(Schedule(64, 32, 16, 8, 4)) < torch.finfo(dtype).eps
+    schedule = Schedule(64, 32, 16, 8, 4, split=split)
+    assert bench.error(schedule) < torch.finfo(dtype).eps
+    once = bench.out.cpu()
+    for _ in range(10):  # groups and parts side by side share nothing
+        bench.out.fill_(math.nan)
+        run.plan(bench.c, dtype, search.ALIGNED, schedule)(bench.a, bench.b, None, bench.out)
+        assert torch.equal(bench.out.cpu(), once)
+
+
+@FEW
+@given(geometries(), st.sampled_from([torch.float16, torch.bfloat16]), st.data())
+def test_tensor_cores_convolve(cores, g, dtype, data):
+    c = data.draw(st.sampled_from(passes(g)))
+    seen = gpu.packed(simplified(c)) or simplified(c)
+    schedules = [s for s in space.every(seen, search.ALIGNED, 2) if s.bm + s.bn <= 96]
+    assume(schedules)
+    bench = search.Bench(c, dtype)
+    bench.host = [x.cpu().double().numpy() for x in (bench.a, bench.b)]
+    assert bench.error(data.draw(st.sampled_from(schedules))) < torch.finfo(dtype).eps
 
 
 @FEW
