@@ -428,7 +428,11 @@ static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
   int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || timed != (always_timed || heard);
   if (astray || !put_call(self, args, kwargs)) {
     PyErr_Clear();
-    return PyObject_Call(self->run, args, kwargs);
+    Asked *before = asked;
+    asked = NULL; /* what is noted down now is not the plan of whoever called */
+    PyObject *result = PyObject_Call(self->run, args, kwargs);
+    asked = before;
+    return result;
   }
   uint64_t hash = hash_of(key, words);
   Plan *plan = entry_of(hash, key, words)->plan;

@@ -143,3 +143,11 @@ def test_items_take_four_neighbours_wherever_these_lie(dtype, monkeypatch):
         for work in (torch.add, lambda x, y: F.gelu(x) * y, lambda x, y: x.double() - y, lambda x, y: x.float() * 3):
             torch.testing.assert_close(work(*there).cpu(), work(a[first:], b[first:]))
     plans.forget()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_an_operator_that_widens_its_argument_first_stays_itself_when_repeated(dtype):
+    x = torch.randint(0, 9, (7, 3, 5)).to(dtype)  # small whole numbers: sums are exact
+    given = x.to("ocl")
+    for _ in range(4):
+        assert torch.equal(given.cumsum(0).cpu(), x.cumsum(0))

@@ -144,10 +144,13 @@ def copy_from_and_resize(source: Tensor, target: Tensor) -> Tensor:
     return copy_from(source, target)
 
 
-@plans.kept
 def _cast(self: Tensor, dtype: torch.dtype) -> Tensor:
     """Within the device, as a region of autocast does with every parameter in every step."""
     return copy_from(self, torch.empty_like(self, dtype=dtype))
+
+
+# An operator like any other to plans.c: else its plan would be taken for that of an operator that casts its argument first.
+_cast = plans.followed(None, plans.kept(_cast))
 
 
 @op("_to_copy", keep=False)
