@@ -1,0 +1,135 @@
+"""Steps of every network of `syncscope bench`, and of an MLP of four layers of 4,096, on one device after another.
+
+    python benchmarks/network_speed.py --devices ocl,cuda --batch 64,1 [NETWORK...]
+
+First every network trains two steps in processes side by side, so that the driver's cache has the kernels; then each is timed
+with nothing else running, in a process of its own that had imported torch before. Prints milliseconds of a step (median and
+quartiles), those of the host alone, the first device's speed as a share of the second's, launches, fallbacks, and how far the
+losses of three steps are apart; last the mean share of each batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import gc
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+AHEAD = 6  # processes that import while another is timed
+
+
+def mlp(device: str, batch: int):
+    """Four layers of 4,096 with SGD: nothing but products and the host's calls."""
+    import torch
+    from torch import nn
+
+    from syncscope.bench.networks import Task
+
+    torch.manual_seed(0)
+    layers = itertools.chain.from_iterable((nn.Linear(4096, 4096), nn.ReLU()) for _ in range(4))
+    model = nn.Sequential(*list(layers)[:-1]).to(device)
+    inputs, target = torch.randn(batch, 4096).to(device), torch.randint(0, 4096, (batch,)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    return Task(model, (inputs,), lambda y: nn.functional.cross_entropy(y, target), optimizer)
+
+
+def child(name: str, device: str, batches: list[int], pixels: int, seconds: float) -> None:
+    """Waits for a line, then prints a row of JSON for each batch; with no seconds it only trains two steps."""
+    from syncscope.bench import measure, networks
+
+    synchronize, _ = measure.prepare(device)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for batch in batches:
+        task = mlp(device, batch) if name == "mlp4096" else networks.task(name, device, batch, pixels)
+        losses = [task.step().detach() for _ in range(3 if seconds else 2)]
+        synchronize()
+        if seconds:
+            before = measure._counts(device)
+            task.step()
+            counts = {key: after - before[key] for key, after in measure._counts(device).items()}
+            whole, host = measure.timed(lambda task=task: task.step, synchronize, seconds)
+            low, median, high = statistics.quantiles(whole, n=4)
+            row = {"batch": batch, "ms": median, "low": low, "high": high, "host": statistics.median(host), **counts}
+            print(json.dumps(row | {"losses": [float(x) for x in losses]}), flush=True)
+        task = losses = None
+        gc.collect()
+
+
+def started(name: str, device: str, options: argparse.Namespace, seconds: float) -> subprocess.Popen[str]:
+    """A process that imports, and then waits to be told to begin."""
+    flags = [f"--batch={options.batch}", f"--pixels={options.pixels}", f"--seconds={seconds}"]
+    command = [sys.executable, "-W", "ignore", __file__, name, "--child", device, *flags]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def rows_of(process: subprocess.Popen[str]) -> dict[int, dict]:
+    """What it says once it is told to begin, by batch."""
+    said = process.communicate("\n")[0].splitlines()
+    return {row["batch"]: row for row in map(json.loads, said[1:])}
+
+
+def line(name: str, batch: int, of: dict[str, dict], devices: list[str]) -> tuple[str, float | None]:
+    """What is printed of one network and batch, and the first device's speed as a share of the second's."""
+    text, share = f"{name:18} {batch:>3}", None
+    for device, row in of.items():
+        counts = "".join(f", {row[key]} {key}" for key in ("launches", "fallbacks") if row.get(key))
+        text += f"  {device} {row['ms']:.2f} ({row['low']:.2f}-{row['high']:.2f}), host {row['host']:.2f}{counts}"
+    if len(of) == len(devices) > 1:
+        first, second = (of[device] for device in devices[:2])
+        share = second["ms"] / first["ms"]
+        pairs = zip(first["losses"], second["losses"], strict=True)
+        apart = max(abs(a - b) / max(abs(b), 1e-3) for a, b in pairs)
+        text += f"  {share:.0%}, losses {apart:.1e} apart"
+    return text, share
+
+
+def main() -> int:
+    from syncscope.bench.networks import LIST
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", default=["mlp4096", *LIST])
+    parser.add_argument(
+        "--devices", default="ocl,cuda", help="separated by commas: the first is compared with the second"
+    )
+    parser.add_argument("--batch", default="64", help="separated by commas")
+    parser.add_argument("--pixels", type=int, default=224)
+    parser.add_argument("--seconds", type=float, default=0.6, help="for each network, batch and device")
+    parser.add_argument("--workers", type=int, default=12, help="processes that compile side by side")
+    parser.add_argument("--child", metavar="DEVICE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    batches = [int(batch) for batch in options.batch.split(",")]
+    if options.child:
+        child(options.networks[0], options.child, batches, options.pixels, options.seconds)
+        return 0
+    devices = options.devices.split(",")
+    began = time.perf_counter()
+    if "ocl" in devices:
+        with concurrent.futures.ThreadPoolExecutor(options.workers) as pool:
+            list(pool.map(lambda name: rows_of(started(name, "ocl", options, 0)), options.networks))
+        print(f"kernels compiled in {time.perf_counter() - began:.0f} s", flush=True)
+    jobs = list(itertools.product(options.networks, devices))
+    ahead = [started(*job, options, options.seconds) for job in jobs[:AHEAD]]
+    shares: dict[int, list[float]] = {batch: [] for batch in batches}
+    for number, name in enumerate(options.networks):
+        found: dict[str, dict[int, dict]] = {}
+        for place, device in enumerate(devices, number * len(devices)):
+            found[device] = rows_of(ahead.pop(0))
+            ahead += [started(*job, options, options.seconds) for job in jobs[place + AHEAD : place + AHEAD + 1]]
+        for batch in batches:
+            text, share = line(name, batch, {d: rows[batch] for d, rows in found.items() if batch in rows}, devices)
+            print(text, flush=True)
+            shares[batch] += [] if share is None else [share]
+    for batch, of in shares.items():
+        if of:
+            print(f"mean of {len(of)} networks, batch {batch}: {statistics.mean(of):.0%}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
