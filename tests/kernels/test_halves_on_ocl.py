@@ -45,8 +45,10 @@ def shape(request, monkeypatch):
     if request.param == "cpu" and run.SHAPE == "gpu":
         pytest.skip("a GPU")
     monkeypatch.setattr(run, "SHAPE", request.param)
+    run.plan.cache_clear()
     plans.forget()
     yield
+    run.plan.cache_clear()
     plans.forget()
 
 

@@ -121,12 +121,12 @@ def of_line(found: dict[str, Any], text: str) -> dict[str, Any]:
 @ONE_WORKER
 def test_what_gains_stays_and_is_a_patch(tried: tuple[Path, int, dict[str, Any]]) -> None:
     folder, _, found = tried
-    safe, unsafe = of_line(found, "zeros(3)"), of_line(found, ".item()")
-    assert (safe["kept"], safe["safety"], safe["rule"], safe["values"]) == (True, "safe", "created-on-host", "equal")
-    assert (unsafe["kept"], unsafe["safety"], unsafe["values"]) == (True, "unsafe", "equal")
-    for fix in (safe, unsafe):
+    made, read = of_line(found, "zeros(3)"), of_line(found, ".item()")
+    assert (made["kept"], made["safety"], made["rule"], made["values"]) == (True, "safe", "created-on-host", "equal")
+    assert (read["kept"], read["safety"], read["values"]) == (True, "safe", "equal")
+    for fix in (made, read):
         assert fix["low"] <= fix["ratio"] <= fix["high"] < 1
-    assert found["ratio"] < min(safe["ratio"], unsafe["ratio"])
+    assert found["ratio"] < min(made["ratio"], read["ratio"])
     assert found["values"] == "equal"
     assert found["reads_before"] > found["reads_after"]
     assert (folder / "train.py").read_text() == TRAIN
