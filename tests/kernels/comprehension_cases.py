@@ -145,6 +145,9 @@ OTHERS = [
      lambda a: (a + a, a.sum())),
     ("narrowed", "def narrowed(float64(N) A) -> (C) { C(i) = int32(float32(A(i)) * 10) }", (r(9),),
      lambda a: (a.float() * 10).int()),
+    ("no_number", "def no_number(float(N) A) -> (C) { C(i) = A(i) != A(i) ? 0 : A(i) }",
+     (torch.tensor([1.0, float("nan"), 3.0]),),
+     lambda a: a.nan_to_num()),
     ("steps", "def steps(float(N) A) -> (C) { C(i) = floor(A(i)) + ceil(A(i)) + trunc(A(i)) + round(A(i)) }", (r(9),),
      lambda a: a.floor() + a.ceil() + a.trunc() + a.round()),
 ]  # fmt: skip

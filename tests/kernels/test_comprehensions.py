@@ -14,7 +14,7 @@ NAMES = [name for name, *_ in CASES + OTHERS]
 KERNELS = (
     "product bilinear chain row_sums column_sums diagonal reversed rolled padded conv1 conv2 grouped depthwise max_pool "
     "multiplied batch_norm softmax attend cross_entropy masked_loss gated going_on several large number places table "
-    "bag integers truth small steps repeated quotients"
+    "bag integers truth small steps repeated quotients no_number"
 ).split()
 ON_DEVICE = (
     "conv2",

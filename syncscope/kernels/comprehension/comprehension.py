@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from syncscope.errors import UserError
-from syncscope.kernels.comprehension.expressions import Name, Poly, poly
-from syncscope.kernels.comprehension.gradient import Gradient, gradient, tidied
+from syncscope.kernels.comprehension.expressions import Poly
+from syncscope.kernels.comprehension.gradient import gradient, gradient_of, tidied
 from syncscope.kernels.comprehension.notation import INTEGERS, parse
 from syncscope.kernels.comprehension.runner import Runner, calling_line
 from syncscope.kernels.comprehension.statements import show_function
@@ -25,7 +25,6 @@ Backward = Callable[..., Sequence[Tensor | None]]
 class Parts:
     """What a call with gradients of some inputs runs, and how it hands over: tensors go by their numbers."""
 
-    gradient: Gradient
     forward: Runner  # also gives what the gradient needs
     backward: Runner
     takes: tuple[int, ...]  # of backward's arguments, before gradients: which of forward's arguments and then results
@@ -66,19 +65,24 @@ class Comprehension(Runner):
     @property
     def grad(self) -> str:
         """The gradient to all inputs of floating point, as a comprehension."""
-        return show_function(tidied(gradient(self.function, self.ranges).function))
+        return show_function(tidied(gradient(self.function)))
 
     def parts(self, wanted: frozenset[str]) -> Parts:
         """What computes the results and then the gradient to some inputs."""
         if wanted not in self._gradients:
-            found = gradient(self.function, self.ranges, wanted)
-            results = self.function.results
-            longer = (*results, *(name for name in found.takes if name not in {*results, *self.names}))
-            forward = Runner(replace(self.function, results=longer), self.ranges)
+            found = gradient(self.function, wanted)
+            results, takes = self.function.results, [p.name for p in found.parameters]
+            own = [*map(gradient_of, results)]
+            longer = (*results, *(name for name in takes if name not in {*results, *self.names, *own}))
             known = (*self.names, *longer)
-            takes, given = tuple(map(known.index, found.takes)), tuple(map(results.index, found.given))
-            made = tuple(found.makes.index(name) if name in found.makes else None for name in self.names)
-            self._gradients[wanted] = Parts(found, forward, Runner(found.function), takes, given, made)
+            made = {name: i for i, name in enumerate(found.results)}
+            self._gradients[wanted] = Parts(
+                Runner(replace(self.function, results=longer)),
+                Runner(found),
+                tuple(known.index(name) for name in takes if name not in own),
+                tuple(own.index(name) for name in takes if name in own),
+                tuple(made.get(gradient_of(name)) for name in self.names),
+            )
         return self._gradients[wanted]
 
     def forget(self) -> None:
@@ -118,7 +122,7 @@ class Comprehension(Runner):
         generator = torch.Generator().manual_seed(0)
         parameters = self.function.parameters
         sizes = {p.name: self._sizes.get(p.name, 1) for p in parameters if p.dims is None}
-        names = dict.fromkeys(d.name for p in parameters for d in p.dims or () if isinstance(d, Name))
+        names = dict.fromkeys(d.name for p in parameters for d in p.dims or () if d.name)
         sizes |= {name: batch if i == 0 else self._sizes.get(name, 64) for i, name in enumerate(names)}
         given = {name: Poly.of(int(value)) for name, value in sizes.items()}
         found: list[Any] = []
@@ -126,7 +130,7 @@ class Comprehension(Runner):
             if p.dims is None:
                 found.append(sizes[p.name])
                 continue
-            shape = [poly(dim).replaced(given).number or 0 for dim in p.dims]
+            shape = [dim.replaced(given).number or 0 for dim in p.dims]
             if p.type in INTEGERS:
                 x = torch.randint(0, 8, shape, generator=generator)
             elif p.type == "bool":

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from syncscope.kernels.comprehension.expressions import TRUTHS, Apply, Name, Node, Number, Read
-from syncscope.kernels.comprehension.functions import FUNCTIONS
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read
+from syncscope.kernels.comprehension.functions import FUNCTIONS, OPERATORS
 from syncscope.kernels.comprehension.notation import TYPES
 
 DTYPES = {"half": torch.float16, "double": torch.float64} | {
     name: getattr(torch, name) for name in TYPES if name not in ("half", "double", "float", "int")
 }
 BOOL, INT, FLOAT = range(3)
+_LEAST = {"same": INT, "float": FLOAT}
 
 # What an expression is: a dtype that it insists on, if any, and what it is at least.
 Kind = tuple[torch.dtype | None, int]
@@ -34,28 +35,23 @@ def settled(kind: Kind) -> torch.dtype:
 
 def kind(node: Node, dtypes: Mapping[str, torch.dtype], numbers: frozenset[str] = frozenset()) -> Kind:
     """What an expression gives, of tensors of these dtypes; `numbers` were given as plain numbers."""
-
-    def of(x: Node) -> Kind:
-        return kind(x, dtypes, numbers)
-
     match node:
         case Number(value):
             return None, BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
-        case Name():
+        case Name() | Poly():
             return None, INT
         case Read(tensor):
             return (None, FLOAT) if tensor in numbers else (dtypes[tensor], category(dtypes[tensor]))
-        case Apply(function, _) if function in TRUTHS:
-            return torch.bool, BOOL
-        case Apply(function, _) if function.startswith("cast "):
+        case Apply(function) if function.startswith("cast "):
             name = function.removeprefix("cast ")
             return (DTYPES[name], BOOL) if name in DTYPES else (None, FLOAT if name == "float" else INT)
-        case Apply("?", (_, yes, no)):
-            return _joined((of(yes), of(no)), BOOL)
+        case Apply("?", (_, *args)):
+            return _joined((kind(x, dtypes, numbers) for x in args), BOOL)
         case Apply(function, args):
-            known = FUNCTIONS.get(function)
-            floats = function == "/" or (known is not None and known.floats)
-            return _joined(map(of, args), FLOAT if floats else INT)
+            gives = (OPERATORS.get(function) or FUNCTIONS[function]).gives
+            if gives == "truth":
+                return torch.bool, BOOL
+            return _joined((kind(x, dtypes, numbers) for x in args), _LEAST[gives])
     raise TypeError(node)
 
 

@@ -15,7 +15,6 @@ from syncscope.kernels.comprehension.expressions import Apply, reads, walk
 from syncscope.kernels.comprehension.on_ocl import Plan, Ready
 from syncscope.kernels.comprehension.products import Product
 from syncscope.kernels.comprehension.program import Program
-from syncscope.kernels.comprehension.statements import show_statement
 from syncscope.kernels.device import info, is_gpu
 
 if TYPE_CHECKING:
@@ -28,9 +27,9 @@ def explain(made: Runner, args: Sequence[Any]) -> str:
     """Ranges of all statements, then on `ocl` the kernels with what they move and compute, measured."""
     found = made.made(args)
     lines = []
-    for step, statement in zip(found.program.steps, made.function.statements, strict=True):
+    for step in found.program.steps:
         over = ", ".join(f"{n} {low}:{high}" for n, (low, high) in step.ranges.items())
-        lines.append(f"{show_statement(statement)}    [{over or 'once'}]")
+        lines.append(f"{step.written}    [{over or 'once'}]")
     if found.plan is None:
         return "\n".join((f"{made.function.name}: by torch, a statement at a time", *lines))
     plan: Plan = found.plan

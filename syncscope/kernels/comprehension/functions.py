@@ -1,6 +1,6 @@
-"""The functions that an expression may call: Tensor Comprehensions' own, `min` and `max`.
+"""What an expression may apply: the operators, Tensor Comprehensions' own functions, `min` and `max`.
 
-Each has its OpenCL C and its torch in the arguments x, y, z, and its slopes in each, as comprehensions again. T(...) is a
+Each has its OpenCL C and its torch in the arguments x, y, z, w, and its slopes in each, as comprehensions again. T(...) is a
 literal in the type that is computed in.
 """
 
@@ -15,30 +15,48 @@ from dataclasses import dataclass
 class Function:
     """`slopes` has one text for each argument; "" is a slope of zero, None one that is not known."""
 
-    arity: int
     c: str
     torch: str
     slopes: tuple[str | None, ...]
-    floats: bool = True  # whether integers are computed in floating point
+    gives: str = "float"  # for integers; or "same", or "truth" of anything
+    whole: str = ""  # C of integers, where it is another
+
+    @property
+    def arity(self) -> int:
+        """How many arguments it takes."""
+        return len(self.slopes)
 
 
-def _f(c: str, torch: str, *slopes: str | None, floats: bool = True) -> Function:
-    return Function(len(slopes), c, torch, slopes, floats)
+def _f(c: str, torch: str, *slopes: str | None, gives: str = "float", whole: str = "") -> Function:
+    return Function(c, torch, slopes, gives, whole)
 
 
 def _one(name: str, slope: str | None, torch: str = "") -> Function:
     """A function of one argument that OpenCL calls by the same name."""
-    return Function(1, f"{name}(x)", torch or f"torch.{name}(x)", (slope,))
+    return _f(f"{name}(x)", torch or f"torch.{name}(x)", slope)
 
 
+OPERATORS: dict[str, Function] = {
+    **{op: _f(f"x {op} y", f"x {op} y", "", "", gives="truth") for op in ("==", "!=", "<", "<=", ">", ">=")},
+    "&&": _f("x && y", "(x != 0) & (y != 0)", "", "", gives="truth"),
+    "||": _f("x || y", "(x != 0) | (y != 0)", "", "", gives="truth"),
+    "not": _f("!x", "x == 0", "", gives="truth"),
+    "neg": _f("-x", "-x", "-1", gives="same"),
+    "+": _f("x + y", "x + y", "1", "1", gives="same"),
+    "-": _f("x - y", "x - y", "1", "-1", gives="same"),
+    "*": _f("x * y", "x * y", "y", "x", gives="same"),
+    "/": _f("x / y", "x / y", "1 / y", "-(x / y / y)"),
+    "//": _f("floor(x / y)", "x // y", "", "", gives="same", whole="y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0))"),
+    "%": _f("x - y * floor(x / y)", "x % y", "1", "", gives="same", whole="y == 0 ? 0 : (x % y + y) % y"),
+}  # fmt: skip
 _LOG2, _LOG10, _ROOT_PI = "0.6931471805599453", "2.302585092994046", "1.1283791670955126"
 _NORM3 = "sqrt(x * x + y * y + z * z)"
 
 FUNCTIONS: dict[str, Function] = {
     "min": _f("x != x ? x : y != y ? y : x < y ? x : y", "torch.minimum(x, y)",
-            "x <= y ? 1 : 0", "x <= y ? 0 : 1", floats=False),
+            "x <= y ? 1 : 0", "x <= y ? 0 : 1", gives="same"),
     "max": _f("x != x ? x : y != y ? y : x > y ? x : y", "torch.maximum(x, y)",
-            "x >= y ? 1 : 0", "x >= y ? 0 : 1", floats=False),
+            "x >= y ? 1 : 0", "x >= y ? 0 : 1", gives="same"),
     "fmin": _f("fmin(x, y)", "torch.fmin(x, y)", "x <= y ? 1 : 0", "x <= y ? 0 : 1"),
     "fmax": _f("fmax(x, y)", "torch.fmax(x, y)", "x >= y ? 1 : 0", "x >= y ? 0 : 1"),
     "fabs": _f("fabs(x)", "torch.abs(x)", "x > 0 ? 1 : x < 0 ? -1 : 0"),
@@ -117,8 +135,8 @@ FUNCTIONS: dict[str, Function] = {
 }  # fmt: skip
 
 
-def call(function: str, args: Sequence[str], c: str) -> str:
-    """OpenCL C of a call, of the C of its arguments; `c` is the type that is computed in."""
-    given = dict(zip("xyzw", args, strict=False))
-    written = FUNCTIONS[function].c.replace("T(", f"({c})(")
+def call(function: str, args: Sequence[str], c: str, whole: bool = False) -> str:
+    """OpenCL C of a call, of the C of its arguments; `c` is the type that is computed in, `whole` whether it has integers."""
+    given, known = dict(zip("xyzw", args, strict=False)), (OPERATORS | FUNCTIONS)[function]
+    written = ((whole and known.whole) or known.c).replace("T(", f"({c})(")
     return re.sub(r"\b[xyzw]\b", lambda found: given[found[0]], written)

@@ -86,9 +86,9 @@ def lies_along(nest: Nest, strides: Strides) -> bool:
         inner = next((n for n in reversed(own) if step.size(n) > 1), own[-1])
         for read in (x for x in reads(step.value) if x.tensor not in nest.values):
             address = Poly()
-            for index, stride in zip(read.polys, strides(read.tensor), strict=False):
+            for index, stride in zip(read.indexes, strides(read.tensor), strict=False):
                 address += index * stride
-            if address.variables() & set(own) or address.parts:  # else it is one element for the whole point
+            if names(address) & set(own) or address.data:  # else it is one element for the whole point
                 votes += _step(address, inner) == 1 and step.size(inner) >= ACROSS
                 votes -= last is not None and _step(address, last) == 1
     return votes > 0
@@ -231,7 +231,7 @@ class _Fusion:
             here = nest is not None and any(s.target == read.tensor for s in nest.steps)
             if read.tensor not in self.virtual and read.tensor not in self.pending and not here:
                 return read
-            return self.expanded(replaced(step.value, dict(zip(step.out, read.polys, strict=True))), nest)
+            return self.expanded(replaced(step.value, dict(zip(step.out, read.indexes, strict=True))), nest)
 
         return rewrite(value, change)
 
@@ -244,9 +244,8 @@ class _Fusion:
             return None
         places: dict[str, str] = {}  # of the nest's variables, the statement's own
         for read in own:
-            for point, index in zip(orders[read.tensor], read.polys, strict=True):
-                name = next((n for n in step.ranges if index == Poly.of(n)), None)
-                if name is None or places.setdefault(point, name) != name:
+            for point, index in zip(orders[read.tensor], read.indexes, strict=True):
+                if index.name not in step.ranges or places.setdefault(point, index.name) != index.name:
                     return None
         if not own:
             if list(nest.points.values()) != [*map(step.size, step.out)] or (step.reduced and not nest.reductions):

@@ -1,4 +1,4 @@
-"""The notation's words and sentences: text to a `Function`, or an error with a caret.
+"""The notation's sentences: text to a `Function`, or an error with a caret.
 
     function  := def name ( [type name],* ) -> ( name,* ) { statement* }
     type      := bool | uint8 | int8 | ... | float16 | float | double | int, and ( size,* ) for a tensor
@@ -13,12 +13,25 @@ casts such as `float(x)`. A name that nothing else bears is an index variable of
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Read, Size, rewrite, walk
+from syncscope.kernels.comprehension.expressions import (
+    Apply,
+    Name,
+    Node,
+    Number,
+    Poly,
+    Read,
+    names,
+    poly,
+    rewrite,
+    walk,
+)
 from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.statements import STRENGTH, Function, Parameter, Statement
+from syncscope.kernels.comprehension.ranges import ranged
+from syncscope.kernels.comprehension.statements import STRENGTH, Function, Parameter, Range, Statement
 from syncscope.kernels.comprehension.words import FOREIGN, NotationError, Token, tokens
 
 FLOATS = ("float", "float16", "half", "bfloat16", "float32", "float64", "double")
@@ -35,7 +48,7 @@ def parse(text: str) -> Function:
     """The one function of a text.
 
     Raises:
-        NotationError: it is not well formed, a name is not known, or a result is never written.
+        NotationError: it is not well formed, a name is not known, a range cannot be told, or a result is never written.
     """
     return _Parser(text).function()
 
@@ -43,7 +56,7 @@ def parse(text: str) -> Function:
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.i = text, tokens(text), 0
-        self.tensors: dict[str, int] = {}  # by name, how many dimensions: parameters, then what was written
+        self.sizes: dict[str, tuple[Poly, ...]] = {}  # of tensors: parameters, then what was written
         self.numbers: set[str] = set()  # sizes and integer parameters
         self.inputs: set[str] = set()
         self.target = ""  # what the statement at hand writes
@@ -77,7 +90,7 @@ class _Parser:
         self.i += 1
         return token
 
-    def listed(self, item: Callable[[], Item], where: str) -> list[Item]:
+    def listed(self, item: Callable[[], Item], where: str = "") -> list[Item]:
         """What stands in parentheses, separated by commas."""
         self.expect("(", where)
         found: list[Item] = []
@@ -90,13 +103,13 @@ class _Parser:
     def function(self) -> Function:
         if self.now.text != "def":
             raise self.fail("a comprehension begins with def", "as in def f(float(N) A) -> (C) { C(i) = 2 * A(i) }")
-        at = self.expect("def", "at the beginning").at
+        at = self.expect("def", "").at
         name = self.name("the function's name").text
         parameters = tuple(self.listed(self.parameter, "after the function's name"))
         self.expect("->", "after the parameters")
         if self.now.text != "(":
             raise self.fail("results stand in parentheses", f"write -> ({self.now.text})")
-        results = self.listed(self.result, "after '->'")
+        results = self.listed(self.result)
         if not results:
             raise self.fail("there is no result", "name what is made, as in `-> (O)`")
         self.expect("{", "before the statements")
@@ -111,7 +124,8 @@ class _Parser:
             if token.text not in {s.target for s in statements}:
                 hint = f"add a statement `{token.text}(...) = ...`"
                 raise self.fail(f"the result {token.text} is never written", hint, token.at)
-        return Function(name, parameters, tuple(x.text for x in results), tuple(statements), self.text, at)
+        made, fixed = tuple(x.text for x in results), frozenset(self.numbers)
+        return Function(name, parameters, made, tuple(statements), self.sizes, fixed, self.text, at)
 
     def parameter(self) -> Parameter:
         kind = self.now.text
@@ -120,26 +134,27 @@ class _Parser:
         if kind not in TYPES:
             raise self.fail(f"expected a type, not {kind!r}", f"as in float(N, M) A; there are {', '.join(TYPES)}")
         self.i += 1
-        dims = tuple(self.listed(self.size, "after the type")) if self.now.text == "(" else None
+        dims = tuple(self.listed(self.size)) if self.now.text == "(" else None
         token = self.name("a parameter's name")
         if token.text in self.inputs | self.numbers:
             raise self.fail(f"there are two parameters called {token.text}", at=token.at)
         if dims is None and kind in INTEGERS:
             self.numbers.add(token.text)
         else:
-            self.tensors[token.text] = len(dims or ())
+            self.sizes[token.text] = dims or ()
         self.inputs.add(token.text)
         return Parameter(kind, token.text, dims, token.at)
 
-    def size(self) -> Node:
+    def size(self) -> Poly:
         """A size of a parameter. A name alone is defined by the first that has it, and all others must agree."""
+        at = self.now.at
         if self.now.kind == "name" and self.tokens[self.i + 1].text in (",", ")"):
             token = self.name("a size")
-            if token.text in self.tensors:
-                raise self.fail(f"{token.text} is a tensor, and here a size", at=token.at)
+            if token.text in self.sizes:
+                raise self.fail(f"{token.text} is a tensor, and here a size", at=at)
             self.numbers.add(token.text)
-            return Name(token.text, at=token.at)
-        return self.expression()
+            return Poly(Poly.of(token.text).terms, at=at)
+        return Poly(poly(self.expression()).terms, at=at)
 
     def index(self) -> Token:
         """A variable on the left."""
@@ -157,7 +172,7 @@ class _Parser:
 
     def statement(self) -> Statement:
         target = self.name("the name of what is written")
-        indexes = self.listed(self.index, "") if self.now.text == "(" else []
+        left = self.listed(self.index) if self.now.text == "(" else []
         op = self.now
         if op.text != "=" and op.text not in _OPS:
             hint = FOREIGN.get(target.text) or f"there are =, {', '.join(_OPS)}"
@@ -170,51 +185,49 @@ class _Parser:
             self.listed(self.expression, "after it")
         ranges, exists, lets = self.clauses()
         value = _given(value, lets)
-        self.check_target(target, indexes, op)
-        if op.text == "=":
-            known = self.numbers.union(x.text for x in indexes)
-            for node in walk(value):
-                if isinstance(node, Name) and node.name not in known:
-                    message = f"{node.name} is on the right only: that is a reduction, and = is no operator of one"
-                    hint = f"write +=!, *=!, min=! or max=! instead of =, or put {node.name} on the left"
-                    raise self.fail(message, hint, node.at)
-        self.tensors[target.text] = len(indexes)
+        self.check_target(target, left, op)
+        out = tuple(x.text for x in left)
+        for x in sorted((x for x in walk(value) if isinstance(x, Name)), key=lambda x: x.at) if op.text == "=" else ():
+            if x.name not in self.numbers and x.name not in out:
+                message = f"{x.name} is on the right only: that is a reduction, and = is no operator of one"
+                raise self.fail(
+                    message, f"write +=!, *=!, min=! or max=! instead of =, or put {x.name} on the left", x.at
+                )
         kind, sets = _OPS.get(op.text, ("=", True))
-        return Statement(
-            target.text, tuple(x.text for x in indexes), kind, sets, value,
-            tuple((name, _given(low, lets), _given(high, lets)) for name, low, high in ranges),
-            tuple(_given(x, lets) for x in exists), at=target.at,
-        )  # fmt: skip
+        written = " ".join(self.text[target.at : self.tokens[self.i - 1].end].split())
+        s = Statement(target.text, out, kind, sets, value, ranges, exists, written=written, at=target.at)
+        s = ranged(s, self.sizes, self.numbers, self.text)
+        self.sizes.setdefault(s.target, tuple(s.ranges[n][1] for n in out))
+        return s
 
-    def check_target(self, target: Token, indexes: list[Token], op: Token) -> None:
-        """Whether this may be written so, which can be said before ranges are known."""
+    def check_target(self, target: Token, left: list[Token], op: Token) -> None:
+        """Whether this may be written so."""
         name = target.text
         if name in self.inputs:
             message = f"{name} is an input, and inputs are never written"
             raise self.fail(message, "give the result a name of its own", target.at)
         if name in self.numbers:
             raise self.fail(f"{name} is a size or a number already", "give the result another name", target.at)
-        for i, token in enumerate(indexes):
-            if token.text in [x.text for x in indexes[:i]]:
-                raise self.fail(
-                    f"{token.text} stands twice on the left", "give each dimension its own variable", token.at
-                )
-            if token.text in self.numbers or token.text in self.tensors:
+        for i, token in enumerate(left):
+            if token.text in [x.text for x in left[:i]]:
+                message = f"{token.text} stands twice on the left"
+                raise self.fail(message, "give each dimension its own variable", token.at)
+            if token.text in self.numbers or token.text in self.sizes:
                 message = f"{token.text} is no index variable: it is known already"
                 raise self.fail(message, "choose a free name", token.at)
-        known, anew = self.tensors.get(name), op.text == "=" or op.text.endswith("!")
+        known, anew = self.sizes.get(name), op.text == "=" or op.text.endswith("!")
         if known is not None and anew:
             more = "" if op.text == "=" else f", or add to it with {op.text.rstrip('!')}"
             raise self.fail(f"{name} is written already", f"give it another name{more}", target.at)
         if known is None and not anew:
             message = f"{name} has no value that {op.text} could go on from"
             raise self.fail(message, f"write {op.text}! to begin with nothing", op.at)
-        if known is not None and known != len(indexes):
-            raise self.fail(f"{name} has {_dimensions(known)}, and is written with {len(indexes)}", at=target.at)
+        if known is not None and len(known) != len(left):
+            raise self.fail(f"{name} has {_dimensions(known)}, and is written with {len(left)}", at=target.at)
 
-    def clauses(self) -> tuple[list[tuple[str, Node, Node]], list[Node], dict[str, Node]]:
+    def clauses(self) -> tuple[dict[str, Range], tuple[Node, ...], dict[str, Node]]:
         """What follows `where`: ranges, reads that must exist, and names for expressions."""
-        ranges: list[tuple[str, Node, Node]] = []
+        ranges: dict[str, tuple[Node, Node]] = {}
         exists: list[Node] = []
         lets: dict[str, Node] = {}
         more = self.next_if("where")
@@ -226,13 +239,23 @@ class _Parser:
                 if self.next_if("in"):
                     low = self.expression()
                     self.expect(":", "between the ends of a range")
-                    ranges.append((token.text, low, self.expression()))
+                    ranges[token.text] = low, self.expression()
                 elif self.next_if("="):
                     lets[token.text] = _given(self.expression(), lets)
                 else:
                     raise self.fail(f"expected 'in' or '=' after {token.text}", "as in `where i in 0:n, j = i + 1`")
             more = self.next_if(",")
-        return ranges, exists, lets
+        ends = {
+            n: (self.end(n, _given(low, lets)), self.end(n, _given(high, lets))) for n, (low, high) in ranges.items()
+        }
+        return ends, tuple(_given(x, lets) for x in exists), lets
+
+    def end(self, name: str, node: Node) -> Poly:
+        """An end of a range."""
+        found = poly(node)
+        if on := "data" if found.data else min(names(found) - self.numbers, default=""):
+            raise self.fail(f"the range of {name} depends on {on}", "ranges are made of sizes", node.at)
+        return found
 
     def expression(self, above: int = 0) -> Node:
         """One whose operators bind more tightly than `above`; a choice binds least."""
@@ -282,54 +305,49 @@ class _Parser:
             self.expect(")", "to close the cast")
             return Apply(f"cast {token.text}", (inner,), at=token.at)
         self.name("an expression")
-        if self.now.text == "(" and self.now.kind == "op":
-            return self.called(token)
-        if token.text in self.tensors and self.next_if("."):
-            return self.size_of(token)
-        if token.text in self.tensors or token.text == self.target:
-            return self.read(token, [])
-        return Name(token.text, at=token.at)
+        if token.text in self.sizes or token.text == self.target:
+            return self.tensor(token)
+        return self.called(token) if self.now.text == "(" else Name(token.text, at=token.at)
 
     def called(self, token: Token) -> Node:
-        if token.text in self.tensors or token.text == self.target:
-            return self.read(token, self.listed(self.expression, ""))
         function = FUNCTIONS.get(token.text)
         if function is None:
-            near = difflib.get_close_matches(token.text, [*self.tensors, *FUNCTIONS, *FOREIGN], 1, 0.75)
+            near = difflib.get_close_matches(token.text, [*self.sizes, *FUNCTIONS, *FOREIGN], 1, 0.75)
             hint = "a tensor must be written before it is read"
             if near:
                 hint = FOREIGN.get(near[0]) or f"do you mean {near[0]}?"
             raise self.fail(f"no tensor and no function is called {token.text}", hint, token.at)
-        args = self.listed(self.expression, "")
+        args = self.listed(self.expression)
         if len(args) != function.arity:
             wanted = f"{function.arity} argument{'s' if function.arity > 1 else ''}"
             raise self.fail(f"{token.text} takes {wanted}, not {len(args)}", at=token.at)
         return Apply(token.text, tuple(args), at=token.at)
 
-    def size_of(self, token: Token) -> Node:
-        dim = self.now
-        if dim.kind != "number" or not dim.text.isdigit() or int(dim.text) >= self.tensors[token.text]:
-            raise self.fail(f"expected the number of a dimension of {token.text}, not {dim.text!r}")
-        self.i += 1
-        return Size(token.text, int(dim.text), at=token.at)
-
-    def read(self, token: Token, indexes: list[Node]) -> Node:
+    def tensor(self, token: Token) -> Node:
+        """An element of a tensor, or the size of one of its dimensions."""
         if token.text == self.target and token.text in self.inputs:
             message = f"{token.text} is an input, and inputs are never written"
             raise self.fail(message, "give the result its own name", token.at)
         if token.text == self.target:
             hint = "running sums and other scans are no comprehensions: use torch.cumsum and the like"
             raise self.fail(f"{token.text} is read by the statement that writes it", hint, token.at)
-        dims = self.tensors[token.text]
-        if dims != len(indexes):
-            raise self.fail(f"{token.text} has {_dimensions(dims)}, and is read with {len(indexes)}", at=token.at)
+        sizes = self.sizes[token.text]
+        if self.next_if("."):
+            dim = self.now
+            if dim.kind != "number" or not dim.text.isdigit() or int(dim.text) >= len(sizes):
+                raise self.fail(f"expected the number of a dimension of {token.text}, not {dim.text!r}")
+            self.i += 1
+            return replace(sizes[int(dim.text)].node(), at=token.at)
+        indexes = self.listed(self.expression) if self.now.text == "(" else []
+        if len(sizes) != len(indexes):
+            raise self.fail(f"{token.text} has {_dimensions(sizes)}, and is read with {len(indexes)}", at=token.at)
         other = self.unary() if self.next_if("else") else None
-        return Read(token.text, tuple(indexes), other, at=token.at)
+        return Read(token.text, tuple(map(poly, indexes)), other, at=token.at)
 
 
-def _given(node: Node, lets: dict[str, Node]) -> Node:
-    return rewrite(node, lambda x: lets.get(x.name, x) if isinstance(x, Name) else x)
+def _given(node: Node, lets: Mapping[str, Node]) -> Node:
+    return rewrite(node, lambda x: lets.get(x.name, x) if isinstance(x, Name) else x) if lets else node
 
 
-def _dimensions(count: int) -> str:
-    return f"{count} dimension{'' if count == 1 else 's'}"
+def _dimensions(sizes: tuple[Poly, ...]) -> str:
+    return f"{len(sizes)} dimension{'' if len(sizes) == 1 else 's'}"

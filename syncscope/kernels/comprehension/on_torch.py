@@ -12,20 +12,14 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels.comprehension.dtypes import DTYPES
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Read, factors, interval
-from syncscope.kernels.comprehension.functions import FUNCTIONS
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read, factors, interval
+from syncscope.kernels.comprehension.functions import FUNCTIONS, OPERATORS
 from syncscope.kernels.comprehension.program import Program, Step
 
 _FOLDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "+": torch.add, "*": torch.mul, "min": torch.minimum, "max": torch.maximum,
 }  # fmt: skip
 _STARTS = {"+": 0, "*": 1, "min": math.inf, "max": -math.inf}
-_OPERATORS: dict[str, Callable[..., Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
-    "neg": operator.neg,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "&&": lambda x, y: (x != 0) & (y != 0), "||": lambda x, y: (x != 0) | (y != 0), "not": lambda x: x == 0,
-}  # fmt: skip
 _FARTHER = 8  # times as large as a tensor what is padded to it may be
 
 
@@ -36,7 +30,7 @@ def _gamma(x: Tensor) -> Tensor:
 
 _CALLS: dict[str, Callable[..., Any]] = {
     name: eval(f"lambda x, y=None, z=None, w=None: {f.torch}", {"torch": torch, "_gamma": _gamma})
-    for name, f in FUNCTIONS.items()
+    for name, f in (OPERATORS | FUNCTIONS).items()
 }
 
 
@@ -117,6 +111,8 @@ class _Space:
                 return self.variable(name)
             case Read():
                 return self.read(node)
+            case Poly():
+                return self.value(node.node())
             case Apply(function, (x,)) if function.startswith("cast "):
                 name = function.removeprefix("cast ")
                 default = torch.get_default_dtype() if name == "float" else torch.int64
@@ -126,11 +122,11 @@ class _Space:
                 if not isinstance(chosen, Tensor):
                     return self.value(yes if chosen else no)
                 return torch.where(chosen != 0, self.value(yes), self.value(no))
-            case Apply(function, args) if function in _OPERATORS:
-                return _OPERATORS[function](*(_counted(self.value(x)) for x in args))
+            case Apply(function, args) if function in OPERATORS:
+                return _CALLS[function](*(_counted(self.value(x)) for x in args))
             case Apply(function, args):
                 values = [self.tensor(self.value(x)) for x in args]
-                if FUNCTIONS[function].floats:
+                if FUNCTIONS[function].gives == "float":
                     values = [x if x.dtype.is_floating_point else x.to(torch.get_default_dtype()) for x in values]
                 return _CALLS[function](*values)
         raise TypeError(node)
@@ -143,8 +139,8 @@ class _Space:
         if view is not None:
             return view
         indexes, fits = [], []
-        for p, size in zip(node.polys, x.shape, strict=True):
-            index = self.tensor(self.value(p.node())).long()
+        for p, size in zip(node.indexes, x.shape, strict=True):
+            index = self.tensor(self.value(p)).long()
             if (p, size) in node.bounds:
                 fits.append((index >= 0) & (index < size))
                 index = index.clamp(0, max(size - 1, 0))
@@ -158,12 +154,12 @@ class _Space:
 
     def view(self, node: Read, x: Tensor) -> Tensor | None:
         """What is read without a copy, but for a margin of what is read outside; None where that is not possible."""
-        lines = [line for p in node.polys if (line := p.line()) and min(line[1].values(), default=0) >= 0]
+        lines = [line for p in node.indexes if (line := p.line()) and min(line[1].values(), default=0) >= 0]
         if len(lines) < x.dim():
             return None
         margins = [(0, 0)] * x.dim()
         if node.bounds:
-            reach = [interval(p, self.over) for p in node.polys]
+            reach = [interval(p, self.over) for p in node.indexes]
             margins = [
                 (max(0, -int(low)), max(0, int(high) - n + 1)) for (low, high), n in zip(reach, x.shape, strict=True)
             ]

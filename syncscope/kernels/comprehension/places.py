@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from syncscope.kernels.comprehension.expressions import Name, Node, Poly, Read, rewrite, walk
+from syncscope.kernels.comprehension.expressions import Node, Poly, Read, names, reads, rewrite
 from syncscope.kernels.comprehension.fuse import Nest
 from syncscope.kernels.comprehension.program import Ints, Step
 
@@ -26,7 +26,7 @@ def placed(nest: Nest, strides: Callable[[str], Ints]) -> tuple[dict[str, int], 
     def place(x: Node) -> Node:
         if not isinstance(x, Read):
             return x
-        return Read(x.tensor) if x.tensor in held else replace(x, indexes=(address(x.tensor, x.polys),))
+        return Read(x.tensor) if x.tensor in held else replace(x, indexes=(address(x.tensor, x.indexes),))
 
     steps = [replace(s, value=rewrite(s.value, place), left=(address(s.target, s.left),)) for s in nest.steps]
     points = dict(nest.points)
@@ -52,15 +52,11 @@ def _merged(sizes: dict[str, int], steps: list[Step]) -> list[Step]:
 
 def _even(step: Step, outer: str, inner: str, size: int) -> bool:
     """Whether two variables are one to a statement: each place steps by `size` times as much for the outer."""
-    pair, places = {outer, inner}, [*step.left]
-    if (outer in step.out) != (inner in step.out):
+    pair, found = {outer, inner}, reads(step.value)
+    values = rewrite(step.value, lambda x: Poly() if isinstance(x, Poly) else x)
+    whole = [values, *(p for x in found for p, _ in x.bounds)]
+    if (outer in step.out) != (inner in step.out) or any(pair & names(x) for x in whole):
         return False
-    for x in walk(step.value):
-        if isinstance(x, Name) and x.name in pair:
-            return False
-        if isinstance(x, Read):
-            places += x.polys
-            if any(pair & p.variables() for p, _ in x.bounds):
-                return False
-    lines = [p.line() for p in places if pair & p.variables()]
+    places = [*step.left, *(p for x in found for p in x.indexes)]
+    lines = [p.line() for p in places if pair & names(p)]
     return all(line is not None and line[1].get(outer, 0) == size * line[1].get(inner, 0) for line in lines)

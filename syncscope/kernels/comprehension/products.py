@@ -57,7 +57,7 @@ class Product:
     def depth(self) -> list[str]:
         """What is summed over; on a GPU the taps of windows outermost, if the rest is even: then where they look stays for
         all steps of a tile."""
-        every = [p.variables() for x in (self.a, self.b) for p in x.polys]
+        every = [names(p) for x in (self.a, self.b) for p in x.indexes]
         taps = [n for n in self.step.reduced if any(n in found and len(found) > 1 for found in every)]
         rest = [n for n in self.step.reduced if n not in taps]
         return [*taps, *rest] if is_gpu and rest and self.step.count(rest) % _EVEN == 0 else list(self.step.reduced)
@@ -141,7 +141,7 @@ def _ending(step: Step, value: list[Node]) -> Step:
 
 def _usable(node: Node) -> bool:
     """Whether a contraction can read this: straight, and zero outside."""
-    if not isinstance(node, Read) or not node.indexes or not all(p.line() for p in node.polys):
+    if not isinstance(node, Read) or not node.indexes or not all(p.line() for p in node.indexes):
         return False
     return not node.bounds or node.other == Number(0)
 
@@ -194,11 +194,11 @@ def contraction(p: Product, name: str, strides: Callable[[str], Ints]) -> Contra
 
     def access(read: Read) -> Access:
         return Access(
-            index(read.polys, strides(read.tensor)), tuple((index((q,), (1,)), size) for q, size in read.bounds)
+            index(read.indexes, strides(read.tensor)), tuple((index((q,), (1,)), size) for q, size in read.bounds)
         )
 
     out = index(p.step.left, strides(p.target))
-    bias = index(p.bias.polys, strides(p.bias.tensor)) if p.bias else None if p.step.sets else out
+    bias = index(p.bias.indexes, strides(p.bias.tensor)) if p.bias else None if p.step.sets else out
     z, m, n, k = (tuple(map(p.step.size, x)) for x in p.axes)
     return Contraction(name, z, m, n, k, access(p.a), access(p.b), out, bias, p.then)
 
@@ -217,17 +217,17 @@ def with_following(p: Product, step: Step, program: Program) -> Product | None:
         or not step.dtype.is_floating_point
     ):
         return None
-    order = [n for q in found[0].polys for n in q.variables() if q == Poly.of(n)]
+    order = [q.name for q in found[0].indexes if q.name]
     if len(order) != len(step.out) or set(order) != set(step.out):
         return None
     there = {old: Poly.of(new) for old, new in zip(order, p.step.out, strict=True)}
     bias = next(iter(rest), None)
     if bias is not None:
-        if bias.bounds or bias.tensor in program.numbers or not all(q.line() for q in bias.polys):
+        if bias.bounds or bias.tensor in program.numbers or not all(q.line() for q in bias.indexes):
             return None
         if program.dtypes[bias.tensor] != step.dtype:
             return None
-        bias = replace(bias, indexes=tuple(q.replaced(there) for q in bias.polys))
+        bias = replace(bias, indexes=tuple(q.replaced(there) for q in bias.indexes))
     then = _then(step.value, p.target)
     if then is None:
         return None

@@ -20,13 +20,13 @@ from syncscope.kernels.comprehension.expressions import (
     Poly,
     Read,
     interval,
+    names,
     poly,
     replaced,
     truth,
-)
+)  # fmt: skip
 from syncscope.kernels.comprehension.notation import INTEGERS
-from syncscope.kernels.comprehension.ranges import Ranged, Ranges
-from syncscope.kernels.comprehension.statements import Function, Parameter, show, show_statement
+from syncscope.kernels.comprehension.statements import Function, Parameter, Statement, show
 
 Ints = tuple[int, ...]
 
@@ -98,7 +98,7 @@ class Program:
         return settled(kind(node, self.dtypes, self.numbers))
 
 
-def bind(f: Function, ranges: Ranges, args: Sequence[Any]) -> Program:
+def bind(f: Function, args: Sequence[Any]) -> Program:
     """The program for these arguments, of which only shapes, dtypes and integer numbers are looked at.
 
     Raises:
@@ -112,30 +112,28 @@ def bind(f: Function, ranges: Ranges, args: Sequence[Any]) -> Program:
     numbers = frozenset(p.name for p in f.parameters if p.name not in tensors and p.name not in given)
     shapes = {name: tuple(x.shape) for name, x in tensors.items()} | dict.fromkeys(numbers, ())
     program = Program(f.name, (), shapes, {name: x.dtype for name, x in tensors.items()}, numbers, f.results)
-    binder = _Binder(f, given, program)
-    return replace(program, steps=tuple(map(binder.step, ranges.statements)))
+    return replace(program, steps=tuple(_Binder(f, s, given, program).step() for s in f.statements))
 
 
 def _sizes(f: Function, args: Sequence[Any]) -> dict[str, Poly]:
     """The numbers of sizes and integer parameters."""
     given: dict[str, Poly] = {}
-    first: dict[str, Parameter] = {}
+    first: dict[str, str] = {}
+    dims: list[tuple[Poly, int, Parameter, Tensor]] = []
     for p, x in zip(f.parameters, args, strict=True):
         if wrong := _misfit(p, x):
             raise f.error(p.at, wrong, f"{f.name} needs {p.written} {p.name}")
         if p.dims is None and p.type in INTEGERS:
             given[p.name] = Poly.of(int(x))
-    dims = [(p, i, d, x) for p, x in zip(f.parameters, args, strict=True) for i, d in enumerate(p.dims or ())]
-    for p, i, dim, x in sorted(
-        dims, key=lambda d: not isinstance(d[2], Name)
-    ):  # names first, then what is made of them
+        dims += [(dim, i, p, x) for i, dim in enumerate(p.dims or ())]
+    for dim, i, p, x in sorted(dims, key=lambda d: not d[0].name):  # names first, then what is made of them
         size = int(x.shape[i])
-        if isinstance(dim, Name) and dim.name not in given:
-            given[dim.name], first[dim.name] = Poly.of(size), p
-        elif (known := poly(dim).replaced(given).number) != size:
-            where = f", as for {first[dim.name].name}" if isinstance(dim, Name) and dim.name in first else ""
+        if dim.name and dim.name not in given:
+            given[dim.name], first[dim.name] = Poly.of(size), p.name
+        elif (known := dim.replaced(given).number) != size:
+            where = f", as for {first[dim.name]}" if dim.name in first else ""
             message = f"{p.name} is {list(x.shape)}: its dimension {i} is {size}, and {show(dim)} is {known}{where}"
-            raise f.error(dim.at if dim.at >= 0 else p.at, message, f"{f.name} needs {p.written} {p.name}")
+            raise f.error(dim.at, message, f"{f.name} needs {p.written} {p.name}")
     return given
 
 
@@ -157,52 +155,53 @@ def _misfit(p: Parameter, x: Any) -> str:
 
 
 class _Binder:
-    """Puts numbers for sizes, and checks where each element lies. The tensors that are written join the program's."""
+    """Puts numbers for sizes in a statement, and checks where each element lies. What it writes joins the program's tensors."""
 
-    def __init__(self, f: Function, given: Mapping[str, Poly], program: Program) -> None:
-        self.f, self.given, self.program, self.shapes = f, given, program, program.shapes
+    def __init__(self, f: Function, s: Statement, given: Mapping[str, Poly], program: Program) -> None:
+        self.f, self.s, self.given, self.program, self.shapes = f, s, given, program, program.shapes
+        self.ends = {name: self.range(name) for name in s.ranges}
+        self.runs = all(a < b for a, b in self.ends.values())
+        self.over = {name: (float(a), float(b - 1)) for name, (a, b) in self.ends.items()}
 
-    def step(self, ranged: Ranged) -> Step:
-        s = ranged.statement
-        ends = {name: self.ends(ranged, name) for name in ranged.ranges}
-        self.runs = all(a < b for a, b in ends.values())
-        self.over = {name: (float(a), float(b - 1)) for name, (a, b) in ends.items()}
-        value = self.bound(ranged.value)
-        own = [(n, *ends[n]) for n in s.indexes]
-        if s.target not in self.shapes:
-            for n, low, _ in own:
-                if low:
+    def step(self) -> Step:
+        s, program = self.s, self.program
+        value = self.bound(s.value)
+        if s.sets:
+            for n in s.out:
+                if low := self.ends[n][0]:
                     hint = f"shift it, or set all of {s.target} first and write this with += and the like"
                     raise self.f.error(s.at, f"{n} begins at {low}: the rest of {s.target} would be unset", hint)
-            dtype = self.program.dtype(value)
-            self.shapes[s.target] = tuple(high for _, _, high in own)
-            self.program.dtypes[s.target] = torch.int64 if s.op in "+*" and not dtype.is_floating_point else dtype
-        for (n, low, high), size in zip(own, self.shapes[s.target], strict=True):
-            if low < 0 or high > size:
+            dtype = program.dtype(value)
+            self.shapes[s.target] = tuple(self.ends[n][1] for n in s.out)
+            program.dtypes[s.target] = torch.int64 if s.op in "+*" and not dtype.is_floating_point else dtype
+        for n, size in zip(s.out, self.shapes[s.target], strict=True):
+            if self.ends[n][0] < 0 or self.ends[n][1] > size:
                 message = f"{n} would leave {s.target}, which is {list(self.shapes[s.target])}"
                 raise self.f.error(s.at, message, "give a smaller range")
-        return Step(s.target, s.indexes, s.op, s.sets, value, ends, self.program.dtypes[s.target], show_statement(s))
+        return Step(s.target, s.out, s.op, s.sets, value, self.ends, program.dtypes[s.target], s.written)
 
-    def ends(self, ranged: Ranged, name: str) -> tuple[int, int]:
+    def range(self, name: str) -> tuple[int, int]:
         """The numbers of a range."""
-        low, high = ranged.ranges[name]
+        low, high = self.s.ranges[name]
         a, b = low.replaced(self.given).number, high.replaced(self.given).number
-        said = f"{show(low.node())}:{show(high.node())}"
+        said = f"{show(low)}:{show(high)}"
         if a is None or b is None:
             message = f"the range of {name}, {said}, divides by zero"
-            raise self.f.error(ranged.statement.at, message, "a stride is at least 1")
+            raise self.f.error(self.s.at, message, "a stride is at least 1")
         if b < a or (b == a and all(map(math.prod, self.shapes.values()))):
-            why = "its `where` says" if ranged.why[name] == "where" else f"{ranged.why[name]} allows"
-            known = low.variables() | high.variables()
+            why = "its `where` says" if self.s.why[name] == "where" else f"{self.s.why[name]} allows"
+            known = names(low) | names(high)
             found = ", ".join(f"{n} is {v.number}" for n, v in self.given.items() if n in known) or "that is empty"
             message = f"nothing is left for {name}: {why} {said}, and {found}"
-            raise self.f.error(ranged.statement.at, message, "the tensors are too small for it")
+            raise self.f.error(self.s.at, message, "the tensors are too small for it")
         return a, b
 
     def bound(self, node: Node) -> Node:
         match node:
             case Name():
                 return replaced(node, self.given)
+            case Poly():
+                return poly(node.with_parts(map(self.bound, node.parts)))
             case Read():
                 return self.read(node)
         made = node.with_parts(map(self.bound, node.parts))
@@ -218,7 +217,7 @@ class _Binder:
             if not self.runs or (low >= 0 and high < size):
                 continue
             bounds.append((index, size))
-            if node.other is None and not index.parts:
+            if node.other is None and not index.data:
                 message = f"{show(node)} may leave {node.tensor}: {show(written)} cannot be followed"
                 if math.isfinite(low) and math.isfinite(high):
                     message = f"{show(node)} leaves {node.tensor}: {show(written)} is {low:.0f} to {high:.0f} of {size}"

@@ -15,7 +15,6 @@ from torch import Tensor
 from syncscope.kernels.comprehension import on_torch
 from syncscope.kernels.comprehension.notation import INTEGERS
 from syncscope.kernels.comprehension.program import bind
-from syncscope.kernels.comprehension.ranges import Ranges, infer
 from syncscope.kernels.comprehension.statements import Function
 
 _KEPT = 256  # shapes whose plans are kept
@@ -25,8 +24,8 @@ _OURS = (str(Path(__file__).parents[2]) + "/", str(Path(torch.__file__).parent) 
 class Bound:
     """What a function is for certain shapes: the program, and on ocl the plan."""
 
-    def __init__(self, function: Function, ranges: Ranges, args: Sequence[Any]) -> None:
-        self.program = bind(function, ranges, args)
+    def __init__(self, function: Function, args: Sequence[Any]) -> None:
+        self.program = bind(function, args)
         self.names = tuple(p.name for p in function.parameters)
         self.plan: Any = None
         tensors = {n: x for n, x in zip(self.names, args, strict=True) if isinstance(x, Tensor)}
@@ -52,8 +51,8 @@ class Bound:
 class Runner:
     """A function of which its plans are kept."""
 
-    def __init__(self, function: Function, ranges: Ranges | None = None) -> None:
-        self.function, self.ranges = function, ranges or infer(function)
+    def __init__(self, function: Function) -> None:
+        self.function = function
         self.names = tuple(p.name for p in function.parameters)
         self._made: dict[Any, Bound] = {}
         self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
@@ -88,7 +87,7 @@ class Runner:
         if found is None:
             if len(self._made) >= _KEPT:
                 self._made.clear()
-            found = self._made[key] = Bound(self.function, self.ranges, args)
+            found = self._made[key] = Bound(self.function, args)
         return found
 
     def forget(self) -> None:

@@ -6,17 +6,12 @@ import functools
 from collections.abc import Callable
 
 from syncscope.errors import UserError
-from syncscope.kernels.comprehension.expressions import TRUTHS, Apply, Node, Number, Read, rewrite, walk
-from syncscope.kernels.comprehension.functions import FUNCTIONS
+from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Read, rewrite, walk
+from syncscope.kernels.comprehension.functions import FUNCTIONS, OPERATORS
 from syncscope.kernels.comprehension.notation import FLOATS, parse
 
 ZERO, ONE = Number(0), Number(1)
 Fail = Callable[[int, str, str], UserError]  # from a place in the text, the message and a hint
-# As those of `FUNCTIONS`.
-_OPERATORS: dict[str, tuple[str | None, ...]] = {
-    "+": ("1", "1"), "-": ("1", "-1"), "*": ("y", "x"), "/": ("1 / y", "-(x / y / y)"), "neg": ("-1",), "%": ("1", ""),
-    "//": ("", ""), "not": ("",), "?": ("", "x ? 1 : 0", "x ? 0 : 1"), **dict.fromkeys(TRUTHS[:-1], ("", "")),
-}  # fmt: skip
 
 
 def times(a: Node, b: Node) -> Node:
@@ -61,7 +56,7 @@ def slope(node: Node, read: Read, fail: Fail) -> Node | None:
         return None if yes is None and no is None else Apply("?", (node.args[0], yes or ZERO, no or ZERO))
     if node.function.startswith("cast "):
         return slope(node.args[0], read, fail) if node.function.removeprefix("cast ") in FLOATS else None
-    slopes = _OPERATORS.get(node.function) or FUNCTIONS[node.function].slopes
+    slopes = (OPERATORS.get(node.function) or FUNCTIONS[node.function]).slopes
     total: Node | None = None
     for text, arg in zip(slopes, node.args, strict=True):
         inner = None if text == "" else slope(arg, read, fail)

@@ -1,11 +1,13 @@
-"""Statements and functions as they are written, and how they are printed again."""
+"""Statements and functions, and how they are printed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Read, Size
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read
 from syncscope.kernels.comprehension.words import NotationError
+
+Range = tuple[Poly, Poly]  # from the first to before the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +16,13 @@ class Parameter:
 
     type: str
     name: str
-    dims: tuple[Node, ...] | None
+    dims: tuple[Poly, ...] | None
     at: int = field(default=-1, compare=False)
 
     @property
     def defines(self) -> set[str]:
         """The sizes and numbers that it tells."""
-        return {self.name} if self.dims is None else {d.name for d in self.dims if isinstance(d, Name)}
+        return {self.name} if self.dims is None else {d.name for d in self.dims if d.name}
 
     @property
     def written(self) -> str:
@@ -30,27 +32,39 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`target(indexes) op value where ...`; `op` is "=", "+", "*", "min" or "max", and `sets` whether it begins anew."""
+    """`target(out) op value`; `op` is "=", "+", "*", "min" or "max", and `sets` whether it begins anew.
+
+    `ranges` are those of the variables on the left, then of those that are reduced, in the order they appear in.
+    """
 
     target: str
-    indexes: tuple[str, ...]
+    out: tuple[str, ...]
     op: str
     sets: bool
     value: Node
-    ranges: tuple[tuple[str, Node, Node], ...] = ()
-    exists: tuple[Node, ...] = ()
+    ranges: dict[str, Range]
+    exists: tuple[Node, ...] = field(default=(), compare=False)
+    why: dict[str, str] = field(default_factory=dict, compare=False)  # by variable: what gave the range
+    written: str = field(default="", compare=False)
     at: int = field(default=-1, compare=False)
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        """The variables that are on the right only."""
+        return tuple(name for name in self.ranges if name not in self.out)
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A whole comprehension."""
+    """A whole comprehension; `sizes` are those of all tensors."""
 
     name: str
     parameters: tuple[Parameter, ...]
     results: tuple[str, ...]
     statements: tuple[Statement, ...]
-    text: str = field(compare=False)
+    sizes: dict[str, tuple[Poly, ...]]
+    fixed: frozenset[str]  # the names of sizes and integer parameters
+    text: str = field(default="", compare=False)
     at: int = field(default=-1, compare=False)
 
     def error(self, at: int, message: str, hint: str = "") -> NotationError:
@@ -67,15 +81,15 @@ _TIGHT = len(BINARY) + 1
 def show(node: Node, around: int = 0) -> str:
     """The expression as it is written, in parentheses where what is around it binds more tightly."""
     match node:
+        case Number(bool(value)):
+            return str(value).lower()
         case Number(value):
-            text = {float("inf"): "inf", float("-inf"): "-inf"}.get(value) or (
-                str(value).lower() if isinstance(value, bool) else repr(value)
-            )
+            text = repr(value)
             return f"({text})" if text.startswith("-") and around else text
         case Name(name):
             return name
-        case Size(tensor, dim):
-            return f"{tensor}.{dim}"
+        case Poly():
+            return show(node.node(), around)
         case Read(tensor, indexes, other):
             text = f"{tensor}({', '.join(map(show, indexes))})" if indexes else tensor
             return text if other is None else f"{text} else {show(other, _TIGHT)}"
@@ -94,11 +108,10 @@ def show(node: Node, around: int = 0) -> str:
 
 
 def show_statement(s: Statement) -> str:
-    """As it is written."""
-    target = f"{s.target}({', '.join(s.indexes)})" if s.indexes else s.target
+    """As it is written, with all its ranges."""
+    target = f"{s.target}({', '.join(s.out)})" if s.out else s.target
     op = s.op if s.op == "=" else f"{s.op}={'!' if s.sets else ''}"
-    clauses = [f"{name} in {show(low)}:{show(high)}" for name, low, high in s.ranges]
-    clauses += [f"exists {show(x)}" for x in s.exists]
+    clauses = [f"{name} in {show(low)}:{show(high)}" for name, (low, high) in s.ranges.items()]
     return f"{target} {op} {show(s.value)}" + (f" where {', '.join(clauses)}" if clauses else "")
 
 

@@ -12,9 +12,7 @@ import torch
 from syncscope.kernels.comprehension.dtypes import DTYPES, FLOAT, kind, settled
 from syncscope.kernels.comprehension.expressions import (
     COMPARISONS,
-    TRUTHS,
     Apply,
-    Atom,
     Interval,
     Name,
     Node,
@@ -22,7 +20,8 @@ from syncscope.kernels.comprehension.expressions import (
     Poly,
     Read,
     interval,
-)
+    names,
+)  # fmt: skip
 from syncscope.kernels.comprehension.functions import call
 from syncscope.kernels.comprehension.program import Program
 from syncscope.kernels.elementwise import compute_dtype, load
@@ -33,12 +32,6 @@ HELPERS = """
 static inline int down(int a, int b) { const int q = a / b; return q - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline int rest(int a, int b) { return a - down(a, b) * b; }
 """
-_C = {op: f"({{0}} {op} {{1}})" for op in (*TRUTHS[:-1], "+", "-", "*", "/")} | {"neg": "(-{0})", "not": "(!{0})"}
-_FLOATING = {"%": "({0} - {1} * floor({0} / {1}))", "//": "floor({0} / {1})"}
-_WHOLE = {
-    "%": "({1} == 0 ? 0 : ({0} % {1} + {1}) % {1})",
-    "//": "({1} == 0 ? 0 : {0} / {1} - ({0} % {1} != 0 && ({0} < 0) != ({1} < 0)))",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +68,24 @@ class Values:
         """C of an integer polynomial."""
         found = []
         for monomial, factor in p.terms:
-            parts = [self.at[v] if isinstance(v, str) else self.atom(v, to) for v in monomial]
+            parts = [self.variable(v, to) for v in monomial]
             if factor != 1 or not parts:
                 parts.insert(0, self.number(factor))
             found.append(" * ".join(f"({x})" if " " in x else x for x in parts))
         return f"({' + '.join(found)})" if found else "0"
 
-    def atom(self, v: Atom, to: Block) -> str:
-        if v.node is not None:
-            return f"(int)({self.expression(v.node, to)[0]})"
-        a, b = (self.index(x, to) for x in v.parts)
-        if v.kind in ("min", "max"):
-            return f"{v.kind}({a}, {b})"
-        by = v.parts[1].number
-        if by is not None and by > 0 and interval(v.parts[0], self.over)[0] >= 0:
-            return f"{a} {v.kind} {by}"  # written out: a division by a number that the compiler knows is none
-        return f"{'down' if v.kind == '/' else 'rest'}({a}, {by if by is not None else b})"
+    def variable(self, v: Node, to: Block) -> str:
+        match v:
+            case Name(name):
+                return self.at[name]
+            case Apply("min" | "max" as kind, (Poly() as x, Poly() as y)):
+                return f"{kind}({self.index(x, to)}, {self.index(y, to)})"
+            case Apply("//" | "%" as kind, (Poly() as x, Poly() as y)):
+                a, by = self.index(x, to), y.number
+                if by is not None and by > 0 and interval(x, self.over)[0] >= 0:
+                    return f"{a} {kind[0]} {by}"  # written out: a division by a number that the compiler knows is none
+                return f"{'down' if kind == '//' else 'rest'}({a}, {self.index(y, to) if by is None else by})"
+        return f"(int)({self.expression(v, to)[0]})"
 
     def expression(self, node: Node, to: Block) -> tuple[str, torch.dtype]:
         """C of a value, and its dtype. What it reads is read before it in the block, or once for the point."""
@@ -102,6 +97,8 @@ class Values:
                 return f"(long){self.at[name]}", torch.int64
             case Read():
                 return self.read(node, to)
+            case Poly():
+                return self.expression(node.node(), to)
             case Apply(function, (x,)) if function.startswith("cast "):
                 wanted = DTYPES.get(function.removeprefix("cast "), own)
                 return f"({cast(*self.expression(x, to), wanted)})", wanted
@@ -109,16 +106,11 @@ class Values:
                 test = self.expression(condition, to)[0]
                 return f"({test} ? {self.typed(yes, own, to)} : {self.typed(no, own, to)})", own
             case Apply("&&" | "||" | "not" as function, args):
-                return _C[function].format(*(self.expression(x, to)[0] for x in args)), torch.bool
-            case Apply(function, args) if function in COMPARISONS:
-                common = self.settled(Apply("+", args))
-                return _C[function].format(*(self.typed(x, common, to) for x in args)), torch.bool
+                return f"({call(function, [self.expression(x, to)[0] for x in args], '')})", torch.bool
             case Apply(function, args):
-                texts = [self.typed(x, own, to) for x in args]
-                form = (_C | (_FLOATING if own.is_floating_point else _WHOLE)).get(function)
-                if form is None:
-                    return f"({call(function, [f'({x})' for x in texts], C_TYPE[compute_dtype(own)])})", own
-                return form.format(*texts), own
+                common = self.settled(Apply("+", args)) if function in COMPARISONS else own
+                texts = [self.typed(x, common, to) for x in args]
+                return f"({call(function, texts, C_TYPE[compute_dtype(common)], not common.is_floating_point)})", own
         raise TypeError(node)
 
     def typed(self, node: Node, dtype: torch.dtype, to: Block) -> str:
@@ -143,7 +135,7 @@ class Values:
             return to.made[node]
         self.inputs[node.tensor] = None
         c = C_TYPE[compute_dtype(dtype)]
-        text = load(dtype, c_name(node.tensor), f"{c_name(node.tensor)}_at + {self.index(node.polys[0], to)}", c)
+        text = load(dtype, c_name(node.tensor), f"{c_name(node.tensor)}_at + {self.index(node.indexes[0], to)}", c)
         if node.other is not None:
             tests = [f"(uint)({self.index(q, to)}) < (uint){self.number(size)}" for q, size in node.bounds]
             text = f"{' && '.join(tests)} ? {text} : {self.typed(node.other, dtype, to)}"
@@ -157,8 +149,8 @@ class Values:
 
     def outside(self, node: Read) -> bool:
         """Whether a read is the same for all that a point runs through."""
-        (address,) = node.polys
-        return address.variables() <= self.outer and not address.parts and node.other is None
+        (address,) = node.indexes
+        return names(address) <= self.outer and not address.data and node.other is None
 
 
 def c_name(tensor: str) -> str:

@@ -40,6 +40,11 @@ class Token(NamedTuple):
     text: str
     at: int
 
+    @property
+    def end(self) -> int:
+        """Where the text goes on behind it."""
+        return self.at + len(self.text)
+
 
 def tokens(text: str) -> list[Token]:
     """The words, without blanks and comments."""
