@@ -81,7 +81,7 @@ def test_what_to_write_instead_waits_less(name: str, rule: Rule, example: Exampl
 
 
 def waits(code: str, name: str) -> int:
-    """How often the host waits, if a loop runs ten times and an `if` in it once; what is cached runs once in ten calls."""
+    """How often the host waits, if a loop runs ten times and an `if` in it once, as what is cached and what is behind `is`."""
     repeats = (ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp)
     count = 0
     for finding in findings(code, name):
@@ -91,6 +91,8 @@ def waits(code: str, name: str) -> int:
                 times *= 10
             if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
                 times *= 0.1 if any("cache" in ast.unparse(d) for d in node.decorator_list) else 1
+            if isinstance(node, ast.BoolOp) and " is " in ast.unparse(node.values[0]) and node.lineno <= line:
+                times *= 0.1
             body = getattr(node, "body", None)
             if isinstance(body, list) and body[0].lineno <= line <= body[-1].end_lineno:
                 times *= 10 if isinstance(node, (ast.For, ast.While)) else 0.1 if isinstance(node, ast.If) else 1

@@ -32,10 +32,18 @@ def _all_asked(frame: Frame, node: ast.BoolOp) -> Fact:
     env, guarded = frame.env, frame.guarded
     for value in node.values:
         condition(frame, value)
-        frame.guarded = frame.guarded or hotness.special(value)
+        frame.guarded = frame.guarded or hotness.special(value) or one_object(node, value)
         when, otherwise = learnt(frame, value)
         more = when if node.op.__class__ is ast.And else otherwise
         if more:
             frame.env = {**frame.env, **more}
     frame.env, frame.guarded = env, guarded
     return TRUTH
+
+
+def one_object(node: ast.BoolOp, value: ast.expr) -> bool:
+    """Whether what follows is asked only where two are not one object, `a is b or torch.equal(a, b)`: seldom."""
+    match value:
+        case ast.Compare(ops=[ast.Is()], comparators=[other]):
+            return isinstance(node.op, ast.Or) and not isinstance(other, ast.Constant)
+    return False

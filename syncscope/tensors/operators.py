@@ -6,7 +6,7 @@ import ast
 
 from syncscope.model.fact import UNKNOWN, Dtype, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors.conditions import condition
+from syncscope.tensors.conditions import condition, one_object
 from syncscope.tensors.facts import (
     ANY_DTYPE,
     ANY_SHAPE,
@@ -201,14 +201,15 @@ def boolean_operation(frame: Frame, node: ast.BoolOp) -> Fact:
     """`a and b` as a value: all operands but the last are asked for their truth."""
     *first, last = node.values
     result: Fact | None = None
-    env = frame.env
+    env, guarded = frame.env, frame.guarded
     for value in first:
         fact = condition(frame, value)
+        frame.guarded = frame.guarded or one_object(node, value)
         when, otherwise = learnt(frame, value)
         more = when if node.op.__class__ is ast.And else otherwise
         if more:
             frame.env = {**frame.env, **more}
         result = fact if result is None else join(result, fact)
     fact = evaluate(frame, last)
-    frame.env = env
+    frame.env, frame.guarded = env, guarded
     return join(result, fact) if result is not None else fact
