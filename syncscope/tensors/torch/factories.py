@@ -18,6 +18,7 @@ from syncscope.tensors.facts import (
     FLOAT,
     HOST,
     INT,
+    NONE,
     NUMBERS,
     OTHER,
     SCALAR,
@@ -72,7 +73,7 @@ def _of_values(call: Call) -> Fact:
     elif not given and word != "tensor" and first.kind is NOTHING_KNOWN:
         device = SOMEWHERE
     dtype = call.dtype_given()
-    if dtype is ANY_DTYPE:
+    if dtype is ANY_DTYPE and not _dtype_is_given(call):
         dtype = first.dtype if first.kind in (TENSOR, SCALAR, ARRAY) else element(first).dtype
     if first.kind is SEQUENCE and held is not None:
         call.emit(Op.ITEM, call.first_node, held, 2)
@@ -112,10 +113,16 @@ def _empty(node: ast.expr | None) -> bool:
     return isinstance(node, (ast.List, ast.Tuple)) and not node.elts
 
 
+def _dtype_is_given(call: Call) -> bool:
+    """Whether a dtype is named, be it one that is not known, or uint8, of which masks and numbers are."""
+    given = call.keywords.get("dtype")
+    return given is not None and given is not NONE
+
+
 def _dtype(call: Call) -> Dtype:
     word, args = call.word, call.args
     dtype = call.dtype_given()
-    if dtype is ANY_DTYPE and last_word(call.node_of(99, "dtype")) in ("uint8", "ByteTensor"):
+    if dtype is ANY_DTYPE and _dtype_is_given(call):
         return dtype
     if dtype is ANY_DTYPE:
         dtype = DTYPE_OF.get(word, DTYPE_NAMED.get(word, FLOAT if word in _OF_FLOATS else ANY_DTYPE))
