@@ -20,6 +20,7 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 HOLE = re.compile(r"\{(\w+)\}")
+TYPED = re.compile(r"# *type: *(?!ignore)")
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 BUILTINS = frozenset(vars(builtins))
 MODULES = {  # as templates call them
@@ -296,13 +297,21 @@ class Draft:
         self.edits.append(Edit(Span(end, end), f"{newline}{self.function.indent(statement)}{code}\n"))
 
     def remove(self, statement: ast.stmt) -> None:
-        """Take a statement out, with its lines; comments in them stay, on lines of their own."""
+        """Take a statement out, with its lines; comments in them stay, on lines of their own, unless they have moved.
+
+        Raises:
+            CannotRewrite: a comment says what type is assigned.
+        """
+        moved = "\n".join(edit.text for edit in self.edits)
         if len(self.function.block(statement)) == 1:
             self.edits.append(Edit(self.file.span(statement), "pass"))
         else:
             start, end = self.file.starts[statement.lineno - 1], line_end(self.file, statement)
             indent = self.function.indent(statement)
-            kept = "".join(f"{indent}{c}\n" for c in self.comments(statement, end))
+            comments = self.comments(statement, end)
+            if any(TYPED.match(c) for c in comments):
+                raise CannotRewrite("a comment that is a type belongs to its statement")
+            kept = "".join(f"{indent}{c}\n" for c in comments if c not in moved)
             self.edits.append(Edit(Span(start, end), kept))
 
     def comments(self, statement: ast.stmt, end: int = -1) -> list[str]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, cast
 
 from syncscope.codemod.enclosure import LOOPS, SCOPES, Enclosure
-from syncscope.codemod.text import Text, meanings
+from syncscope.codemod.text import CannotRewrite, Text, meanings
 from syncscope.model.fact import UNKNOWN, Fact, Site, Value
 from syncscope.tensors.syntax import each_of, statements, walk
 
@@ -20,6 +20,7 @@ FREE_OF_EFFECTS = (
     ast.Compare, ast.BinOp, ast.UnaryOp, ast.Call, ast.keyword, ast.Starred,
     ast.JoinedStr, ast.FormattedValue, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
 )  # fmt: skip
+BY_TEXT = {("locals", False), ("vars", False), ("dir", False), ("eval", True), ("exec", True)}  # of what, or of nothing
 RANDOM = {"bernoulli", "multinomial", "normal", "poisson", "dropout", "uniform", "rand", "randn", "randint", "randperm"}
 
 Made = TypeVar("Made")
@@ -130,8 +131,20 @@ class Function(Enclosure):
         found.update(n.rest for n in self.every(ast.MatchMapping) if n.rest)
         return found
 
+    @cached_property
+    def names_are_read(self) -> bool:
+        """Whether code asks for its names as text, `locals()`, `eval(...)`: none can be added or taken out."""
+        asked = ((n.func.id, bool(n.args)) for n in self.every(ast.Call) if isinstance(n.func, ast.Name))
+        return any(call in BY_TEXT for call in asked)
+
     def fresh(self, wish: str, taken: Sequence[str] = ()) -> str:
-        """A name that nothing in the file has yet but attributes, and that is none of `taken`."""
+        """A name that nothing in the file has yet but attributes, and that is none of `taken`.
+
+        Raises:
+            CannotRewrite: the function reads all of its names.
+        """
+        if self.names_are_read:
+            raise CannotRewrite("the function asks for its names")
         name, number = wish, 1
         while name in taken or self._stands(name.encode()):
             number += 1
@@ -270,12 +283,12 @@ class Function(Enclosure):
         return words if len(words) == len(parts) and all(len(self.binds(word)) == 1 for word in words) else []
 
     def shared(self, name: str) -> bool:
-        """Whether another scope may bind this name."""
-        return name in self._shared
+        """Whether another scope may bind this name, or code that is text."""
+        return name in self._shared or self.names_are_read
 
     def captured(self, name: str) -> bool:
         """Whether another scope may bind this name, or read it at any time: a nested function, a lambda."""
-        return name in self._shared or any(
+        return self.shared(name) or any(
             isinstance(n, SCOPES) and n is not self.scope for use in self.names(name) for n in self.around(use)
         )
 

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.function import Function, TorchCall
 from syncscope.model.fact import Dtype, Fact, Site, Value
+from syncscope.tensors.torch.signatures import LOSSES
 
 ELEMENTWISE = {
     "isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "abs", "bool", "float", "double", "half", "int",
@@ -19,6 +20,7 @@ DTYPES = {
 LIKE = {"zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like"}
 REDUCING = {"sum", "any", "all", "mean", "max", "min", "amax", "amin", "norm", "count_nonzero", "argmax"}
 FILLED = {"zeros_like", "ones_like"}
+REAL = {"float", "double", "half", "abs", "norm", "relu", "amax", "amin", "floor", "ceil", "round", "trunc", "sign"}
 NOT_ELEMENTWISE = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 RESHAPING = {"resize_", "resize_as_", "squeeze_", "unsqueeze_", "t_", "transpose_", "set_", "data"}
 
@@ -116,6 +118,22 @@ def cast(function: Function, op: TorchCall) -> bool:
     if op.name not in ("to", "type") or len(given) != 1 or len(op.args) + len(op.keywords) != 1:
         return False
     return (function.dotted(given[0]) or "").removeprefix("torch.") in DTYPES
+
+
+def real(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor surely holds real floating point numbers: a loss, or made of what only such numbers have."""
+    made = function.value(tensor)
+    if isinstance(made, ast.BinOp) and not isinstance(made.op, ast.MatMult):
+        return all(function.constant(part) is not None or real(function, part) for part in (made.left, made.right))
+    maker = function.maker(made.func) if isinstance(made, ast.Call) else None  # criterion = nn.CrossEntropyLoss()
+    name, op = function.dotted(maker.func) if maker is not None else None, function.op(made)
+    if (name or "").startswith("torch.nn.") and (name or "").endswith("Loss"):
+        return True
+    if op is None or function.fact(made).dtype is not Dtype.FLOAT:
+        return False
+    if op.name in REAL or op.name in LOSSES or (cast(function, op) and "complex" not in function.file.text(made)):
+        return True
+    return op.name in (*REDUCING, *ELEMENTWISE, "prod", "std", "var") and real(function, op.base)
 
 
 def is_number(function: Function, node: ast.expr) -> bool:

@@ -2,6 +2,7 @@
 
 `flat = mask.view(-1)` shares memory with `mask`, as slices, loops over it and lists that hold it do, and what a function
 that is not torch's gives back may. What is computed anew does not: sums, comparisons, and what positions or a mask select.
+What others were handed, or was kept in an object, may be written by any code that is not seen here, see `exposed`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from syncscope.model.fact import Fact, Value
 from syncscope.tensors.syntax import each_of, walk
 
 VIEWS = frozenset(
-    """H T adjoint as_strided as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors
+    """H Parameter T adjoint as_strided as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors
     broadcast_to byte chunk coalesce complex conj contiguous cpu cuda data detach diagonal double dropout dsplit
     expand expand_as flatten float from_numpy half hsplit imag indices int long mH mT moveaxis movedim narrow
     numpy permute pin_memory positive ravel real requires_grad_ reshape reshape_as resolve_conj resolve_neg
@@ -31,57 +32,100 @@ DESCRIBE = frozenset("device dtype grad_fn is_cuda is_leaf layout names ndim req
 MUTATE = frozenset("append clear extend insert pop popitem remove reverse setdefault sort update".split())
 """Methods of Python's own containers that change them."""
 
-HOLD = {
-    "list",
-    "tuple",
-    "dict",
-    "set",
-    "zip",
-    "enumerate",
-    "reversed",
-    "sorted",
-    "iter",
-    "next",
-    "getattr",
-    "filter",
-    "map",
-}
-INERT = {
-    "len",
-    "print",
-    "float",
-    "int",
-    "bool",
-    "str",
-    "abs",
-    "round",
-    "isinstance",
-    "range",
-    "type",
-    "id",
-    "hasattr",
-    "repr",
-}
+HOLD = frozenset("list tuple dict set zip enumerate reversed iter next min max sorted".split())
+"""Functions of Python that give what they are given, and do not change it."""
+
+INERT = frozenset(
+    """len print float int bool str abs round isinstance range type id hasattr repr sum any all format time.time
+    time.perf_counter""".split()
+)
+"""Functions that give nothing of what they are given, and change nothing."""
+
+PURE = tuple(
+    f"torch.{name}"
+    for name in """nn.functional. nn.utils.rnn. nn.Parameter linalg. fft. special. sparse. nested. Tensor. distributions.
+    autograd. cuda. amp. random.""".split()
+)
+"""What of torch only computes, as its own functions do: unlike torch.distributed, torch.optim, torch.nn.init."""
+
 CARRY = (ast.Starred, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
 
 
-def disturbed(function: Function, name: str, start: ast.AST, end: ast.AST) -> bool:
-    """Whether what a name holds may be rebound or written between two nodes, in the order of the text.
+def disturbed(function: Function, name: str, start: ast.AST, end: ast.AST, within: bool = False) -> bool:
+    """Whether what a name holds may be rebound or written between two nodes, in the order of the text, or `within` the first.
 
     Seen as writes: bindings, index assignment, augmented assignment, methods whose name ends in `_`, `out=`, and being
     handed to a function that is not torch's; of all names that may share its memory, and wherever nested functions stand.
     """
-    first, last = function.file.span(_located(start)).end, function.file.span(_located(end)).start
-    begun = {*function.around(start)}
-    for loop in function.around(end):  # what stands later in a loop that begins after `start` comes round again
-        if isinstance(loop, LOOPS) and loop not in begun:
-            last = max(last, function.file.span(loop).end)
+    between = _between(function, start, end, within)
     return any(
-        (first <= function.file.span(use).start < last or _nested(function, use))
-        and writes(function, use, other == name)
+        (function.file.span(use).start in between or _nested(function, use)) and writes(function, use, other == name)
         for other in sharing(function, name)
         for use in function.names(other)
     )
+
+
+def exposed(function: Function, name: str, start: ast.AST, end: ast.AST) -> bool:
+    """Whether code that is not seen may write what a name holds between two nodes: others got hold of it before, and run."""
+    between = _between(function, start, end, within=True)
+    lent = any(
+        function.file.span(use).start < between.start and writes(function, use, binding=False)
+        for other in sharing(function, name)
+        for use in function.reads(other)
+    )
+    run = function.every(ast.Call, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Await, ast.Yield, ast.YieldFrom)
+    return lent and any(function.file.span(n).start in between and _runs_others(function, n) for n in run)
+
+
+def overwritten(function: Function, tensor: ast.expr, read: ast.AST, loop: ast.AST) -> bool:
+    """Whether what is read in a pass of a loop is surely written in place later, before another value takes its name."""
+    span, after = function.file.span(_located(loop)), function.file.span(_located(read)).end
+    for use in (n for n in walk(tensor) if isinstance(n, ast.Name)):
+        made = function.reaching_definition(use)
+        fresh = made is not None and loop in function.around(made)
+        region = range(after if fresh else span.start, span.end)
+        here = (n for n in function.names(use.id) if function.file.span(n).start in region)
+        if any(_writes_in_place(function, n) for n in here):
+            return True
+    return False
+
+
+def _writes_in_place(function: Function, use: ast.Name) -> bool:
+    parent = function.parent(use)
+    call = function.parent(parent) if parent is not None else None
+    match parent:
+        case ast.Attribute(attr=attr) if isinstance(call, ast.Call) and call.func is parent:
+            return attr.endswith("_") and not attr.endswith("__")
+        case ast.AugAssign(target=target):
+            return target is use
+        case ast.Subscript(value=value, ctx=ctx):
+            return value is use and not isinstance(ctx, ast.Load)
+        case ast.keyword(arg="out"):
+            return True
+        case ast.Call(func=func) if func is not use:
+            dotted = function.dotted(func) or ""
+            return dotted.startswith("torch.") and (dotted.endswith("_") or not _computes(dotted))
+    return False
+
+
+def _between(function: Function, start: ast.AST, end: ast.AST, within: bool) -> range:
+    """The offsets between two nodes; what stands later in a loop that begins after the first comes round again."""
+    span, last = function.file.span(_located(start)), function.file.span(_located(end)).start
+    begun = {*function.around(start)}
+    for loop in function.around(end):
+        if isinstance(loop, LOOPS) and loop not in begun:
+            last = max(last, function.file.span(loop).end)
+    return range(span.start if within else span.end, last)
+
+
+def _runs_others(function: Function, node: ast.AST) -> bool:
+    """Whether code that is not seen runs here: any but torch's own, and Python's."""
+    if not isinstance(node, ast.Call):
+        return True
+    dotted = function.dotted(node.func)
+    if dotted is not None:
+        return not (_computes(dotted) or dotted in INERT or dotted in HOLD)
+    return not (isinstance(node.func, ast.Attribute) and function.fact(node.func.value).is_tensor)
 
 
 def changed(function: Function, start: ast.AST, end: ast.AST, *exprs: ast.AST) -> bool:
@@ -254,13 +298,15 @@ def writes(function: Function, use: ast.Name, binding: bool = True) -> bool:
                 node = parent
             case ast.keyword(arg=arg):
                 call = function.parent(parent)
-                if arg == "out" or foreign(function, call) or not isinstance(call, ast.Call):
+                if arg == "out" or foreign(function, call) or not isinstance(call, ast.Call) or _in_place(call):
                     return True
                 node = call
                 if not roots(function, call) & {use.id}:
                     return False
-            case ast.Call(func=func) if func is not node:
-                if foreign(function, parent):
+            case ast.Call(func=func) if func is node:  # a method that has a name, `add = total.add_`
+                return not binding or node is not use
+            case ast.Call():
+                if foreign(function, parent) or _in_place(parent):
                     return True
                 if not roots(function, parent) & {use.id}:
                     return False
@@ -298,7 +344,21 @@ def foreign(function: Function, node: ast.AST | None) -> bool:
         if isinstance(node.func, ast.Attribute) and function.fact(node.func.value).is_tensor:
             return node.func.attr.endswith("_")
         return not isinstance(node.func, ast.Attribute) or isinstance(node.func.value, ast.Name)
-    return not (dotted.startswith("torch.") or dotted in INERT or dotted in HOLD) or dotted.endswith("_")
+    return not (_computes(dotted) or dotted in INERT or dotted in HOLD) or dotted.endswith("_")
+
+
+def _computes(dotted: str) -> bool:
+    """Whether a function of torch only computes what it gives."""
+    return dotted.startswith(PURE) or (dotted.startswith("torch.") and dotted.count(".") == 1)
+
+
+def _in_place(call: ast.Call) -> bool:
+    """Whether a function is asked to write where it reads: `F.relu(x, inplace=True)`, `F.relu(x, True)`."""
+    last = call.args[-1] if len(call.args) > 1 else None
+    asked = [k.value for k in call.keywords if k.arg == "inplace"]
+    return any(not (isinstance(v, ast.Constant) and v.value is False) for v in asked) or (
+        isinstance(last, ast.Constant) and last.value is True
+    )
 
 
 def _is_number(fact: Fact) -> bool:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.devices import knows_float64
+from syncscope.codemod.patterns.devices import is_device, knows_float64
+from syncscope.codemod.patterns.numbers import python_number
 from syncscope.codemod.patterns.reads import detached, tensor_read
-from syncscope.codemod.patterns.totals import seen_half_done, starting
-from syncscope.codemod.proofs import cast
+from syncscope.codemod.patterns.totals import Addition, addition, seen_half_done, starting
+from syncscope.codemod.proofs import cast, real
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -241,18 +241,9 @@ EXAMPLES = (
 )
 
 
-class Addition(NamedTuple):
-    """`total += t.item()`, `total = total + t.item()`, with what the number is multiplied with or divided by."""
-
-    statement: ast.AugAssign | ast.Assign
-    total: ast.Name
-    template: str  # with {t} for the tensor
-    factor: ast.expr | None
-
-
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, loop, added = tensor_read(function, site.node), function.loop(site.node), addition(site, function)
-    if tensor is None or loop is None or added is None:
+    tensor, loop, added = tensor_read(function, site.node), function.loop(site.node), addition(function, site.node)
+    if tensor is None or loop is None or added is None or goes_round_devices(function, loop):
         return None
     total, factor = added.total.id, added.factor
     starts = [
@@ -277,9 +268,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     number, wide = ("int", "" if long else ".detach().long()") if whole else ("float", ".detach().double()")
     draft = Draft(function)
     kept = draft.part(f"{{t}}{wide}", t=tensor if long else detached(function, tensor))
-    short = (
-        long and not inside and isinstance(added.statement, ast.AugAssign)
-    )  # in place, in a tensor that nobody else has
+    short = long and not inside and isinstance(added.statement, ast.AugAssign)  # in a tensor that nobody else has
+    short = short and b"inference_mode" not in function.file.code  # in place, such a tensor takes nothing outside of it
     template = f"{total} += {{t}}" if short else f"{total} = {total} + {added.template}"
     draft.replace(added.statement, template, t=kept, factor=factor or "1")
     for name in inside:
@@ -289,11 +279,22 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     title = "add up on the device, read once after the loop"
     if is_one_number(function, site, tensor) and not inside:
         same_float = all(isinstance(s, float) for s in starts) or only_divided(function, total, added)
-        if whole or (dtype is Dtype.FLOAT and same_float and "/" not in added.template and knows_float64(function)):
+        plain = "/" not in added.template and (factor is None or python_number(function, factor))
+        if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
             return draft.fix(title, Safety.SAFE)
     where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
     more = "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
+    if factor is not None and not python_number(function, factor):
+        more += f"; {function.file.text(factor)} must be a number of Python"
     return draft.fix(title, Safety.UNSAFE, f"{total} is {where}{more}")
+
+
+def goes_round_devices(function: Function, loop: ast.AST) -> bool:
+    """Whether each pass of a loop may be on another device: `for shard, device in ...`, `.cuda(rank)`."""
+    names = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    moved = (n for n in ast.walk(loop) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    to = (a for n in moved if getattr(n.func, "attr", "") in ("to", "cuda") for a in n.args)
+    return any(map(is_device, names)) or any(isinstance(n, ast.Name) and n.id in names for a in to for n in ast.walk(a))
 
 
 def is_long(function: Function, tensor: ast.expr) -> bool:
@@ -321,30 +322,6 @@ def only_divided(function: Function, total: str, added: Addition) -> bool:
         else isinstance(n.ctx, ast.Store)
         for n, p in uses
     )
-
-
-def addition(site: Site, function: Function) -> Addition | None:
-    """The statement that adds the number to a total."""
-    value, factor, template = site.node, None, "{t}"
-    match outer := function.parent(value):
-        case ast.BinOp(op=ast.Mult() | ast.Div() as op):
-            factor = outer.right if outer.left is value else outer.left
-            template = "{t} / {factor}" if isinstance(op, ast.Div) else "{t} * {factor}"
-            if (isinstance(op, ast.Div) and factor is outer.left) or a_tensor(function, factor):
-                return None
-            value, outer = outer, function.parent(outer)
-    match outer, function.parent(outer) if outer is not None else None:
-        case ast.AugAssign(target=ast.Name() as total, op=ast.Add()), _:
-            return Addition(outer, total, template, factor)
-        case ast.BinOp(op=ast.Add(), left=left, right=right), ast.Assign(targets=[ast.Name() as total]) as statement:
-            other = left if right is value else right
-            return Addition(statement, total, template, factor) if function.same_name(total, other) else None
-    return None
-
-
-def a_tensor(function: Function, factor: ast.expr) -> bool:
-    """Whether a factor is a tensor, or computing it has side effects."""
-    return function.fact(factor).is_tensor or not function.pure(factor)
 
 
 def is_float(function: Function, tensor: ast.expr) -> bool:

@@ -8,8 +8,9 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.reads import detached, tensor_read
+from syncscope.codemod.patterns.reads import FLOATS, by_float, detached, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
+from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -92,15 +93,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
     if inside != [history] or any(n.lineno < loop.lineno for n in function.reads(name)):
         return None
+    if overwritten(function, tensor, site.node, loop):  # all that was noted of it would become its last value
+        return None
     draft = Draft(function)
     draft.replace(read, "{t}.detach()", t=detached(function, tensor))
     join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
     draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
-    return draft.fix(
-        "collect on the device, read all after the loop",
-        Safety.UNSAFE,
-        f"{name} holds tensors inside the loop; they must all have one dtype and live on one device",
-    )
+    changes = f"{name} holds tensors inside the loop; they must all have one dtype and live on one device"
+    changes += f"; {FLOATS}" if by_float(function, site.node) else ""
+    return draft.fix("collect on the device, read all after the loop", Safety.UNSAFE, changes)
 
 
 def outermost(function: Function, node: ast.AST, before: ast.stmt) -> ast.stmt | None:

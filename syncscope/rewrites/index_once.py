@@ -8,7 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import CONDITIONAL
 from syncscope.codemod.function import Function
 from syncscope.codemod.proofs import is_mask, same_shape
-from syncscope.codemod.writes import disturbed
+from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -120,7 +120,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if len(uses) < 2 or site.node not in uses:
         return None
     first = before_all(function, definition, uses)
-    if first is None or disturbed(function, mask.id, definition, uses[-1]):
+    if (
+        first is None
+        or disturbed(function, mask.id, definition, uses[-1])
+        or exposed(function, mask.id, first, uses[-1])
+    ):
         return None
     fact = site.fact_of(mask)
     if fact.ndim == 0:

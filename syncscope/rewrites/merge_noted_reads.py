@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import ONE_KIND, joined, names_for, tensor_read
+from syncscope.codemod.patterns.reads import joined, names_for, of_one_kind, tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -120,9 +120,8 @@ def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     draft.insert_before(notes[0].statement, f"{', '.join(names)} = {join}(({stack})).tolist()", **parts)
     for n, name in zip(notes, names, strict=True):
         draft.replace(n.read, name)
-    return draft.fix(
-        f"read {len(notes)} numbers at once", Safety.UNSAFE, f"all are read before one is noted; {ONE_KIND}"
-    )
+    changes = f"all are read before one is noted; {of_one_kind(function, [n.read for n in notes])}"
+    return draft.fix(f"read {len(notes)} numbers at once", Safety.UNSAFE, changes)
 
 
 def note(function: Function, statement: ast.stmt) -> Note | None:

@@ -6,10 +6,11 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import ONE_KIND, STACK, joined, reads_of
+from syncscope.codemod.patterns.reads import STACK, by_float, joined, of_one_kind, reads_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.tensors.syntax import each_of
 
 KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
 KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
@@ -99,9 +100,10 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
     draft.replace(run[0], f"{', '.join(n.id for n in names)} = {join}(({stack})).tolist()", **parts)
     for other in run[1:]:
         draft.remove(other)
-    if one and join == STACK:
-        return draft.fix(f"read {len(names)} numbers at once", Safety.SAFE)
-    return draft.fix(f"read {len(names)} numbers at once", Safety.UNSAFE, ONE_KIND)
+    reads, title = [read for s in run for read in each_of(s.value)], f"read {len(names)} numbers at once"
+    if one and join == STACK and not any(by_float(function, read) for read in reads):
+        return draft.fix(title, Safety.SAFE)
+    return draft.fix(title, Safety.UNSAFE, of_one_kind(function, reads))
 
 
 def of_one_tensor(function: Function, tensors: list[ast.expr], floats: bool) -> bool:

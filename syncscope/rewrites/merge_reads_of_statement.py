@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import ONE_KIND, detached, joined, names_for, reads_of, tensor_read
+from syncscope.codemod.patterns.reads import detached, joined, names_for, of_one_kind, reads_of, tensor_read
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -174,7 +174,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     many = len(names) + len(kept)
     if many == 1:
         return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")
-    return every, draft.fix(f"read {many} numbers at once", Safety.UNSAFE, ONE_KIND)
+    return every, draft.fix(f"read {many} numbers at once", Safety.UNSAFE, of_one_kind(function, every))
 
 
 def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:

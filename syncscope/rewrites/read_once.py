@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.reads import names_for, tensor_read
-from syncscope.codemod.writes import disturbed, roots
+from syncscope.codemod.writes import disturbed, exposed, roots
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -112,9 +112,10 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
             or stands(node, block, function) is None
         ):
             return None
-    if disturbed(function, tensor.id, statement, nodes[-1]) or any(
-        w.rewrite(s, function) for s in reads for w in BETTER
-    ):
+    moved = not (isinstance(statement, ast.Assign) and statement.value is first)
+    if disturbed(function, tensor.id, statement if moved else first, nodes[-1], within=moved):
+        return None
+    if any(way.rewrite(site, function) for site in reads for way in BETTER):
         return None
     draft = Draft(function)
     match statement:
@@ -128,7 +129,7 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     for node in rest:
         draft.replace(node, name)
     title = f"read {tensor.id} once, not {len(nodes)} times"
-    if not roots(function, definition.value) and not isinstance(function.parent(tensor), ast.keyword):
+    if not roots(function, definition.value) and not exposed(function, tensor.id, statement, nodes[-1]):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(title, Safety.UNSAFE, f"nothing may write what {tensor.id} holds between the reads")
 

@@ -13,11 +13,21 @@ from rules.equivalence import arguments, assert_same, last_function, run
 
 from syncscope.model.finding import Safety
 
-HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
+HEAD = """\
+import torch
+import torch.nn.functional as F
+
+
+def change(box):
+    for each in box:
+        each.add_(1)
+
+
+"""
 SIGNATURE = """\
 def step(x: torch.Tensor, y: torch.Tensor, t: torch.LongTensor, device):
     x, y, t = x.clone(), y.clone(), t.clone()
-    m, out, seen, total, k, c, turns = x > 0, [], [], 0.0, 0, 1, 0
+    m, out, seen, box, total, k, c, turns = x > 0, [], [], [], 0.0, 0, 1, 0
 """
 STATEMENTS = (
     "m = {f} > {c}",
@@ -84,6 +94,23 @@ STATEMENTS = (
     "total = total + {f}.mean().item() / 2",
     "total += {f}.sum().item() * 0.5",
     "seen.append({f}.sum().item())",
+    "box.append({f})",
+    "box.append(v)",
+    "box[:] = [v]",
+    "change(box)",
+    "change([v])",
+    "v = torch.nn.Parameter({f}.sum())",
+    "add = v.add_",
+    "add(1)",
+    "F.relu(v, inplace=True)",
+    "F.relu({f}, True)",
+    "if v.item() > 0: v.neg_(); out.append(v.item())",
+    "out += [v.add_(1), v.item(), v.item()]",
+    "hi = float(t.max())",
+    "lo, hi = float(t.min()), float(t.max())",
+    "lo, hi = float(y.min()), float(y.max())",
+    "total += {f}.mean().item() * y.max()",
+    "out.append(sorted(locals()))",
     "v = {f}.max().item()",
     "w = {f}.mean().item()",
     "out += [v, w]",

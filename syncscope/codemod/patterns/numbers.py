@@ -6,7 +6,9 @@ import ast
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.model.fact import Device, Fact, Value
+from syncscope.model.fact import Device, Dtype, Fact, Value
+from syncscope.tensors import conventions
+from syncscope.tensors.syntax import name_of
 
 SPECIAL = {f"{module}.{word}" for module in ("math", "torch") for word in ("inf", "nan", "pi", "e")}
 PROMOTED = "a number of another dtype is converted, or the result promoted, instead of raising an error"
@@ -37,3 +39,10 @@ def special(function: Function, value: ast.expr) -> bool:
     if seen(function, value, "float('inf')", "float('-inf')", "float('nan')") is not None:
         return True
     return function.dotted(value) in SPECIAL
+
+
+def python_number(function: Function, node: ast.expr) -> bool:
+    """Whether this is a number of Python's own: one of numpy's, or a tensor, gives what it meets its own dtype."""
+    fact = function.fact(node)
+    known = fact.kind is Value.SCALAR and fact.confidence == 3 and fact.dtype in (Dtype.INT, Dtype.FLOAT)
+    return known or function.constant(node) is not None or conventions.counts(name_of(node))

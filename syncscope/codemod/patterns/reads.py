@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around, seen
@@ -13,6 +13,7 @@ from syncscope.model.fact import Dtype, Fact, Site
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 STACK = "torch.stack"
 ONE_KIND = "all must be of one dtype and live on one device"
+FLOATS = "what float() reads must be floating point"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 
 
@@ -26,6 +27,18 @@ def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
             number = name == "float" or (name == "int" and function.fact(tensor).dtype is Dtype.INT)
             return tensor if number and not function.mixed(tensor) else None
     return None
+
+
+def by_float(function: Function, read: ast.AST) -> bool:
+    """Whether a number is read by `float(t)` and not known to be floating point: `tolist` may give it as an int."""
+    tensor = tensor_read(function, read)
+    called = isinstance(read, ast.Call) and function.dotted(read.func) == "float"
+    return called and tensor is not None and function.fact(tensor).dtype is not Dtype.FLOAT
+
+
+def of_one_kind(function: Function, reads: Iterable[ast.AST]) -> str:
+    """What must hold of numbers that are read as one."""
+    return f"{ONE_KIND}; {FLOATS}" if any(by_float(function, read) for read in reads) else ONE_KIND
 
 
 def read_until_true(function: Function, node: ast.AST) -> bool:
@@ -104,12 +117,9 @@ def reads_of(function: Function, statement: ast.stmt) -> list[tuple[ast.Name, as
     found = []
     for name, one in zip(targets, values, strict=True):
         tensor = tensor_read(function, one)
-        if (
-            not isinstance(name, ast.Name)
-            or tensor is None
-            or not function.pure(tensor)
-            or function.fact(one).is_tensor
-        ):
+        if not isinstance(name, ast.Name) or tensor is None or not function.pure(tensor):
+            return []
+        if function.fact(one).is_tensor or (by_float(function, one) and function.fact(tensor).dtype is Dtype.INT):
             return []
         found.append((name, tensor))
     return found

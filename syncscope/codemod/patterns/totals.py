@@ -1,10 +1,20 @@
-"""What a name starts with before a loop adds to it: `total = 0.0`, `a, b = 0.0, []`."""
+"""Totals: what a name starts with before a loop adds to it, `total = 0.0`, `a, b = 0.0, []`, and what adds a number to it."""
 
 from __future__ import annotations
 
 import ast
+from typing import NamedTuple
 
 from syncscope.codemod.function import Function
+
+
+class Addition(NamedTuple):
+    """`total += t.item()`, `total = total + t.item()`, with what the number is multiplied with or divided by."""
+
+    statement: ast.AugAssign | ast.Assign
+    total: ast.Name
+    template: str  # with {t} for the tensor
+    factor: ast.expr | None
 
 
 def starting(function: Function, name: str) -> list[tuple[ast.Assign, ast.expr]]:
@@ -33,3 +43,27 @@ def seen_half_done(function: Function, name: str, loop: ast.AST) -> bool:
     around = [loop, *function.around(loop)]
     tried = [n.body[-1].end_lineno or 0 for n in around if isinstance(n, ast.Try) and any(s in around for s in n.body)]
     return any(read.lineno > end for end in tried for read in function.reads(name))
+
+
+def addition(function: Function, number: ast.AST) -> Addition | None:
+    """The statement that adds a number to a total."""
+    value, factor, template = number, None, "{t}"
+    match outer := function.parent(value):
+        case ast.BinOp(op=ast.Mult() | ast.Div() as op):
+            factor = outer.right if outer.left is value else outer.left
+            template = "{t} / {factor}" if isinstance(op, ast.Div) else "{t} * {factor}"
+            if (isinstance(op, ast.Div) and factor is outer.left) or a_tensor(function, factor):
+                return None
+            value, outer = outer, function.parent(outer)
+    match outer, function.parent(outer) if outer is not None else None:
+        case ast.AugAssign(target=ast.Name() as total, op=ast.Add()), _:
+            return Addition(outer, total, template, factor)
+        case ast.BinOp(op=ast.Add(), left=left, right=right), ast.Assign(targets=[ast.Name() as total]) as statement:
+            other = left if right is value else right
+            return Addition(statement, total, template, factor) if function.same_name(total, other) else None
+    return None
+
+
+def a_tensor(function: Function, factor: ast.expr) -> bool:
+    """Whether a factor is a tensor, or computing it has side effects."""
+    return function.fact(factor).is_tensor or not function.pure(factor)
