@@ -40,7 +40,7 @@ TYPES = (*FLOATS, *INTEGERS, "bool")
 _REFUSED_TYPES = ("uint16", "uint32", "uint64")
 _CONSTANTS = {"true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
 _RESERVED = {"def", "where", "in", "exists", "else", *_CONSTANTS, *TYPES}
-_OPS = {f"{op}={sets}": (op, bool(sets)) for op in ("+", "*", "min", "max") for sets in ("", "!")}
+_OPS = {"=": ("=", True)} | {f"{op}={sets}": (op, bool(sets)) for op in ("+", "*", "min", "max") for sets in ("", "!")}
 Item = TypeVar("Item")
 
 
@@ -68,6 +68,10 @@ class _Parser:
     def fail(self, message: str, hint: str = "", at: int | None = None) -> NotationError:
         return NotationError(self.text, self.now.at if at is None else at, message, hint)
 
+    def refuse(self, wrong: object, message: str, hint: str = "", at: int | None = None) -> None:
+        if wrong:
+            raise self.fail(message, hint, at)
+
     def next_if(self, *texts: str) -> Token | None:
         token = self.now
         if token.kind in ("op", "name") and token.text in texts:
@@ -83,10 +87,8 @@ class _Parser:
 
     def name(self, what: str) -> Token:
         token = self.now
-        if token.kind != "name":
-            raise self.fail(f"expected {what}, not {token.text!r}")
-        if token.text in _RESERVED:
-            raise self.fail(f"{token.text!r} is a word of the notation, and cannot be {what}")
+        self.refuse(token.kind != "name", f"expected {what}, not {token.text!r}")
+        self.refuse(token.text in _RESERVED, f"{token.text!r} is a word of the notation, and cannot be {what}")
         self.i += 1
         return token
 
@@ -101,43 +103,41 @@ class _Parser:
         return found
 
     def function(self) -> Function:
-        if self.now.text != "def":
-            raise self.fail("a comprehension begins with def", "as in def f(float(N) A) -> (C) { C(i) = 2 * A(i) }")
+        hint = "as in def f(float(N) A) -> (C) { C(i) = 2 * A(i) }"
+        self.refuse(self.now.text != "def", "a comprehension begins with def", hint)
         at = self.expect("def", "").at
         name = self.name("the function's name").text
         parameters = tuple(self.listed(self.parameter, "after the function's name"))
         self.expect("->", "after the parameters")
-        if self.now.text != "(":
-            raise self.fail("results stand in parentheses", f"write -> ({self.now.text})")
+        self.refuse(self.now.text != "(", "results stand in parentheses", f"write -> ({self.now.text})")
         results = self.listed(self.result)
-        if not results:
-            raise self.fail("there is no result", "name what is made, as in `-> (O)`")
+        self.refuse(not results, "there is no result", "name what is made, as in `-> (O)`")
         self.expect("{", "before the statements")
         statements: list[Statement] = []
         while not self.next_if("}"):
-            if self.now.kind == "end":
-                raise self.fail("the function is not closed", "write '}' after the last statement")
+            self.refuse(self.now.kind == "end", "the function is not closed", "write '}' after the last statement")
             statements.append(self.statement())
-        if self.now.kind != "end":
-            raise self.fail(f"{self.now.text!r} stands after the function", "one comprehension is one function")
-        for token in results:
-            if token.text not in {s.target for s in statements}:
-                hint = f"add a statement `{token.text}(...) = ...`"
-                raise self.fail(f"the result {token.text} is never written", hint, token.at)
+        self.refuse(
+            self.now.kind != "end", f"{self.now.text!r} stands after the function", "one comprehension is one function"
+        )
+        written = {s.target for s in statements}
+        for x in results:
+            hint = f"add a statement `{x.text}(...) = ...`"
+            self.refuse(x.text not in written, f"the result {x.text} is never written", hint, x.at)
         made, fixed = tuple(x.text for x in results), frozenset(self.numbers)
         return Function(name, parameters, made, tuple(statements), self.sizes, fixed, self.text, at)
 
     def parameter(self) -> Parameter:
         kind = self.now.text
-        if kind in _REFUSED_TYPES:
-            raise self.fail(f"torch computes nothing in {kind}", "use a signed type, or uint8")
-        if kind not in TYPES:
-            raise self.fail(f"expected a type, not {kind!r}", f"as in float(N, M) A; there are {', '.join(TYPES)}")
+        self.refuse(kind in _REFUSED_TYPES, f"torch computes nothing in {kind}", "use a signed type, or uint8")
+        hint = f"as in float(N, M) A; there are {', '.join(TYPES)}"
+        self.refuse(kind not in TYPES, f"expected a type, not {kind!r}", hint)
         self.i += 1
         dims = tuple(self.listed(self.size)) if self.now.text == "(" else None
         token = self.name("a parameter's name")
-        if token.text in self.inputs | self.numbers:
-            raise self.fail(f"there are two parameters called {token.text}", at=token.at)
+        self.refuse(
+            token.text in self.inputs | self.numbers, f"there are two parameters called {token.text}", at=token.at
+        )
         if dims is None and kind in INTEGERS:
             self.numbers.add(token.text)
         else:
@@ -149,34 +149,32 @@ class _Parser:
         """A size of a parameter. A name alone is defined by the first that has it, and all others must agree."""
         at = self.now.at
         if self.now.kind == "name" and self.tokens[self.i + 1].text in (",", ")"):
-            token = self.name("a size")
-            if token.text in self.sizes:
-                raise self.fail(f"{token.text} is a tensor, and here a size", at=at)
-            self.numbers.add(token.text)
-            return Poly(Poly.of(token.text).terms, at=at)
+            name = self.name("a size").text
+            self.refuse(name in self.sizes, f"{name} is a tensor, and here a size", at=at)
+            self.numbers.add(name)
+            return Poly(Poly.of(name).terms, at=at)
         return Poly(poly(self.expression()).terms, at=at)
 
     def index(self) -> Token:
         """A variable on the left."""
-        token = self.now
-        if token.kind == "name" and self.tokens[self.i + 1].text == "(":
-            hint = "where to write must not depend on data: use torch's index_add and the like"
-            raise self.fail(f"{token.text}(...) is no index variable, and only these are on the left", hint)
+        called = self.now.kind == "name" and self.tokens[self.i + 1].text == "("
+        message = f"{self.now.text}(...) is no index variable, and only these are on the left"
+        self.refuse(called, message, "where to write must not depend on data: use torch's index_add and the like")
         return self.name("an index variable")
 
     def result(self) -> Token:
         """A name behind the arrow."""
-        if self.now.text in TYPES:
-            raise self.fail("results are named without type or sizes", "both follow from the statements: -> (C)")
+        hint = "both follow from the statements: -> (C)"
+        self.refuse(self.now.text in TYPES, "results are named without type or sizes", hint)
         return self.name("a result's name")
 
     def statement(self) -> Statement:
         target = self.name("the name of what is written")
         left = self.listed(self.index) if self.now.text == "(" else []
         op = self.now
-        if op.text != "=" and op.text not in _OPS:
-            hint = FOREIGN.get(target.text) or f"there are =, {', '.join(_OPS)}"
-            raise self.fail(f"expected an assignment after {target.text}, not {op.text!r}", hint, target.at)
+        hint = FOREIGN.get(target.text) or f"there are {', '.join(_OPS)}"
+        message = f"expected an assignment after {target.text}, not {op.text!r}"
+        self.refuse(op.text not in _OPS, message, hint, target.at)
         self.i += 1
         self.target = target.text
         value = self.expression()
@@ -185,45 +183,40 @@ class _Parser:
             self.listed(self.expression, "after it")
         ranges, exists, lets = self.clauses()
         value = _given(value, lets)
-        self.check_target(target, left, op)
+        kind, sets = _OPS[op.text]
+        self.check_target(target, left, op, sets)
         out = tuple(x.text for x in left)
-        for x in sorted((x for x in walk(value) if isinstance(x, Name)), key=lambda x: x.at) if op.text == "=" else ():
-            if x.name not in self.numbers and x.name not in out:
-                message = f"{x.name} is on the right only: that is a reduction, and = is no operator of one"
-                raise self.fail(
-                    message, f"write +=!, *=!, min=! or max=! instead of =, or put {x.name} on the left", x.at
-                )
-        kind, sets = _OPS.get(op.text, ("=", True))
+        for x in sorted((x for x in walk(value) if isinstance(x, Name)), key=lambda x: x.at):
+            gone = kind == "=" and x.name not in self.numbers and x.name not in out
+            hint = f"write +=!, *=!, min=! or max=! instead of =, or put {x.name} on the left"
+            self.refuse(
+                gone, f"{x.name} is on the right only: that is a reduction, and = is no operator of one", hint, x.at
+            )
         written = " ".join(self.text[target.at : self.tokens[self.i - 1].end].split())
         s = Statement(target.text, out, kind, sets, value, ranges, exists, written=written, at=target.at)
         s = ranged(s, self.sizes, self.numbers, self.text)
         self.sizes.setdefault(s.target, tuple(s.ranges[n][1] for n in out))
         return s
 
-    def check_target(self, target: Token, left: list[Token], op: Token) -> None:
+    def check_target(self, target: Token, left: list[Token], op: Token, sets: bool) -> None:
         """Whether this may be written so."""
-        name = target.text
-        if name in self.inputs:
-            message = f"{name} is an input, and inputs are never written"
-            raise self.fail(message, "give the result a name of its own", target.at)
-        if name in self.numbers:
-            raise self.fail(f"{name} is a size or a number already", "give the result another name", target.at)
-        for i, token in enumerate(left):
-            if token.text in [x.text for x in left[:i]]:
-                message = f"{token.text} stands twice on the left"
-                raise self.fail(message, "give each dimension its own variable", token.at)
-            if token.text in self.numbers or token.text in self.sizes:
-                message = f"{token.text} is no index variable: it is known already"
-                raise self.fail(message, "choose a free name", token.at)
-        known, anew = self.sizes.get(name), op.text == "=" or op.text.endswith("!")
-        if known is not None and anew:
-            more = "" if op.text == "=" else f", or add to it with {op.text.rstrip('!')}"
-            raise self.fail(f"{name} is written already", f"give it another name{more}", target.at)
-        if known is None and not anew:
+        name, at = target.text, target.at
+        message = f"{name} is an input, and inputs are never written"
+        self.refuse(name in self.inputs, message, "give the result a name of its own", at)
+        self.refuse(name in self.numbers, f"{name} is a size or a number already", "give the result another name", at)
+        for i, x in enumerate(left):
+            twice = x.text in [y.text for y in left[:i]]
+            self.refuse(twice, f"{x.text} stands twice on the left", "give each dimension its own variable", x.at)
+            known = x.text in self.numbers or x.text in self.sizes
+            self.refuse(known, f"{x.text} is no index variable: it is known already", "choose a free name", x.at)
+        if name not in self.sizes:
             message = f"{name} has no value that {op.text} could go on from"
-            raise self.fail(message, f"write {op.text}! to begin with nothing", op.at)
-        if known is not None and len(known) != len(left):
-            raise self.fail(f"{name} has {_dimensions(known)}, and is written with {len(left)}", at=target.at)
+            return self.refuse(not sets, message, f"write {op.text}! to begin with nothing", op.at)
+        more = "" if op.text == "=" else f", or add to it with {op.text.rstrip('!')}"
+        self.refuse(sets, f"{name} is written already", f"give it another name{more}", at)
+        sizes = self.sizes[name]
+        message = f"{name} has {_dimensions(sizes)}, and is written with {len(left)}"
+        return self.refuse(len(sizes) != len(left), message, at=at)
 
     def clauses(self) -> tuple[dict[str, Range], tuple[Node, ...], dict[str, Node]]:
         """What follows `where`: ranges, reads that must exist, and names for expressions."""
@@ -234,16 +227,14 @@ class _Parser:
         while more:
             if self.next_if("exists"):
                 exists.append(self.expression())
+            elif (name := self.name("a variable").text) and self.next_if("in"):
+                low = self.expression()
+                self.expect(":", "between the ends of a range")
+                ranges[name] = low, self.expression()
             else:
-                token = self.name("a variable")
-                if self.next_if("in"):
-                    low = self.expression()
-                    self.expect(":", "between the ends of a range")
-                    ranges[token.text] = low, self.expression()
-                elif self.next_if("="):
-                    lets[token.text] = _given(self.expression(), lets)
-                else:
-                    raise self.fail(f"expected 'in' or '=' after {token.text}", "as in `where i in 0:n, j = i + 1`")
+                hint = "as in `where i in 0:n, j = i + 1`"
+                self.refuse(not self.next_if("="), f"expected 'in' or '=' after {name}", hint)
+                lets[name] = _given(self.expression(), lets)
             more = self.next_if(",")
         ends = {
             n: (self.end(n, _given(low, lets)), self.end(n, _given(high, lets))) for n, (low, high) in ranges.items()
@@ -253,8 +244,8 @@ class _Parser:
     def end(self, name: str, node: Node) -> Poly:
         """An end of a range."""
         found = poly(node)
-        if on := "data" if found.data else min(names(found) - self.numbers, default=""):
-            raise self.fail(f"the range of {name} depends on {on}", "ranges are made of sizes", node.at)
+        on = "data" if found.data else min(names(found) - self.numbers, default="")
+        self.refuse(on, f"the range of {name} depends on {on}", "ranges are made of sizes", node.at)
         return found
 
     def expression(self, above: int = 0) -> Node:
@@ -284,65 +275,60 @@ class _Parser:
 
     def primary(self) -> Node:
         token, before = self.now, self.tokens[self.i - 1]
-        if token.kind == "end":
-            raise self.fail("an expression is missing")
-        if token.text == before.text == "*":
-            raise self.fail("'**' is no operator of the notation", FOREIGN["**"], before.at)
-        if before.text == "=" and token.text in ("+", "*"):
-            raise self.fail(f"'={token.text}' is no assignment", f"write {token.text}= or {token.text}=!", before.at)
+        self.refuse(token.kind == "end", "an expression is missing")
+        power, swapped = token.text == before.text == "*", before.text == "=" and token.text in ("+", "*")
+        self.refuse(power, "'**' is no operator of the notation", FOREIGN["**"], before.at)
+        self.refuse(swapped, f"'={token.text}' is no assignment", f"write {token.text}= or {token.text}=!", before.at)
         if token.kind == "number":
             self.i += 1
             return Number(int(token.text) if token.text.isdigit() else float(token.text), at=token.at)
         if self.next_if(*_CONSTANTS):
             return Number(_CONSTANTS[token.text], at=token.at)
-        if self.next_if("("):
-            inner = self.expression()
-            self.expect(")", "to close the parenthesis")
-            return inner
-        if self.next_if(*TYPES):
+        cast = self.next_if(*TYPES)
+        if cast or token.text == "(":
             self.expect("(", f"after the cast to {token.text}")
             inner = self.expression()
-            self.expect(")", "to close the cast")
-            return Apply(f"cast {token.text}", (inner,), at=token.at)
+            self.expect(")", "to close the parenthesis")
+            return Apply(f"cast {token.text}", (inner,), at=token.at) if cast else inner
         self.name("an expression")
         if token.text in self.sizes or token.text == self.target:
             return self.tensor(token)
         return self.called(token) if self.now.text == "(" else Name(token.text, at=token.at)
 
     def called(self, token: Token) -> Node:
-        function = FUNCTIONS.get(token.text)
+        name, function = token.text, FUNCTIONS.get(token.text)
         if function is None:
-            near = difflib.get_close_matches(token.text, [*self.sizes, *FUNCTIONS, *FOREIGN], 1, 0.75)
-            hint = "a tensor must be written before it is read"
-            if near:
-                hint = FOREIGN.get(near[0]) or f"do you mean {near[0]}?"
-            raise self.fail(f"no tensor and no function is called {token.text}", hint, token.at)
-        args = self.listed(self.expression)
-        if len(args) != function.arity:
-            wanted = f"{function.arity} argument{'s' if function.arity > 1 else ''}"
-            raise self.fail(f"{token.text} takes {wanted}, not {len(args)}", at=token.at)
-        return Apply(token.text, tuple(args), at=token.at)
+            near = difflib.get_close_matches(name, [*self.sizes, *FUNCTIONS, *FOREIGN], 1, 0.75)
+            hint = (
+                FOREIGN.get(near[0], f"do you mean {near[0]}?")
+                if near
+                else "a tensor must be written before it is read"
+            )
+            raise self.fail(f"no tensor and no function is called {name}", hint, token.at)
+        args, arity = self.listed(self.expression), function.arity
+        wanted = f"{arity} argument{'s' if arity > 1 else ''}"
+        self.refuse(len(args) != arity, f"{name} takes {wanted}, not {len(args)}", at=token.at)
+        return Apply(name, tuple(args), at=token.at)
 
     def tensor(self, token: Token) -> Node:
         """An element of a tensor, or the size of one of its dimensions."""
-        if token.text == self.target and token.text in self.inputs:
-            message = f"{token.text} is an input, and inputs are never written"
-            raise self.fail(message, "give the result its own name", token.at)
-        if token.text == self.target:
+        name, at = token.text, token.at
+        if name == self.target:
+            message = f"{name} is an input, and inputs are never written"
+            self.refuse(name in self.inputs, message, "give the result its own name", at)
             hint = "running sums and other scans are no comprehensions: use torch.cumsum and the like"
-            raise self.fail(f"{token.text} is read by the statement that writes it", hint, token.at)
-        sizes = self.sizes[token.text]
+            raise self.fail(f"{name} is read by the statement that writes it", hint, at)
+        sizes = self.sizes[name]
         if self.next_if("."):
-            dim = self.now
-            if dim.kind != "number" or not dim.text.isdigit() or int(dim.text) >= len(sizes):
-                raise self.fail(f"expected the number of a dimension of {token.text}, not {dim.text!r}")
+            dim = self.now.text
+            there = dim.isdigit() and int(dim) < len(sizes)
+            self.refuse(not there, f"expected the number of a dimension of {name}, not {dim!r}")
             self.i += 1
-            return replace(sizes[int(dim.text)].node(), at=token.at)
+            return replace(sizes[int(dim)].node(), at=at)
         indexes = self.listed(self.expression) if self.now.text == "(" else []
-        if len(sizes) != len(indexes):
-            raise self.fail(f"{token.text} has {_dimensions(sizes)}, and is read with {len(indexes)}", at=token.at)
-        other = self.unary() if self.next_if("else") else None
-        return Read(token.text, tuple(map(poly, indexes)), other, at=token.at)
+        message = f"{name} has {_dimensions(sizes)}, and is read with {len(indexes)}"
+        self.refuse(len(sizes) != len(indexes), message, at=at)
+        return Read(name, tuple(map(poly, indexes)), self.unary() if self.next_if("else") else None, at=at)
 
 
 def _given(node: Node, lets: Mapping[str, Node]) -> Node:

@@ -19,7 +19,6 @@ from syncscope.kernels.comprehension.program import Program, Step
 _FOLDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "+": torch.add, "*": torch.mul, "min": torch.minimum, "max": torch.maximum,
 }  # fmt: skip
-_STARTS = {"+": 0, "*": 1, "min": math.inf, "max": -math.inf}
 _FARTHER = 8  # times as large as a tensor what is padded to it may be
 
 
@@ -54,53 +53,49 @@ class _Space:
 
     def __init__(self, step: Step, known: Mapping[str, Any], device: torch.device) -> None:
         self.step, self.known, self.device = step, known, device
-        self.names, self.out = tuple(step.ranges), len(step.out)
-        self.sizes = [step.size(n) for n in self.names]
-        self.over = {n: (float(a), float(b - 1)) for n, (a, b) in step.ranges.items()}
+        self.names, self.sizes = tuple(step.ranges), [*map(step.size, step.ranges)]
+        self.shape, self.reduced = self.sizes[: len(step.out)], tuple(range(len(step.out), len(self.sizes)))
+        self.real = torch.float64 if step.dtype == torch.float64 else torch.get_default_dtype()
 
     def made(self) -> Tensor:
         """What the statement gives, of its dtype; before what is there already."""
-        step, shape, dims = self.step, self.sizes[: self.out], tuple(range(self.out, len(self.sizes)))
-        if not dims:
-            return self.tensor(self.value(step.value)).expand(shape).to(step.dtype, copy=True)
-        if 0 in self.sizes:
-            start = _STARTS[step.op]
-            if math.isinf(start) and not step.dtype.is_floating_point:
-                info = torch.iinfo(step.dtype)
-                start = info.max if start > 0 else info.min
-            return torch.full(shape, start, dtype=step.dtype, device=self.device)
-        if step.op == "+" and step.dtype.is_floating_point:
+        step = self.step
+        if step.op == "+" and step.dtype.is_floating_point and 0 not in self.sizes:
             return self.product_sum()
         value = self.tensor(self.value(step.value)).expand(self.sizes)
+        if not self.reduced:
+            return value.to(step.dtype, copy=True)
         if step.op == "+":
-            return value.sum(dims, dtype=step.dtype)
+            return value.sum(self.reduced, dtype=step.dtype)
         if step.op == "*":
-            return value.to(step.dtype).flatten(self.out).prod(-1)
-        return (value.amin(dims) if step.op == "min" else value.amax(dims)).to(step.dtype)
+            return value.to(step.dtype).flatten(len(self.shape)).prod(-1)
+        if 0 in self.sizes:
+            info, least = (torch.finfo if step.dtype.is_floating_point else torch.iinfo)(step.dtype), step.op == "max"
+            limit = (
+                (-math.inf if least else math.inf) if step.dtype.is_floating_point else info.min if least else info.max
+            )
+            return torch.full(self.shape, limit, dtype=step.dtype, device=self.device)
+        return (value.amin if step.op == "min" else value.amax)(self.reduced).to(step.dtype)
 
     def product_sum(self) -> Tensor:
         """The sum over the reduced variables, by einsum of the factors."""
-        numbers: list[Any] = []
+        scale: Any = 1
         operands: list[Any] = []  # a tensor, and its dimensions
         for x in map(self.value, factors(self.step.value)):
             if isinstance(x, Tensor) and x.numel() > 1:
                 operands += [x.squeeze().to(self.step.dtype), [d for d in range(x.dim()) if x.shape[d] != 1]]
             else:
-                numbers.append(x.reshape(()) if isinstance(x, Tensor) else x)
+                scale = scale * (x.reshape(()) if isinstance(x, Tensor) else x)
         seen = {d for dims in operands[1::2] for d in dims}
-        made = torch.einsum(*operands, sorted(d for d in seen if d < self.out)) if operands else self.tensor(1.0)
-        for x in (*numbers, math.prod(size for d, size in enumerate(self.sizes) if d >= self.out and d not in seen)):
-            made = made * x
-        shape = self.sizes[: self.out]
-        made = made.reshape([size if d in seen else 1 for d, size in enumerate(shape)])
-        return made.expand(shape).to(self.step.dtype, copy=True)
+        made = torch.einsum(*operands, sorted(seen.difference(self.reduced))) if operands else self.tensor(1.0)
+        made = made * scale * math.prod(self.sizes[d] for d in self.reduced if d not in seen)
+        made = made.reshape([size if d in seen else 1 for d, size in enumerate(self.shape)])
+        return made.expand(self.shape).to(self.step.dtype, copy=True)
 
     def tensor(self, value: Any) -> Tensor:
-        return value if isinstance(value, Tensor) else torch.full((), value, device=self.device)
-
-    def variable(self, name: str) -> Tensor:
-        shape = [size if n == name else 1 for n, size in zip(self.names, self.sizes, strict=True)]
-        return torch.arange(*self.step.ranges[name], device=self.device).reshape(shape)
+        if isinstance(value, Tensor):
+            return value
+        return torch.full((), value, device=self.device, dtype=self.real if isinstance(value, float) else None)
 
     def value(self, node: Node) -> Any:
         """A tensor that broadcasts over the space, or a number."""
@@ -108,7 +103,8 @@ class _Space:
             case Number(value):
                 return value
             case Name(name):
-                return self.variable(name)
+                shape = [size if n == name else 1 for n, size in zip(self.names, self.sizes, strict=True)]
+                return torch.arange(*self.step.ranges[name], device=self.device).reshape(shape)
             case Read():
                 return self.read(node)
             case Poly():
@@ -118,17 +114,14 @@ class _Space:
                 default = torch.get_default_dtype() if name == "float" else torch.int64
                 return self.tensor(self.value(x)).to(DTYPES.get(name, default))
             case Apply("?", (condition, yes, no)):
-                chosen = self.value(condition)
-                if not isinstance(chosen, Tensor):
-                    return self.value(yes if chosen else no)
-                return torch.where(chosen != 0, self.value(yes), self.value(no))
-            case Apply(function, args) if function in OPERATORS:
-                return _CALLS[function](*(_counted(self.value(x)) for x in args))
+                return torch.where(self.tensor(self.value(condition)) != 0, self.value(yes), self.value(no))
             case Apply(function, args):
-                values = [self.tensor(self.value(x)) for x in args]
-                if FUNCTIONS[function].gives == "float":
-                    values = [x if x.dtype.is_floating_point else x.to(torch.get_default_dtype()) for x in values]
-                return _CALLS[function](*values)
+                values, known = [self.value(x) for x in args], OPERATORS.get(function) or FUNCTIONS[function]
+                if function in FUNCTIONS:
+                    values = [self.tensor(x) for x in values]
+                if function in FUNCTIONS and known.gives == "float":
+                    values = [x if x.dtype.is_floating_point else x.to(self.real) for x in values]
+                return _CALLS[function](*(_counted(x) for x in values))
         raise TypeError(node)
 
     def read(self, node: Read) -> Any:
@@ -159,10 +152,9 @@ class _Space:
             return None
         margins = [(0, 0)] * x.dim()
         if node.bounds:
-            reach = [interval(p, self.over) for p in node.indexes]
-            margins = [
-                (max(0, -int(low)), max(0, int(high) - n + 1)) for (low, high), n in zip(reach, x.shape, strict=True)
-            ]
+            over = {n: (float(a), float(b - 1)) for n, (a, b) in self.step.ranges.items()}
+            reach = zip((interval(p, over) for p in node.indexes), x.shape, strict=True)
+            margins = [(max(0, -int(low)), max(0, int(high) - n + 1)) for (low, high), n in reach]
             far = any(sum(m) > _FARTHER * n + 64 for m, n in zip(margins, x.shape, strict=True))
             if far or 0 in x.shape or not isinstance(node.other, Number):
                 return None
@@ -175,7 +167,7 @@ class _Space:
                 strides[name] += step * stride
         seen = {name for _, steps in lines for name in steps}
         sizes = [size if n in seen else 1 for n, size in zip(self.names, self.sizes, strict=True)]
-        return x.as_strided(sizes, [strides[n] for n in self.names], offset)
+        return x.as_strided(sizes, [*strides.values()], offset)
 
 
 def _counted(x: Any) -> Any:
