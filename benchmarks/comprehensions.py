@@ -4,9 +4,10 @@ fp32 with TF32 off:
     python benchmarks/comprehensions.py --devices ocl,cuda --tune 3
     python benchmarks/comprehensions.py --devices ocl,cpu --small          what PoCL can be asked for
 
-Every device has a process of its own. Times are milliseconds of a call, as the median (low-high) of measurements, each of many
-calls in a row that are waited for together. `launches` are kernels of a call, by operators and as a comprehension; `first` is
-the first call, with compiling. `error` is the largest deviation from float64, as a share of the largest element.
+Every device has a process of its own. A row `with gradients` is forward and backward, to all inputs of floating point. Times
+are milliseconds of a call, as the median (low-high) of measurements, each of many calls in a row that are waited for together.
+`launches` are kernels of a call, by operators and as a comprehension; `first` is the first call, with compiling. `error` is the
+largest deviation from float64, as a share of the largest element. The table is printed as markdown.
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ def table(rows: list[dict[str, Any]], devices: list[str]) -> None:
     found = {(row["name"], row["device"]): row for row in rows}
     other = next((d for d in devices if d != "ocl"), "")
     columns = ("comprehension", "tuned", "eager ocl", f"eager {other}", "compiled", "x ocl", f"x {other}", "x compiled")
-    print(" | ".join(("", "launches", "first s", "error", *columns)))
+    print("| " + " | ".join(("", "launches", "first s", "error", *columns)) + " |")
+    print("| --- " * (len(columns) + 4) + "|")
     for case in CASES:
         a, b = found.get((case.name, "ocl"), {}), found.get((case.name, other), {})
         if not a:
@@ -157,7 +159,7 @@ def table(rows: list[dict[str, Any]], devices: list[str]) -> None:
         cells += ["-" if a.get(key) is None else f"{a[key]:.2g}" for key in ("first", "error")]
         cells += ["-" if x is None else f"{x[1]:.3g} ({x[0]:.3g}-{x[2]:.3g})" for x in measured]
         cells += ["-" if own is None or x is None else f"{x[1] / own[1]:.2f}" for x in measured[2:]]
-        print(" | ".join(cells) + (f"  {a['failed']}" if "failed" in a else ""))
+        print("| " + " | ".join(cells) + " |" + (f"  {a['failed']}" if "failed" in a else ""))
 
 
 def start(device: str, stdin: int) -> subprocess.Popen[str]:

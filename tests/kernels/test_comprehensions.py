@@ -95,6 +95,32 @@ def test_a_product_with_zeros_has_its_gradient():
     assert x.grad.tolist() == [[6, 0, 0], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("device", ["cpu", "ocl"])
+def test_only_what_the_gradient_takes_is_kept_for_it(device):
+    saved = []
+    function = comprehension(ATTEND)
+    q, k, v = (torch.randn(1, 2, *shape).to(device).requires_grad_() for shape in ((5, 3), (7, 3), (7, 4)))
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: saved.append(tuple(x.shape[2:])) or x, lambda x: x):
+        function(q, k, v)  # of L, M, E, Z, A and O, and the inputs
+        assert sorted(saved) == sorted([(5, 3), (7, 3), (7, 4), (5, 7), (5,), (5, 4)])
+        saved.clear()
+        function(q.detach(), k.detach(), v)  # only E and Z
+        assert sorted(saved) == [(5,), (5, 7)]
+
+
+def test_no_memory_stays_but_results_and_what_the_gradient_takes():
+    function = comprehension(ATTEND)
+    q = torch.randn(2, 4, 64, 32).to("ocl").requires_grad_()
+    function(q, q, q).sum().backward()
+    q.grad = None
+    before = torch.ocl.memory_allocated()
+    out = function(q, q, q)
+    rows = 2 * 4 * 64
+    assert torch.ocl.memory_allocated() - before == 4 * rows * (32 + 64 + 1)  # O, E and Z
+    del out
+    assert torch.ocl.memory_allocated() == before
+
+
 def test_the_gradient_can_be_printed_and_is_a_comprehension_again():
     text = comprehension("def correlate(float(N) A, float(K) B) -> (C) { C(i) +=! A(i+k) * B(k) }").grad
     assert text == (
