@@ -13,10 +13,16 @@ from typing import Any
 
 import pytest
 
+from syncscope.model.trace import Kind, Trace
 from syncscope.tracers.opencl import abi, compiled, dispatch
 
 HERE = Path(__file__).parent
 PACKAGE = Path(dispatch.__file__).parents[2]
+
+
+def steps(trace: Trace) -> list[str]:
+    """The names of the steps that were recorded."""
+    return [event.name for event in trace if event.kind == Kind.STEP]
 
 
 def name_cpu(device: Any) -> None:

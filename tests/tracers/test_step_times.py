@@ -1,0 +1,96 @@
+"""How long a step takes without the recorder: what the recording itself measures, before it or after."""
+
+import itertools
+import sys
+import time
+import types
+
+import pytest
+from tracers.conftest import steps
+
+from syncscope import kineto
+from syncscope.model.trace import Trace
+from syncscope.tracers import process_recording, step_times
+from syncscope.tracers.session import Session
+
+
+def test_steps_before_a_recording_run_without_a_hook_and_are_timed() -> None:
+    torch = pytest.importorskip("torch")
+    plain = sys.modules["warnings"].filters, torch.autograd.profiler.profile._prepare_trace
+    with Session(wait=4, warmup=1, active=3) as session:
+        for number in range(8):
+            here = sys.modules["warnings"].filters, torch.autograd.profiler.profile._prepare_trace
+            assert (here == plain) == (number < 5)
+            time.sleep(0.2 if number == 0 else 0.02 if number < 5 else 0.03)
+            session.step()
+    meta = session.trace.meta
+    assert meta["untraced"]["steps"] >= 3  # on a busy machine not all of the others are alike
+    assert meta["untraced"]["steps"] + meta["untraced"]["left_out"] == 5
+    assert 20e6 <= meta["untraced"]["low_ns"] <= meta["untraced"]["median_ns"] <= meta["untraced"]["high_ns"]
+    assert meta["traced"]["median_ns"] >= 30e6
+    assert kineto.read(kineto.write(session.trace)).meta["untraced"] == meta["untraced"]
+
+
+def test_where_the_schedule_has_no_steps_before_some_after_are_timed() -> None:
+    traces: list[Trace] = []
+    with Session(active=2, on_trace=traces.append) as session:
+        for number in range(20):
+            time.sleep(0.01)
+            session.step()
+            assert bool(traces) == (number >= 11)
+    assert traces[0].meta["untraced"]["steps"] >= 3
+    with Session(active=2) as session:
+        for _ in range(2):
+            session.step()
+        assert len(steps(session.trace)) == 2  # who wants it sooner has it sooner
+    with Session(active=2) as session:
+        session.step()
+    assert "untraced" not in session.trace.meta
+
+
+def test_steps_after_a_source_that_lingers_are_no_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_recording.ProcessRecording, "lingers", True)
+    traces: list[Trace] = []
+    with Session(active=2, on_trace=traces.append) as session:
+        for _ in range(2):
+            session.step()
+        assert len(traces) == 1
+        assert "untraced" not in traces[0].meta
+
+
+def test_a_step_in_an_outer_recording_is_not_untraced() -> None:
+    with Session(), Session(wait=5, active=1) as session:
+        for _ in range(6):
+            session.step()
+    assert "untraced" not in session.trace.meta
+
+
+def test_steps_that_are_found_are_as_long_as_they_were() -> None:
+    torch = pytest.importorskip("torch")
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1)
+    with Session(wait=2, active=2) as session:
+        for _ in range(5):
+            time.sleep(0.01)
+            optimizer.step()
+    assert session.trace.meta["untraced"]["low_ns"] >= 10_000_000
+
+
+def test_warming_up_ends_when_steps_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = itertools.accumulate([0, 45, 15, 14, 13, 10, 9, 10, 11, 10, 9])  # ms; none but the first is much longer
+    monkeypatch.setattr(step_times, "monotonic_ns", lambda: next(ends) * 1_000_000)
+    times = step_times.StepTimes()
+    for _ in range(11):
+        times.boundary()
+    facts = times.facts()
+    assert facts is not None
+    assert (facts["left_out"], facts["steps"], facts["median_ns"]) == (4, 6, 10_000_000)
+
+
+def test_a_step_in_which_kernels_were_built_is_no_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = types.SimpleNamespace(built=0)
+    monkeypatch.setitem(sys.modules, "syncscope.kernels.programs", programs)
+    with Session(wait=6, active=1) as session:
+        for number in range(7):
+            programs.built += number in (0, 3)
+            session.step()
+    assert session.trace.meta["untraced"]["steps"] <= 4
