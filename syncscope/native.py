@@ -18,8 +18,8 @@ from syncscope.errors import UserError
 
 
 def built(source: Path, *flags: str) -> Path:
-    """The library of a C file: beside it where it was built with the package and is no older, else in the user's cache, under a
-    name that is the source's own hash.
+    """The library of a C file, and of the headers beside it, which are its parts: beside it where it was built with the package
+    and is no older, else in the user's cache, under a name that is the sources' own hash.
 
     Raises:
         OSError: there is no compiler.
@@ -27,11 +27,12 @@ def built(source: Path, *flags: str) -> Path:
         UserError: the cache cannot be written.
     """
     beside = source.with_name(f"_{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
-    fresh = beside.exists() and beside.stat().st_mtime + 2 >= source.stat().st_mtime
+    parts = [source, *sorted(source.parent.glob("*.h"))]
+    fresh = beside.exists() and beside.stat().st_mtime + 2 >= max(part.stat().st_mtime for part in parts)
     if fresh:  # an editable install does not rebuild it
         return beside
     platform = sysconfig.get_config_var("SOABI") or sysconfig.get_platform()
-    digest = hashlib.sha256(source.read_bytes() + platform.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(b"".join(part.read_bytes() for part in parts) + platform.encode()).hexdigest()[:16]
     target = files.cache_folder("native") / f"{source.stem}-{digest}.so"
     files.private(target.parent)  # what lies there is run
     if files.foreign(target, 0):

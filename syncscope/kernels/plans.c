@@ -4,20 +4,10 @@
  * memory, or on a version. An operator that is called in a new way, that nobody could note down, or that is being noted down goes
  * to its function in Python; so does whatever is rare. All of it runs with the GIL held, which keeps what is static together.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
+#include "leases.h"
+#include "call_key.h"
 #include <time.h>
 
-/* Of dlpack.h, an ABI: a tensor as it is seen, one with an owner, and the functions that give and take them. */
-typedef struct { uint8_t code, bits; uint16_t lanes; } Dtype;
-typedef struct { char *data; int32_t device[2], ndim; Dtype dtype; int64_t *shape, *stride; uint64_t offset; } View;
-typedef struct Owned { uint32_t version[2]; void *owner; void (*delete)(struct Owned *); uint64_t flags; View view; } Owned;
-typedef struct { uint32_t version[2]; void *older, *allocate, *give; int (*take)(Owned *, void **); int (*look)(void *, View *); } Dlpack;
-enum { EXTENSION = 12 }; /* the kind of device that PyTorch calls PrivateUse1 */
-
-typedef struct { char *address; size_t size; void *buffer; PyObject *self; uint64_t call; int first; } Block; /* self is borrowed */
-typedef struct { Owned owned; PyObject *block, *home, *class; Py_ssize_t size; } Lease;
 typedef struct { int at, slot; } Hole;
 typedef struct { PyObject *kernel; void *handle; uint32_t rank; size_t size[3], group[3]; int holes; Hole *hole; } Launch;
 typedef struct { int slot; View view; } Made; /* slot: of memory taken; else -1 - the number of a tensor given, or NOTHING */
@@ -32,226 +22,15 @@ typedef struct {
 typedef struct { uint64_t hash; Py_ssize_t words; uint64_t *key; Plan *plan; } Entry;
 typedef struct { PyObject_HEAD PyObject *label, *run; uint64_t number; } Operator; /* label: None tells observers nothing */
 typedef struct { int given; PyObject **tensor; Plan *plan; } Asked; /* for the plan of a call that is in Python now */
-
-static struct { PyObject *memory, *queue, *observers, *recorders, *forked, *tensor, *parameter, *device, *constants, *default_dtype; } py;
-static struct { PyObject *_free, *_new, *in_use, *peak, *told, *launches, *refused; } word;
-static const Dlpack *dlpack;
 static struct { int (*set)(void *, uint32_t, size_t, const void *), (*flush)(void *);
   int (*enqueue)(void *, void *, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, const void *, void *); } cl;
 static void *queue;
 static int timed, always_timed;  /* what the queue is, and whether it must be */
 static long kept, flushes;       /* launches since the last flush, and how many make one due */
-static Block *blocks;            /* by address */
-static Py_ssize_t known, room;
-static uint64_t calls;
-static uint64_t *key;            /* of the call that is looked up */
-static Py_ssize_t words, key_room;
-static PyObject **given;         /* its tensors and their buffers */
-static void **buffers;
-static int tensors, tensors_room;
 enum { PLACES = 1 << 14, MOST = 4096 };
 static Entry table[PLACES];
 static int entries;
 static __thread Asked *asked;
-
-/* Memory. */
-
-static Py_ssize_t after(char *address) { /* the number of blocks that begin there or before */
-  Py_ssize_t low = 0, high = known;
-  while (low < high) {
-    Py_ssize_t middle = (low + high) / 2;
-    if (blocks[middle].address <= address) low = middle + 1; else high = middle;
-  }
-  return low;
-}
-
-static Block *block_at(char *address) {
-  Py_ssize_t k = after(address);
-  return k && address < blocks[k - 1].address + blocks[k - 1].size ? &blocks[k - 1] : NULL;
-}
-
-/* Adds to a number of memory.py or queue.py; the sum, or -1 with an exception. */
-static long long add_to(PyObject *names, PyObject *name, long long more) {
-  PyObject *before = PyDict_GetItem(names, name);
-  long long sum = (before ? PyLong_AsLongLong(before) : 0) + more;
-  PyObject *made = PyLong_FromLongLong(sum);
-  int failed = !made || PyDict_SetItem(names, name, made);
-  Py_XDECREF(made);
-  return failed ? -1 : sum;
-}
-
-static int tell(PyObject *block, Py_ssize_t size) {
-  PyObject *told = PyDict_GetItem(py.memory, word.told);
-  if (!told || told == Py_None) return 0;
-  PyObject *address = PyObject_GetAttrString(block, "address");
-  PyObject *answer = address ? PyObject_CallFunction(told, "On", address, size) : NULL;
-  Py_XDECREF(address);
-  Py_XDECREF(answer);
-  return answer ? 0 : -1;
-}
-
-/* Back to the pool that it came from. May come at any time, on a thread that Python does not know. */
-static void give_back(Owned *owned) {
-  Lease *lease = (Lease *)owned;
-#if PY_VERSION_HEX < 0x030D0000
-  if (_Py_IsFinalizing()) return;
-#else
-  if (Py_IsFinalizing()) return;
-#endif
-  PyGILState_STATE state = PyGILState_Ensure();
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  add_to(py.memory, word.in_use, -lease->size);
-  tell(lease->block, -lease->size);
-  PyObject *blocks_of = PyObject_GetItem(lease->home, lease->class); /* a defaultdict makes it */
-  if (!blocks_of || PyList_Append(blocks_of, lease->block)) PyErr_Print();
-  Py_XDECREF(blocks_of);
-  Py_DECREF(lease->block);
-  Py_DECREF(lease->home);
-  Py_DECREF(lease->class);
-  PyErr_Restore(type, value, trace);
-  PyGILState_Release(state);
-  free(lease);
-}
-
-static Lease *take(Py_ssize_t size, PyObject *class, void **buffer) {
-  PyObject *home = Py_NewRef(PyDict_GetItem(py.memory, word._free)), *block = NULL;
-  PyObject *free_blocks = PyDict_GetItem(home, class);
-  Py_ssize_t n = free_blocks ? PyList_GET_SIZE(free_blocks) : 0;
-  if (n) {
-    block = Py_NewRef(PyList_GET_ITEM(free_blocks, n - 1));
-    if (PyList_SetSlice(free_blocks, n - 1, n, NULL)) Py_CLEAR(block);
-  } else {
-    block = PyObject_CallOneArg(PyDict_GetItem(py.memory, word._new), class);
-  }
-  PyObject *at = block ? PyObject_GetAttrString(block, "address") : NULL;
-  Lease *lease = at ? calloc(1, sizeof(Lease)) : NULL;
-  if (!lease) {
-    Py_DECREF(home);
-    Py_XDECREF(block);
-    Py_XDECREF(at);
-    return NULL;
-  }
-  lease->owned.version[0] = 1;
-  lease->owned.delete = give_back;
-  lease->owned.view.data = PyLong_AsVoidPtr(at);
-  Py_DECREF(at);
-  *buffer = block_at(lease->owned.view.data)->buffer;
-  lease->block = block;
-  lease->home = home;
-  lease->class = Py_NewRef(class);
-  lease->size = size;
-  long long now = add_to(py.memory, word.in_use, size);
-  PyObject *peak = PyDict_GetItem(py.memory, word.peak);
-  if (peak && now > PyLong_AsLongLong(peak)) add_to(py.memory, word.peak, now - PyLong_AsLongLong(peak));
-  if (tell(block, size)) {
-    give_back(&lease->owned);
-    return NULL;
-  }
-  return lease;
-}
-
-/* The key of a call: words that tell it from every call that may be planned in another way. */
-
-static int put(uint64_t x) {
-  if (words == key_room) {
-    uint64_t *more = realloc(key, sizeof *key * (key_room = 2 * key_room + 256));
-    if (!more) return 0;
-    key = more;
-  }
-  key[words++] = x;
-  return 1;
-}
-
-static int put_tensor(PyObject *x) {
-  View v;
-  if (dlpack->look(x, &v)) {
-    PyErr_Clear();
-    return 0;
-  }
-  Block *block = v.data && v.device[0] == EXTENSION ? block_at(v.data) : NULL;
-  if (!block) return 0;
-  if (tensors == tensors_room) {
-    tensors_room = 2 * tensors_room + 64;
-    given = realloc(given, sizeof *given * tensors_room);
-    buffers = realloc(buffers, sizeof *buffers * tensors_room);
-    if (!given || !buffers) Py_FatalError("no memory");
-  }
-  if (block->call != calls) {
-    block->call = calls;
-    block->first = tensors;
-  }
-  given[tensors] = x;
-  buffers[tensors++] = block->buffer;
-  uint32_t dtype;
-  memcpy(&dtype, &v.dtype, sizeof dtype);
-  int fine = put('T' | (uint64_t)v.ndim << 8 | (uint64_t)dtype << 32);
-  fine = fine && put(v.data - block->address) && put(block->first); /* tensors that share memory are another call */
-  for (int d = 0; d < v.ndim && fine; d++) fine = put(v.shape[d]) && put(v.stride[d]);
-  return fine;
-}
-
-static int put_text(PyObject *x) {
-  Py_ssize_t size;
-  const char *text = PyUnicode_AsUTF8AndSize(x, &size);
-  if (!text || !put('S' | (uint64_t)size << 8)) return 0;
-  for (Py_ssize_t i = 0; i < size; i += 8) {
-    uint64_t part = 0;
-    memcpy(&part, text + i, size - i < 8 ? size - i : 8);
-    if (!put(part)) return 0;
-  }
-  return 1;
-}
-
-/* One argument; 0 where it is of a kind that only Python knows. */
-static int put_value(PyObject *x) {
-  PyObject *type = (PyObject *)Py_TYPE(x);
-  if (type == py.tensor || type == py.parameter) return put_tensor(x);
-  if (x == Py_None) return put('N');
-  if (PyBool_Check(x)) return put('B' | (x == Py_True) << 8);
-  if (PyLong_CheckExact(x)) {
-    int over;
-    long long value = PyLong_AsLongLongAndOverflow(x, &over);
-    return !over && put('I') && put(value);
-  }
-  if (PyFloat_CheckExact(x)) {
-    double value = PyFloat_AS_DOUBLE(x);
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return put('F') && put(bits);
-  }
-  if (PyList_CheckExact(x) || PyTuple_CheckExact(x)) {
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(x);
-    int fine = put('L' | (uint64_t)n << 8);
-    for (Py_ssize_t i = 0; i < n && fine; i++) fine = put_value(PySequence_Fast_GET_ITEM(x, i));
-    return fine;
-  }
-  if (PyUnicode_CheckExact(x)) return put_text(x);
-  if (type == py.device) { /* its kind and number, exactly */
-    Py_hash_t hash = PyObject_Hash(x);
-    return hash != -1 && put('D') && put(hash);
-  }
-  if (PySequence_Contains(py.constants, type) == 1) return put('P') && put((uintptr_t)x); /* there is one of each */
-  return 0;
-}
-
-static int put_call(Operator *self, PyObject *args, PyObject *kwargs) {
-  words = tensors = 0;
-  calls++;
-  PyObject *dtype = PyObject_CallNoArgs(py.default_dtype);
-  Py_XDECREF(dtype); /* dtypes live as long as the process */
-  int fine = dtype && put(self->number) && put((uintptr_t)dtype);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && fine; i++) fine = put_value(PyTuple_GET_ITEM(args, i));
-  PyObject *name, *value;
-  for (Py_ssize_t at = 0; kwargs && fine && PyDict_Next(kwargs, &at, &name, &value);) fine = put_text(name) && put_value(value);
-  return fine;
-}
-
-static uint64_t hash_of(const uint64_t *k, Py_ssize_t n) {
-  uint64_t h = 0x9E3779B97F4A7C15u;
-  for (Py_ssize_t i = 0; i < n; i++) h = (h ^ k[i]) * 0xD6E8FEB86659FD93u, h ^= h >> 32;
-  return h;
-}
 
 static Entry *entry_of(uint64_t hash, const uint64_t *k, Py_ssize_t n) { /* or the place where it belongs */
   Entry *e = &table[hash % PLACES];
@@ -426,7 +205,7 @@ static PyObject *in_python(Operator *self, PyObject *args, PyObject *kwargs, uin
 static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
   Py_ssize_t heard = PyList_GET_SIZE(py.observers), watching = self->label == Py_None ? 0 : heard;
   int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || timed != (always_timed || heard);
-  if (astray || !put_call(self, args, kwargs)) {
+  if (astray || !put_call(self->number, args, kwargs)) {
     PyErr_Clear();
     Asked *before = asked;
     asked = NULL; /* what is noted down now is not the plan of whoever called */
@@ -489,36 +268,6 @@ static PyType_Slot slots[] = {{Py_tp_new, new_operator}, {Py_tp_call, call}, {Py
   {Py_tp_clear, clear_operator}, {Py_tp_dealloc, free_operator},
   {Py_tp_doc, "Operator(label, run): an operator's function; the one in Python makes its plans"}, {0}};
 static PyType_Spec spec = {"syncscope.kernels._plans.Operator", sizeof(Operator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
-
-static PyObject *know(PyObject *module, PyObject *arguments) {
-  unsigned long long address, buffer;
-  Py_ssize_t size;
-  PyObject *self;
-  if (!PyArg_ParseTuple(arguments, "KnKO", &address, &size, &buffer, &self)) return NULL;
-  if (known == room) {
-    Block *more = realloc(blocks, sizeof *blocks * (room = 2 * room + 256));
-    if (!more) return PyErr_NoMemory();
-    blocks = more;
-  }
-  Py_ssize_t k = after((char *)address);
-  memmove(blocks + k + 1, blocks + k, sizeof *blocks * (known++ - k));
-  blocks[k] = (Block){(char *)address, size, (void *)buffer, self, 0, 0};
-  Py_RETURN_NONE;
-}
-
-static PyObject *drop(PyObject *module, PyObject *address) {
-  Py_ssize_t k = after(PyLong_AsVoidPtr(address));
-  if (k && blocks[k - 1].address == PyLong_AsVoidPtr(address)) {
-    memmove(blocks + k - 1, blocks + k, sizeof *blocks * (known - k));
-    known--;
-  }
-  Py_RETURN_NONE;
-}
-
-static PyObject *block(PyObject *module, PyObject *address) {
-  Block *found = block_at(PyLong_AsVoidPtr(address));
-  return Py_NewRef(found ? found->self : Py_None);
-}
 
 static PyObject *use(PyObject *module, PyObject *arguments) {
   unsigned long long handle;

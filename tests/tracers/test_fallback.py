@@ -96,7 +96,8 @@ def test_no_compiler_is_said(python: Any, tmp_path: Path, monkeypatch: pytest.Mo
 import shutil
 from pathlib import Path
 from syncscope.tracers.opencl import compiled
-compiled.SOURCE = Path(shutil.copy(compiled.SOURCE, "icd.c"))  # no extension lies beside this one
+shutil.copytree(compiled.SOURCE.parent, "hook", ignore=shutil.ignore_patterns("*.so"))
+compiled.SOURCE = Path("hook", "icd.c")  # no extension lies beside this one
 print(type(compiled.library()).__name__, compiled.why_not())
 """)
     assert done.stdout.startswith("Library no native hook ("), done.stderr
