@@ -1,5 +1,9 @@
 """What a mistake in a comprehension, or in its call, is answered with."""
 
+import re
+import textwrap
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -32,6 +36,9 @@ MISTAKES = [
     ("def f(float(N) A) -> (float(N) C) { C(i) = A(i) }", (), "results are named without type or sizes"),
     ("def f(float(N) A) -> C { C(i) = A(i) }", (), "results stand in parentheses"),
     ("def f(float(N) A) -> (C) { A(i) = A(i) * 2 }", (), "inputs are never written"),
+    ("def f(float(N) A) -> (C) { C +=! A(j) * i where i in 0:N, j in 0:i }", (), "the range of j depends on i"),
+    ("def f(float(N) A, int(N) I) -> (C) { C(i) +=! A(j) where i in 0:N, j in 0:I(i) }", (), "the range of j depends on data"),
+    ("def f(float(N) A) -> (C) { C(i) = A(i) where i in 1:N }", (4,), "i begins at 1: the rest of C would be unset"),
 ]  # fmt: skip
 
 
@@ -43,6 +50,25 @@ def test_a_mistake_is_said_in_the_words_of_the_notation(text, sizes, said):
     assert said in message
     assert line.strip() in text
     assert caret.strip() == "^"
+
+
+def printed(text, sizes):
+    with pytest.raises(NotationError) as caught:
+        comprehension(text)(*(torch.zeros(n) for n in sizes))
+    return str(caught.value)
+
+
+def test_the_mistakes_of_the_page_are_as_they_are_printed():
+    page = (Path(__file__).parents[2] / "docs" / "comprehensions.md").read_text()
+    shown = re.search(r"these ten as they are printed:\n\n((?:    .*\n|\n)+)", page)[1]
+    shown = textwrap.dedent(shown).strip().split("\n\n")
+    assert len(shown) == 10
+    assert set(shown) <= {printed(text, sizes) for text, sizes, _ in MISTAKES}
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(NotationError, match="A is float, and was given complex64"):
+        comprehension("def f(float(N) A) -> (C) { C(i) = A(i) }")(torch.zeros(3, dtype=torch.complex64))
 
 
 def test_a_mistake_is_pointed_at():

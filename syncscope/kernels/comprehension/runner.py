@@ -32,8 +32,6 @@ class Bound:
         if len({x.device for x in tensors.values()}) > 1:
             said = ", ".join(f"{n} on {x.device}" for n, x in tensors.items())
             raise function.error(function.at, f"the tensors of {function.name} are on several devices", said)
-        if any(x.is_complex() for x in tensors.values()):
-            raise function.error(function.at, "complex numbers are no comprehension's", "give real and imaginary parts")
         if any(x.device.type == "ocl" for x in tensors.values()):
             from syncscope.kernels.comprehension import on_ocl
             from syncscope.kernels.operators import NotNative
