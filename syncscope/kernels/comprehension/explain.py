@@ -34,7 +34,7 @@ def explain(made: Runner, args: Sequence[Any]) -> str:
         return "\n".join((f"{made.function.name}: by torch, a statement at a time", *lines))
     plan: Plan = found.plan
     flops, bandwidth = limits()
-    known = plan(dict(zip(found.names, args, strict=True)), keep=True)
+    known = plan(dict(zip(made.names, args, strict=True)), keep=True)
     times = [seconds(ready, known) for ready in plan.units]
     for ready, took in zip(plan.units, times, strict=True):
         moved, done = work(ready, plan.program)

@@ -4,55 +4,43 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from syncscope.kernels.comprehension import on_torch
 from syncscope.kernels.comprehension.notation import INTEGERS
-from syncscope.kernels.comprehension.program import bind
+from syncscope.kernels.comprehension.program import Program, bind
 from syncscope.kernels.comprehension.statements import Function
 
+_BESIDE = ThreadPoolExecutor(2)
 _KEPT = 256  # shapes whose plans are kept
 _OURS = (str(Path(__file__).parents[2]) + "/", str(Path(torch.__file__).parent) + "/")
 
 
-class Bound:
-    """What a function is for certain shapes: the program, and on ocl the plan."""
+class Bound(NamedTuple):
+    """What a function is for certain shapes: the program, and on ocl its plan."""
 
-    def __init__(self, function: Function, args: Sequence[Any]) -> None:
-        self.program = bind(function, args)
-        self.names = tuple(p.name for p in function.parameters)
-        self.plan: Any = None
-        tensors = {n: x for n, x in zip(self.names, args, strict=True) if isinstance(x, Tensor)}
-        if len({x.device for x in tensors.values()}) > 1:
-            said = ", ".join(f"{n} on {x.device}" for n, x in tensors.items())
-            raise function.error(function.at, f"the tensors of {function.name} are on several devices", said)
-        if any(x.device.type == "ocl" for x in tensors.values()):
-            from syncscope.kernels.comprehension import on_ocl
-            from syncscope.kernels.operators import NotNative
-
-            with contextlib.suppress(NotNative):  # then it runs through torch, operator by operator
-                self.plan = on_ocl.plan(self.program, tensors)
-
-    def run(self, args: Sequence[Any]) -> Mapping[str, Tensor]:
-        """Everything that these arguments give, by name."""
-        known = dict(zip(self.names, args, strict=True))
-        found: Mapping[str, Tensor] = on_torch.run(self.program, known) if self.plan is None else self.plan(known)
-        return found
+    program: Program
+    plan: Any = None
 
 
 class Runner:
-    """A function of which its plans are kept."""
+    """A function of which its plans are kept.
 
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    `beside` is what else will be run behind it, and with which arguments, for those of the program that is made now: on a GPU,
+    whose driver compiles without Python's lock, that is made at the same time.
+    """
+
+    def __init__(self, function: Function, beside: Callable[[Program, Sequence[Any]], None] | None = None) -> None:
+        self.function, self.beside = function, beside
         self.names = tuple(p.name for p in function.parameters)
-        self._made: dict[Any, Bound] = {}
+        self._made: dict[Any, Future[Bound]] = {}
         self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
         self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
 
@@ -75,18 +63,51 @@ class Runner:
         return results
 
     def _computed(self, *args: Any) -> tuple[Tensor, ...]:
-        known = self.made(args).run(args)
-        return tuple(known[name] for name in self.function.results)
+        found, known = self.made(args), dict(zip(self.names, args, strict=True))
+        made = on_torch.run(found.program, known) if found.plan is None else found.plan(known)
+        return tuple(made[name] for name in self.function.results)
 
     def made(self, args: Sequence[Any]) -> Bound:
         """What runs these arguments, and any others that are like them."""
-        key = tuple(_like(p.type, x) for p, x in zip(self.function.parameters, args, strict=False)), len(args)
+        key = self._key(args)
         found = self._made.get(key)
         if found is None:
-            if len(self._made) >= _KEPT:
-                self._made.clear()
-            found = self._made[key] = Bound(self.function, args)
-        return found
+            found = Future()
+            found.set_result(self._bound(args))
+            self._keep(key, found)
+        return found.result()
+
+    def begin(self, args: Sequence[Any]) -> None:
+        """Begins to make what runs arguments like these; tensors of no device stand for those on ocl."""
+        key = self._key(args)
+        if key not in self._made:
+            self._keep(key, _BESIDE.submit(self._bound, args))
+
+    def _keep(self, key: Any, found: Future[Bound]) -> None:
+        if len(self._made) >= _KEPT:
+            self._made.clear()
+        self._made[key] = found
+
+    def _key(self, args: Sequence[Any]) -> Any:
+        return tuple(_like(p.type, x) for p, x in zip(self.function.parameters, args, strict=False)), len(args)
+
+    def _bound(self, args: Sequence[Any]) -> Bound:
+        program = bind(self.function, args)
+        tensors = {n: x for n, x in zip(self.names, args, strict=True) if isinstance(x, Tensor)}
+        if len({_place(x) for x in tensors.values()}) > 1:
+            said = ", ".join(f"{n} on {x.device}" for n, x in tensors.items())
+            message = f"the tensors of {self.function.name} are on several devices"
+            raise self.function.error(self.function.at, message, said)
+        if any(_place(x) == "ocl" for x in tensors.values()):
+            from syncscope.kernels.comprehension import on_ocl
+            from syncscope.kernels.device import is_gpu
+            from syncscope.kernels.operators import NotNative
+
+            if self.beside and is_gpu:
+                self.beside(program, args)
+            with contextlib.suppress(NotNative):  # then it runs through torch, operator by operator
+                return Bound(program, on_ocl.plan(program, tensors))
+        return Bound(program)
 
     def forget(self) -> None:
         """Plans are made anew, as after tuning."""
@@ -96,8 +117,13 @@ class Runner:
 def _like(type_: str, x: Any) -> Any:
     """What of an argument its plan depends on."""
     if isinstance(x, Tensor):
-        return x.dtype, x.shape, x.stride(), x.storage_offset() % 4, x.device
+        return x.dtype, x.shape, x.stride(), x.storage_offset() % 4, _place(x)
     return x if type_ in INTEGERS else type(x)
+
+
+def _place(x: Tensor) -> str:
+    """The device; what is on none will be on ocl."""
+    return "ocl" if x.is_meta else str(x.device).removesuffix(":0")
 
 
 def calling_line() -> str:

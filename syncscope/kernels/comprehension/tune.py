@@ -36,7 +36,7 @@ def tune(made: Runner, args: Sequence[Any], budget: float, quiet: bool) -> str:
     if found.plan is None:
         raise UserError(f"{made.function.name} has no kernels for these arguments", "tune it with tensors on ocl")
     plan: on_ocl.Plan = found.plan
-    known = plan(dict(zip(found.names, args, strict=True)), keep=True)
+    known = plan(dict(zip(made.names, args, strict=True)), keep=True)
     before = [measured(ready, known) for ready in plan.units]
     gains = [1.0] * len(before)
     begin = perf_counter()
