@@ -46,6 +46,8 @@ class Server(LanguageServer):
         self.configs = config.Configs()
         self.due: dict[str, asyncio.TimerHandle] = {}
         self.told: set[str] = set()  # which rules were not loaded: said once
+        self.closing = False  # the editor has said `shutdown`
+        self.code = 0  # what the process ends with
 
     def home(self, uri: str) -> str:
         """The URI of what is linted as one: the notebook of a cell, else the file itself."""
@@ -198,6 +200,14 @@ def server() -> Server:
     @serve.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def configured(ls: Server, params: lsp.DidChangeConfigurationParams) -> None:
         ls.again()
+
+    @serve.feature(lsp.SHUTDOWN)
+    def closing(ls: Server, params: None) -> None:
+        ls.closing = True
+
+    @serve.feature(lsp.EXIT)
+    def left(ls: Server, params: None) -> None:
+        ls.code = 0 if ls.closing else 1  # as the protocol has it; pygls ends with 0
 
     @serve.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(ls: Server, params: lsp.DidOpenTextDocumentParams) -> None:

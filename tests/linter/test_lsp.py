@@ -295,9 +295,10 @@ def test_a_buffer_that_was_never_saved_and_a_file_in_an_encoding_of_its_own(door
     talk(scene)
 
 
-def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs():
+@pytest.mark.parametrize(("methods", "code"), [(("initialize", "shutdown", "exit"), 0), (("initialize", "exit"), 1)])
+def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs(methods, code):
     said = []
-    for number, method in enumerate(("initialize", "shutdown", "exit")):
+    for number, method in enumerate(methods):
         params = {"processId": None, "rootUri": None, "capabilities": {}} if method == "initialize" else None
         body = json.dumps(
             {"jsonrpc": "2.0", "method": method}
@@ -310,7 +311,7 @@ def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs():
         assert server.stdin is not None
         server.stdin.write(b"".join(said))
         server.stdin.flush()  # and stays open, as editors leave it
-        assert server.wait(60) == 0
+        assert server.wait(60) == code
         said_back, complaints = server.communicate()
         assert complaints == b""
         assert b'"id"' in said_back
