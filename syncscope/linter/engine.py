@@ -124,7 +124,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     """
     told = Told([], {}) if isinstance(source, CFile) else of_python(source, config)
     said, here, view = told.findings, told.sites, told.view
-    comments = [] if isinstance(source, CFile) else suppressions.comments(source)
+    comments = [] if isinstance(source, CFile) else suppressions.comments(source, bool(said))
     if speaks_of_opencl(source.path, source.code) and not any(f.rule == "syntax-error" for f in said):
         from syncscope.linter import opencl
 
