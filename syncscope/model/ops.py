@@ -130,6 +130,9 @@ class Op(StrEnum):
 VALUES = frozenset({Op.ITEM, Op.BOOL, Op.FLOAT, Op.INT, Op.COMPLEX, Op.TOLIST})
 """They do nothing but fetch a value."""
 
+ASKED = frozenset({Op.CPU, Op.NUMPY, Op.TOLIST, Op.UNIQUE, *(op for op in Op if op.family is Family.EXPLICIT)})
+"""Who writes them knows what they do: there is no other word for it, or another would not do less."""
+
 COPIES = frozenset({Op.CPU, Op.NUMPY, Op.ASARRAY, Op.FORMAT, Op.READ_BUFFER})
 """They fetch a tensor; a copy that does not wait may stand in their place."""
 

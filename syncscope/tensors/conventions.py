@@ -109,9 +109,21 @@ MODULE_ENDINGS = tuple(
 )
 MODULES = frozenset(("LightningModule", "PreTrainedModel"))
 DATA_CLASSES = ("Dataset", "Collator")  # endings: their values live on the host
-PREPARING_CLASSES = (*DATA_CLASSES, "Transform", "Tokenizer", "Processor", "FeatureExtractor")  # never in the step
+PREPARING_CLASSES = (
+    *DATA_CLASSES,
+    "Transform",
+    "Tokenizer",
+    "Processor",
+    "ProcessingStrategy",
+    "FeatureExtractor",
+    "Collate",
+)  # never in the step
 
 # -- functions
+
+KERNELS = frozenset(
+    "jit njit vectorize guvectorize".split()
+)  # decorators, of Numba and Triton: it is no Python that runs
 
 # Methods of an nn.Module whose arguments are tensors.
 FORWARD = frozenset(
@@ -125,6 +137,8 @@ HOT = {
     "__call__": "in `__call__`",
     "training_step": "in the training step",
     "train_step": "in the training step",
+    "train_batch": "in the training step",
+    "_train_batch": "in the training step",
     "train_one_epoch": LOOP,
     "train_epoch": LOOP,
     "train": LOOP,
@@ -139,10 +153,11 @@ COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
-    r"make_samplers?|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
+    r"replace_\w+|patch_\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|(de)?compress\w*|_?show_\w+|explain\w*|_?create_(logs|figures)|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
-    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|inference|post_?process\w*)(_|$)"
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|"
+    r"(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample)(_|$)|^(generate|transcribe|synthesi[sz]e)$"
 )
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
@@ -152,14 +167,47 @@ WARNINGS = frozenset(
 )  # methods that say what seldom happens
 NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what training asks of a noise scheduler
 RESULT = re.compile(
-    r"^_?compute$|_compute$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?)(_|$)"
+    r"^_?compute$|_compute$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
 )  # of a metric: once an epoch, where its `update` runs in every step
 ASIDE = frozenset(
-    """test tests testing test_utils test_functions benchmark benchmarks profile profiling profiler scripts datasets
-    transforms""".split()
+    """test tests testing test_utils test_functions benchmark benchmarks benchmarking profile profiling profiler
+    scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
+    transforms tokenizers eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
+    analysis statistics hub_interface sequence_generator loggers visualization visualizer visualizers deploy
+    deployment export exporter exporters distributed dist_utils""".split()
 )
-"""Folders whose code runs beside the training: tests and their helpers, measurements, what prepares data."""
+"""Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
+a model when its training is over."""
+ASIDE_CLASS = re.compile(
+    r"BeamSearch|Searcher|(Tracker|Evaluator|Validator|Visualizer|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+)  # of the same kind
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
+
+
+SOLVERS = re.compile(
+    rb"\b(linear_sum_assignment|lapjv|maximum_bipartite_matching|min_weight_full_bipartite_matching)\b"
+)
+"""What is found on the host alone: who calls it has to copy its costs."""
+ENVIRONMENT = re.compile(rb"\b(vec_)?envs?\.step\(")
+
+
+def is_result_of(owner: str, name: str) -> bool:
+    """Whether a method tells what a meter or a metric has gathered, once an epoch."""
+    return owner.endswith(("Meter", "Metric", "Metrics")) and "update" not in name and name not in FORWARD
+
+
+def is_action(name: str) -> bool:
+    """Whether people call so what an environment is told to do."""
+    return "action" in name.lower()
+
+
+def on_cpu(name: str) -> bool:
+    """Whether a flag is called like one that asks for the CPU: `assign_on_cpu`, `cpu_offload`."""
+    return bool(re.search(r"(^|_)(cpu|offload)(_|$)", name.lower()))
+
+
+CHECK = re.compile(r"^_*(check|verify|ensure)_")
+"""Functions that are asked whether all is well: they wait because they are meant to."""
 
 
 _INITIALISES = re.compile(r"^(_?init_?weights?|_?init_\w+|_init\w*|reset_parameters)$")

@@ -55,6 +55,8 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
         execute(frame, function.node.body)
         if module.linted:
             finish(frame)
+        if conventions.KERNELS & function.decorators():
+            frame.waits = {}
         function.result = conclude(function, frame)
         function.sites = frame.waits
         function.inner = frame.nested

@@ -136,6 +136,8 @@ def _site(
         wait.hotness is hotness.TRAINING or not wait.hotness[0] or hot or function is None
     ):
         hot, why = wait.hotness
+    if hot:
+        hot, why = hotness.accepted(wait.op, wait.operand, function, why) or (hot, why)
     return Site(
         wait.op,
         Place(module.path, line),

@@ -105,7 +105,7 @@ def branch(frame: Frame, node: ast.If) -> None:
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, test)
     frame.guarded = guarded or rare_body
-    rare = hotness.of_test(test) or hotness.of_arm(node.body)
+    rare = hotness.of_test(test) or hotness.of_arm(node.body) or hotness.of_first(node)
     if rare is not None:
         frame.hotness = rare
     if truth is not False:
@@ -123,7 +123,7 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.dead = True
     elif node.orelse:
         frame.guarded = guarded or rare_else
-        frame.hotness = hotness.of_arm(node.orelse) or before
+        frame.hotness = hotness.of_else(node) or before
         execute(frame, node.orelse)
         frame.hotness = before
         frame.guarded = guarded

@@ -118,6 +118,21 @@ def forward(self, x: torch.Tensor):
 
 def get_accuracy(x: torch.Tensor):
     return x.mean().item()  # cold
+
+def attend(self, x: torch.Tensor):
+    if self.table is None:
+        self.table = x.cumsum(0).max().item()  # cold
+    if len(self.state) == 0:
+        x = x + x.std().item()  # cold
+    if self.training:
+        x = x + x.var().item()  # hot
+    else:
+        x = x + x.norm().item()  # cold
+    if self.assign_on_cpu:
+        x = x + x.amax().item()  # cold
+    def check_all():
+        return x.amin().item()  # cold
+    return x
 """
 
 
@@ -161,6 +176,18 @@ class Layer(torch.nn.Module):
     def _used(self, x: torch.Tensor):
         return self._used(x) if x.min().item() else x  # hot
 
+    def scaled(self, x: torch.Tensor):
+        return x.std().item()  # cold
+
+    def generate(self, x: torch.Tensor):
+        def decoded(y: torch.Tensor):
+            return y.sum().item()  # cold
+        return self.scaled(x) + decoded(x)
+
+class BeamSearch(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x.max().item()  # cold
+
 class Table:
     def __init__(self):
         self.kept, self.sent = torch.arange(3), torch.arange(4)
@@ -174,3 +201,49 @@ class Table:
 def test_what_only_cold_functions_call_is_cold_and_so_is_what_a_sampler_or_a_warning_reads() -> None:
     marked = {n: "# hot" in row for n, row in enumerate(CALLERS.splitlines(), 1) if "# hot" in row or "# cold" in row}
     assert {site.place.line: site.hot for site in sites(CALLERS.encode(), "x.py")} == marked
+
+
+ASKED_FOR = """
+import torch
+from scipy.optimize import linear_sum_assignment
+
+def matched(self, cost: torch.Tensor):
+    return linear_sum_assignment(cost.cpu())  # cold
+
+def forward(self, cost: torch.Tensor, actions: torch.Tensor):
+    linear_sum_assignment(cost.cpu())  # cold
+    return cost.max().item()  # hot
+
+def train_step(envs, policy, x: torch.Tensor, scaler: torch.amp.GradScaler):
+    actions, loss = policy.sample(x), x.mean()
+    loss.backward()
+    envs.step(actions.cpu())  # cold
+    scaler.step(policy.optimizer)  # cold
+    return loss.cpu()  # hot
+
+def helper(x: torch.Tensor):
+    torch.cuda.synchronize()  # cold
+    if x.sum() > 0:  # hot
+        return x.cpu()  # cold
+
+class RolloutBuffer:
+    def add(self, x: torch.Tensor):
+        self.values[0] = x.cpu()  # cold
+"""
+
+
+def test_what_is_asked_for_is_hot_only_where_something_says_that_it_runs_in_every_step() -> None:
+    marked = {n: "# hot" in row for n, row in enumerate(ASKED_FOR.splitlines(), 1) if "# hot" in row or "# cold" in row}
+    assert {site.place.line: site.hot for site in sites(ASKED_FOR.encode(), "x.py")} == marked
+
+
+def test_what_numba_or_triton_compile_is_no_python() -> None:
+    code = (
+        b"import numba.cuda, torch\n@numba.cuda.jit\ndef add(x: torch.Tensor, i):\n    if x[i] > 3:\n        x[i] = 3\n"
+    )
+    assert not sites(code, "x.py")
+
+
+@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py"])
+def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
+    assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]

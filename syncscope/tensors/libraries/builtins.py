@@ -222,7 +222,7 @@ BUILTINS: dict[str, Builtin] = {
     "super": _super,
     **dict.fromkeys(("isinstance", "hasattr", "callable", "issubclass"), lambda _: TRUTH),
     **dict.fromkeys(("len", "id", "hash"), lambda _: INTEGER),
-    **dict.fromkeys(("set", "slice", "type", "open"), lambda _: THING),
+    **dict.fromkeys(("set", "slice", "type", "open", "bytes", "bytearray", "memoryview"), lambda _: THING),
 }
 
 
