@@ -79,6 +79,8 @@ CASES = [
         lambda a: torch.arange(7) // 2 * a + -torch.arange(7) // 3),
     one("rolled", "float(N) A", "C(i) = A((i+2)%N) where i in 0:N", (r(5),), lambda a: a.roll(-2)),
     one("padded", "float(N) A", "C(i) = A(i-2) else 0 where i in 0:N+3", (r(5),), lambda a: F.pad(a, (2, 1))),
+    one("mirrored", "float(N) A", "C(i) = A(i-2) else (A(N-i) else A(0)) where i in 0:N+2", (r(5),),
+        lambda a: torch.stack([a[0], a[4], a[0], a[1], a[2], a[3], a[4]])),
     one("shifted", "float(N) A", "C(i) = A(i+1) - A(i)", (r(6),), torch.diff),
     one("windows", "float(N) A, int K", "C(i,k) = A(i+k) where k in 0:K", (r(8), 3), lambda a, k: a.unfold(0, k, 1)),
     one("moving", "float(N) A, int K", "C(i) +=! A(i+k)/K where k in 0:K", (r(9), 3),

@@ -170,6 +170,7 @@ class _Gradient:
 
     def turn(self, s: Statement) -> None:
         """Adds what one statement contributes to the gradients of what it reads."""
+        s = replace(s, value=rewrite(s.value, self.apart))
         found = [x for x in reads(s.value) if x.tensor in self.flows]
         target = self.total(s.target) if found and s.target in self.flows else None
         if target is None:
@@ -189,6 +190,14 @@ class _Gradient:
                 if not s.reduced and s.target not in self.several:  # as exp is its own slope
                     steep = rewrite(steep, lambda x: again if x == s.value else x)
                 self.add(s, read, times(incoming, steep))
+
+    def apart(self, x: Node) -> Node:
+        """A read for which another stands in where it is outside, as a choice of both."""
+        if not isinstance(x, Read) or x.other is None or not _read(x.other) & self.flows:
+            return x
+        ends = zip(x.indexes, self.sizes[x.tensor], strict=True)
+        inside = joined("&&", (c for p, size in ends for c in (Apply(">=", (p, ZERO)), Apply("<", (p, size)))))
+        return x if inside is None else Apply("?", (inside, replace(x, other=ZERO), x.other))
 
     def chosen(self, s: Statement, incoming: Node) -> Node:
         """The gradient where the statement found its extreme first, in the order of the reduced variables; as torch.max."""
