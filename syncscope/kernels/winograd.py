@@ -41,12 +41,12 @@ class _Tiles:
         return _Tiles(down, across, count, -(-count // 4) * 4)
 
 
-def pays(which: str, g: Geometry, itemsize: int) -> bool:
+def pays(which: str, g: Geometry, dtype: torch.dtype) -> bool:
     """Whether a pass is made this way."""
-    if run.SHAPE != "gpu" or not possible(g) or tensor_cores.serve(itemsize):  # which are faster yet
+    if run.SHAPE != "gpu" or not possible(g) or (dtype.itemsize == 2 and tensor_cores.serve(dtype)):  # which are faster yet
         return False
     least = store.numbers().get(f"winograd {which}")
-    return least is not None and channels(g) >= least and _bytes(g, itemsize) * _SHARE <= memory.ROOM
+    return least is not None and channels(g) >= least and _bytes(g, dtype.itemsize) * _SHARE <= memory.ROOM
 
 
 def possible(g: Geometry) -> bool:

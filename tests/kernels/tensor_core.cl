@@ -1,6 +1,8 @@
-// What `MMA` of generate/tensor_cores.py does, for devices without: a warp's items lay their words down and each reads what it needs.
+// What generate/tensor_cores.py says in PTX, for devices without: a warp's items lay their words down and each reads what it needs.
 #define MMA_BEGIN __local uint mma_words[256][6];
-#define MMA(lo, hi, a0, a1, a2, a3, b0, b1) mma(lo, hi, a0, a1, a2, a3, b0, b1, mma_words);
+#define MMA_ONCE(lo, hi, a0, a1, a2, a3, b0, b1) mma(lo, hi, a0, a1, a2, a3, b0, b1, mma_words);
+#define TF32(bits, x) bits = as_uint(x) + (isnan(x) || isinf(x) ? 0 : 0x1000u) & 0xffffe000u;
+#define PAIRS (sizeof(S) == 2)
 
 // Inlined by command: PoCL gives each thread local memory of its own only where the kernel itself names it. Left a function, this one
 // gets the one address that its calls have in common written into it, and all threads write to the same words.
@@ -13,11 +15,15 @@ __attribute__((always_inline)) static inline void mma(float *lo, float *hi, uint
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int i = 0; i < 4; i++) {
         float sum = 0;
-        for (int k = 0; k < 16; k++) {
-            const uint of_a = words[warp + row * 4 + k % 8 / 2][k / 8 * 2 + i / 2];
-            const uint of_b = words[warp + (pair * 2 + i % 2) * 4 + k % 8 / 2][4 + k / 8];
-            const ushort halves[2] = {of_a >> k % 2 * 16, of_b >> k % 2 * 16};
-            sum += LOAD(halves, 0) * LOAD(halves, 1);
+        for (int word = 0; word < 8; word++) {
+            const uint of_a = words[warp + row * 4 + word % 4][word / 4 * 2 + i / 2];
+            const uint of_b = words[warp + (pair * 2 + i % 2) * 4 + word % 4][4 + word / 4];
+            if (PAIRS) {
+                const ushort first[2] = {of_a, of_b}, second[2] = {of_a >> 16, of_b >> 16};
+                sum += LOAD((const S *)first, 0) * LOAD((const S *)first, 1);
+                sum += LOAD((const S *)second, 0) * LOAD((const S *)second, 1);
+            } else
+                sum += as_float(of_a & 0xffffe000u) * as_float(of_b & 0xffffe000u);
         }
         (i < 2 ? lo : hi)[i % 2] += sum;
     }

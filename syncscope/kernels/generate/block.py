@@ -9,7 +9,8 @@ _PAD = 4  # columns of local memory after each row: items that write a column th
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How the work is cut: tile, depth, block of an item, how many neighbours an item fetches, and parts of k."""
+    """How the work is cut: tile, depth, block of an item, how many neighbours an item fetches, parts of k, and whether tensor
+    cores multiply."""
 
     bm: int
     bn: int
@@ -18,6 +19,7 @@ class Schedule:
     tn: int
     lanes: int = 1
     split: int = 1
+    cores: bool = False
 
     @property
     def items(self) -> int:
@@ -67,13 +69,16 @@ def by_items(s: Schedule) -> Block:
     )  # fmt: skip
 
 
-def by_warps(s: Schedule) -> Block:
-    """A warp by a tensor core, 16 x 8 at a time. Rows of words are padded so that its items meet different banks."""
-    width = [x + (8 if x % 32 == 0 else 24) for x in (s.bm, s.bn)]
+def by_warps(s: Schedule, pairs: bool) -> Block:
+    """A warp by a tensor core, 16 x 8 at a time. A word is a pair of halves, neighbours of k, or a float. Rows of words are
+    padded so that the items of a warp meet different banks."""
+    depth = s.bk // 2 if pairs else s.bk
     over = s.bn // (4 * s.tn)
     row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
     words = [
-        f"const uint {x}{i}_{h} = {x}_tiles[now][step + lane % 4 + {h % 2 * 4}][{at} + lane / 4 + {i * apart + h // 2 * 8}];"
+        f"const WORD {x}{i}_{h} = READ("
+        + word(x, "now", f"step + {h % 2 * 4} + lane % 4", f"{at} + lane / 4 + {i * apart + h // 2 * 8}", pairs)
+        + ");"
         for x, at, count, parts, apart in (("a", row, s.tm // 2, 4, 16), ("b", column, s.tn // 2, 2, 8))
         for i in range(count)
         for h in range(parts)
@@ -83,9 +88,24 @@ def by_warps(s: Schedule) -> Block:
         for i in range(s.tm // 2)
         for j in range(s.tn // 2)
     ]
-    body = "\n".join([*words, *lines])
+    # Sums of eight steps of floats are made in `upper` and `lower`: named here, as PoCL loses arrays of inner blocks at barriers.
+    sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + ("" if pairs else ", upper[2], lower[2]")
+    tiles = ", ".join(f"{x}_tiles[2][{depth}][{width(size, pairs)}]" for x, size in (("a", s.bm), ("b", s.bn)))
     return Block(
-        2, s.tn // 2, f"__local uint a_tiles[2][{s.bk // 2}][{width[0]}], b_tiles[2][{s.bk // 2}][{width[1]}]; MMA_BEGIN",
-        f"T sums[{s.tm}][{s.tn // 2}][2]", f"for (int step = 0; step < {s.bk // 2}; step += 8) {{\n{body} }}",
+        2, s.tn // 2, f"__local {'uint' if pairs else 'float'} {tiles}; MMA_BEGIN", sums,
+        f"for (int step = 0; step < {depth}; step += 8) {{\n{chr(10).join([*words, *lines])} }}",
         "sums[r][q][{lane}]", f"m0 + {row} + r * 8 + lane / 4", f"n0 + {column} + q * 8 + lane % 4 * 2",
     )  # fmt: skip
+
+
+def width(size: int, pairs: bool) -> int:
+    """Words of a row of a tile that tensor cores multiply from: 8 or 24 more than a multiple of the 32 banks."""
+    if pairs:
+        return size + (8 if size % 32 == 0 else 24)
+    return max(32, size) + 8
+
+
+def word(x: str, half: str, row: str, column: str, pairs: bool) -> str:
+    """Where a tile that tensor cores multiply from has an element, in C. Floats are written to four rows and eight columns at
+    once, too: every fourth row has its columns in blocks of eight in another order, so that these are different banks."""
+    return f"{x}_tiles[{half}][{row}][{column if pairs else f'({column}) ^ ({row}) / 4 % 4 * 8'}]"

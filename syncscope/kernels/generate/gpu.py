@@ -2,8 +2,8 @@
 
 A work-group makes a tile of bm x bn. Of each operand it holds the next bk steps of k in local memory, k outermost, twice: while
 the items multiply from one half they fetch into registers what then goes to the other half, and one barrier a step is enough.
-Halves are widened as they are fetched; where there are tensor cores (`cores`) they stay as they are, two neighbours of k in a
-word, and a warp makes a block of 8 tm x 4 tn.
+Halves are widened as they are fetched; for tensor cores they stay as they are, two neighbours of k in a word (`pairs`). There
+a warp makes a block of 8 tm x 4 tn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 from syncscope.kernels.generate import tensor_cores
-from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps
+from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps, word
 from syncscope.kernels.generate.ir import Access, Contraction, Index, deepened
 from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
 
@@ -30,14 +30,14 @@ class Fetch:
     rounds: int
 
     @staticmethod
-    def of(along: str, wide: bool, s: Schedule, width: int, cores: bool) -> Fetch | None:
-        """None where the tile cannot be dealt out evenly, or an item's neighbours of k not in pairs where cores want them."""
+    def of(along: str, wide: bool, s: Schedule, width: int, pairs: bool) -> Fetch | None:
+        """None where the tile cannot be dealt out evenly, or an item's neighbours of k not in pairs where these are wanted."""
         run, other = (s.bk, width) if along == "k" else (width, s.bk)
         for lanes in (4,) if wide else sorted((1, 2, 4), key=lambda x: (x != s.lanes, x)):
             across = run // lanes
             if across and run % lanes == 0 and s.items % across == 0 and other % (s.items // across) == 0:
                 rounds = other // (s.items // across)
-                if not cores or (lanes if along == "k" else rounds) % 2 == 0:
+                if not pairs or (lanes if along == "k" else rounds) % 2 == 0:
                     return Fetch(along, wide, lanes, across, rounds)
         return None
 
@@ -66,12 +66,12 @@ def steady(c: Contraction, s: Schedule) -> bool:
     return len(c.k) > 1 and c.k[-1] % s.bk == 0
 
 
-def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...], cores: bool = False) -> tuple[Fetch, Fetch] | None:
+def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...], pairs: bool = False) -> tuple[Fetch, Fetch] | None:
     """How both operands are brought; None where a schedule cannot. `aligned` says of the operands and the result whether they
     begin at a multiple of four elements."""
     along = contiguous(c, c.a, "m"), contiguous(c, c.b, "n")
-    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm, cores)
-    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn, cores)
+    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm, pairs)
+    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn, pairs)
     return None if a is None or b is None else (a, b)
 
 
@@ -121,7 +121,7 @@ __kernel void {c.name}_pack_a(__global const S *x, long x_at, __global S *to, Nu
     return text.replace("@fields@", fields.declaration()), fields.packed(), copies * depth * width
 
 
-def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], cores: bool = False) -> tuple[str, bytes]:
+def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], pairs: bool = False) -> tuple[str, bytes]:
     """The kernel `c.name` and the numbers it takes. With `split` its result is the workspace, row-major (part, z, m, n).
 
     Raises:
@@ -130,12 +130,12 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], cores: bool =
     fields = Fields()
     m, n, k = (fields(x.upper(), c.size(x)) for x in "mnk")
     z_lines, z_names = loops(fields, "z", c.z, "z")
-    how_a, how_b = fetches(c, s, aligned, cores) or (None, None)
+    how_a, how_b = fetches(c, s, aligned, pairs) or (None, None)
     if how_a is None or how_b is None:
         raise ValueError(f"{s} cannot fetch its operands")
-    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names, cores)
-    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names, cores)
-    block = by_warps(s) if cores else by_items(s)
+    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names, pairs)
+    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names, pairs)
+    block = by_warps(s, pairs) if s.cores else by_items(s)
     z_and_part = (
         f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
         if s.split > 1
@@ -145,7 +145,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], cores: bool =
     chunk = fields("chunk", -(-c.size("k") // (s.split * s.bk)) * s.bk)
     text = f"""
 {DIVIDE}#define T4 JOIN(T, 4)
-{tensor_cores.TEXT + _RAW if cores else _WIDENED}@fields@
+{tensor_cores.text(pairs) if s.cores else ""}{_RAW if pairs else _WIDENED}@fields@
 __kernel __attribute__((reqd_work_group_size({s.items}, 1, 1)))
 void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {arguments(c, "T" if s.split > 1 else "O")}) {{
     {block.tiles}
@@ -177,7 +177,7 @@ void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {a
         now ^= 1;
 {a.keep("now")}{b.keep("now")}        barrier(CLK_LOCAL_MEM_FENCE);
     }}
-{_store(c, s, block, fields, z_names, aligned[2])}}}
+{_store(c, s, block, fields, z_names, aligned[2], s.cores and not pairs)}}}
 """
     return text.replace("@fields@", fields.declaration()), fields.packed()
 
@@ -192,10 +192,10 @@ class _Side:
 
     def __init__(
         self, c: Contraction, s: Schedule, fields: Fields, label: str, access: Access, axis: str, how: Fetch,
-        z_names: list[str], cores: bool,
+        z_names: list[str], pairs: bool,
     ) -> None:  # fmt: skip
         x, own = label, how.along != "k"
-        self.how = how
+        self.how, self.cores = how, s.cores
         size = f"p.{axis.upper()}"
         down = s.items // how.across
         free_count = (1 if how.wide else how.lanes) if own else how.rounds
@@ -228,7 +228,7 @@ class _Side:
     }}
     {"JOIN(E, 4)" if how.wide else "E"} {x}_next[{how.rounds}]{"" if how.wide else f"[{how.lanes}]"};
 """
-        turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if cores else f"{x}_step + i * {down}"
+        turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if pairs else f"{x}_step + i * {down}"
         step = turn if own else f"{x}_step" + ("" if how.wide else " + j")
         if steady(
             c, s
@@ -251,39 +251,41 @@ class _Side:
             load = f"{x}_next[i][j] = " + (f"{valid} ? FETCH({x}, {at}) : (E)0;" if valid else f"FETCH({x}, {at});")
         lanes = 0 if how.wide else how.lanes
         self.fetch = self._each(f"const int {x}_k = {step}; {k_lines} {load}", how.rounds, lanes)
-        if cores:
+        if pairs:
             self._keep = self._each(self._in_words(x, own, down), how.rounds // 2 if own else how.rounds)
         else:
             self._keep = self._each(self._as_it_is(x, own, down), how.rounds, lanes)
 
     def _as_it_is(self, x: str, own: bool, down: int) -> str:
-        if self.how.wide and own:
-            return f"{x}_tiles[@][{x}_step + i * {down}][{x}_spot / 4] = {x}_next[i];"
+        """An element, or four neighbours, where the tile has them."""
+
+        def at(row: str, column: str) -> str:
+            place = word(x, "@", row, column, pairs=False) if self.cores else f"((__local T *){x}_tiles[@][{row}])[{column}]"
+            return f"*(__local T4 *)&{place}" if own and self.how.wide else place
+
+        if own:
+            row = f"{x}_step + i * {down}"
+            return f"{at(row, f'{x}_spot')} = {x}_next[i];" if self.how.wide else f"{at(row, f'{x}_spot + j')} = {x}_next[i][j];"
+        column = f"{x}_spot + i * {down}"
         if self.how.wide:
-            return " ".join(
-                f"((__local T *){x}_tiles[@][{x}_step + {lane}])[{x}_spot + i * {down}] = {x}_next[i].s{lane};"
-                for lane in range(4)
-            )
-        row, column = (
-            (f"{x}_step + i * {down}", f"{x}_spot + j") if own else (f"{x}_step + j", f"{x}_spot + i * {down}")
-        )
-        return f"((__local T *){x}_tiles[@][{row}])[{column}] = {x}_next[i][j];"
+            return " ".join(f"{at(f'({x}_step + {lane})', column)} = {x}_next[i].s{lane};" for lane in range(4))
+        return f"{at(f'({x}_step + j)', column)} = {x}_next[i][j];"
 
     def _in_words(self, x: str, own: bool, down: int) -> str:
         """Neighbours of k in pairs: of two rounds, or of one load."""
         lane = ".s{}" if self.how.wide else "[{}]"
 
-        def word(row: str, column: str, first: str, second: str) -> str:
-            return f"{x}_tiles[@][{row}][{column}] = as_uint((ushort2)({x}_next{first}, {x}_next{second}));"
+        def store(row: str, column: str, first: str, second: str) -> str:
+            return f"{word(x, '@', row, column, pairs=True)} = as_uint((ushort2)({x}_next{first}, {x}_next{second}));"
 
         if own:
             words = (
-                word(f"{x}_step + i * {down}", f"{x}_spot + {j}", *(f"[2 * i + {h}]{lane.format(j)}" for h in (0, 1)))
+                store(f"{x}_step + i * {down}", f"{x}_spot + {j}", *(f"[2 * i + {h}]{lane.format(j)}" for h in (0, 1)))
                 for j in range(self.how.lanes)
             )
         else:
             words = (
-                word(f"{x}_step / 2 + {j}", f"{x}_spot + i * {down}", *(f"[i]{lane.format(2 * j + h)}" for h in (0, 1)))
+                store(f"{x}_step / 2 + {j}", f"{x}_spot + i * {down}", *(f"[i]{lane.format(2 * j + h)}" for h in (0, 1)))
                 for j in range(self.how.lanes // 2)
             )
         return " ".join(words)
@@ -298,8 +300,9 @@ class _Side:
         return f"{head}\n{inner}{{ {body} }}\n" if inner else f"{head} {{ {body} }}\n"
 
 
-def _store(c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: list[str], aligned: bool) -> str:
-    """The end of the kernel: each item's sums go to the result, or to its part of the workspace."""
+def _store(c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: list[str], aligned: bool, again: bool) -> str:
+    """The end of the kernel: each item's sums go to the result, or to its part of the workspace. `again` is whether sums that
+    are no number are to be made anew, one after the other."""
     m_lines, m_names = loops(fields, "m", c.m, "m")
     n_lines, n_names = loops(fields, "n", c.n, "n")
     if s.split > 1:
@@ -328,12 +331,57 @@ def _store(c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: l
         f"            if (m < p.M && n < p.N) {end} }} }}"
         for lane, end in enumerate(ends)
     )
-    return f"""    {base}
-    {bias_line}
-#pragma unroll
+    store = f"""#pragma unroll
     for (int q = 0; q < {block.vectors}; q++) {{
 {inner}
     }}
+"""
+    if again:
+        one = f"out[{at}] = sum;" if s.split > 1 else result(c, "sum", at, bias)
+        store = _anew(c, s, block, fields, z_names, one, store)
+    return f"""    {base}
+    {bias_line}
+{store}"""
+
+
+def _anew(c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: list[str], one: str, store: str) -> str:
+    """An item's end by float32's own multiply-add, one element (`one`) after the other, where one of its sums is no number."""
+    (m_lines, m), (n_lines, n), (k_lines, k) = (loops(fields, x, getattr(c, x), x) for x in "mnk")
+
+    def load(x: str, access: Access, axis: str, names: list[str]) -> str:
+        def at(label: str, index: Index) -> str:
+            return f"{place(fields, label, axis, index, names)} + {place(fields, label, 'k', index, k)}"
+
+        bounds = (
+            f"{start(fields, f'{x}_b{i}', index, z_names)} + {at(f'{x}_b{i}', index)}"
+            for i, (index, _) in enumerate(access.inside)
+        )
+        value, valid = f"LOAD({x}, {at(x, access.at)})", inside(fields, x, access, list(bounds))
+        return f"({valid} ? {value} : 0)" if valid else value
+
+    sums = [block.sum.format(lane=lane) for lane in range(block.lanes)]
+    return f"""
+    int odd = 0;
+#pragma unroll
+    for (int r = 0; r < {s.tm}; r++)
+#pragma unroll
+        for (int q = 0; q < {block.vectors}; q++) odd |= {" | ".join(f"isnan({x})" for x in sums)};
+    if (odd) {{
+#pragma unroll 1
+        for (int i = 0; i < {s.tm * block.vectors * block.lanes}; i++) {{
+            const int q = i / {s.tm * block.lanes}, r = i / {block.lanes} % {s.tm};
+            const int m = {block.row}, n = {block.column} + i % {block.lanes};
+            if (m >= p.M || n >= p.N) continue;
+            {m_lines} {n_lines}
+            T sum = 0;
+            for (int k = part * p.chunk; k < k_end; k++) {{
+                {k_lines}
+                sum = FMA({load("a", c.a, "m", m)}, {load("b", c.b, "n", n)}, sum);
+            }}
+            {one}
+        }}
+    }} else {{
+{store}    }}
 """
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
-from syncscope.kernels.generate import cpu, gpu, space, tensor_cores
+from syncscope.kernels.generate import cpu, gpu, space
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.ir import Contraction, simplified
 from syncscope.kernels.generate.text import fits
@@ -114,14 +114,14 @@ def plan(
 
 def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Schedule:
     """What was found by tuning, where this very contraction can be made so, else the default."""
-    found = store.known().get(space.problem(c, aligned, dtype.itemsize))
-    if found is not None and space.legal(c, found, aligned, dtype.itemsize):
+    found = store.known().get(space.problem(c, aligned, dtype))
+    if found is not None and space.legal(c, found, aligned, dtype):
         return found
-    return space.default(c, int(device.max_compute_units), aligned, dtype.itemsize)
+    return space.default(c, int(device.max_compute_units), aligned, dtype)
 
 
 def _on_gpu(c: Contraction, s: Schedule, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Plan:
-    text, numbers = gpu.source(c, s, aligned, tensor_cores.serve(dtype.itemsize))
+    text, numbers = gpu.source(c, s, aligned, space.paired(s, dtype))
     groups = -(-c.size("m") // s.bm) * -(-c.size("n") // s.bn)
     total = c.size("z") * c.size("m") * c.size("n")
     size = (groups * s.items, c.size("z") * s.split)

@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from syncscope.kernels.generate import cpu, tensor_cores
+import torch
+
+from syncscope.kernels.generate import block, cpu, tensor_cores
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.gpu import contiguous, fetches, wide
 from syncscope.kernels.generate.ir import Contraction
@@ -34,58 +36,69 @@ _CORES = 5  # times as fast are tensor cores
 _TURN = 5.7  # of their steps of k a barrier takes
 
 
-def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], width: int) -> bool:
-    """Whether a schedule can make a contraction of elements of `width` bytes, which lie in local memory as floats at least, or
-    as halves with up to 24 words for padding."""
-    cores = tensor_cores.serve(width)
-    local = s.bk * (s.bm + s.bn + 48) * 4 if cores else 2 * s.bk * (s.bm + s.bn + 8) * max(width, 4)
+def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.dtype) -> bool:
+    """Whether a schedule can make a contraction of such elements."""
+    cores, pairs = s.cores, paired(s, dtype)
+    if cores:
+        local = 2 * s.bk // (2 if pairs else 1) * sum(block.width(x, pairs) for x in (s.bm, s.bn)) * 4
+    else:  # halves are widened
+        local = 2 * s.bk * (s.bm + s.bn + 8) * max(dtype.itemsize, 4)
     return (
-        (32 if cores else 16) <= s.items <= 256
+        (not cores or tensor_cores.serve(dtype))
+        and (32 if cores else 16) <= s.items <= 256
         and local <= _LOCAL
         and s.bm % (8 * s.tm if cores else s.tm)
         == s.bn % (4 * s.tn if cores else s.tn)
-        == s.bk % (16 if cores else 1)
+        == s.bk % ((16 if pairs else 8) if cores else 1)
         == 0
         and (s.split == 1 or (s.split - 1) * -(-c.size("k") // (s.split * s.bk)) * s.bk < c.size("k"))
-        and fetches(c, s, aligned, cores) is not None
+        and fetches(c, s, aligned, pairs) is not None
     )
 
 
-def every(c: Contraction, aligned: tuple[bool, ...], width: int) -> Iterator[Schedule]:
+def paired(s: Schedule, dtype: torch.dtype) -> bool:
+    """Whether neighbours of k lie in pairs in local memory."""
+    return s.cores and dtype.itemsize == 2
+
+
+def every(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> Iterator[Schedule]:
     """All legal schedules."""
+    cores = tensor_cores.serve(dtype)
+    blocks = ((2, 4), (2, 8), (4, 4), (4, 8), (8, 4), (8, 8)) if cores else ((4, 4), (4, 8), (8, 4), (8, 8))
     for bm in (16, 32, 64, 128):
         for bn in (16, 32, 64, 128):
-            for tm, tn in ((4, 4), (4, 8), (8, 4), (8, 8)):
+            for tm, tn in blocks:
                 for bk in (8, 16, 32):
                     for lanes in (1, 4):
                         for split in _SPLITS:
-                            s = Schedule(bm, bn, bk, tm, tn, lanes, split)
-                            if legal(c, s, aligned, width):
-                                yield s
+                            for by in (True, False) if cores else (False,):
+                                s = Schedule(bm, bn, bk, tm, tn, lanes, split, by)
+                                if legal(c, s, aligned, dtype):
+                                    yield s
 
 
 @functools.lru_cache(1024)
-def default(c: Contraction, units: int, aligned: tuple[bool, ...], width: int) -> Schedule:
+def default(c: Contraction, units: int, aligned: tuple[bool, ...], dtype: torch.dtype) -> Schedule:
     """By a model of `units` that each work through their share of the groups, one after the other."""
     along = contiguous(c, c.b, "n")
-    cores = tensor_cores.serve(width)
-    tiles = [replace(s, bk=bk) for s in _TILES for bk in (16, 32)] if cores else list(_TILES)
+    cores = tensor_cores.serve(dtype)
+    tiles = [replace(s, bk=bk, cores=True) for s in _TILES for bk in (16, 32)] if cores else list(_TILES)
     if cores and not (wide(c, c.a, contiguous(c, c.a, "m"), aligned[0]) and wide(c, c.b, along, aligned[1])):
         tiles = [s for s in tiles if s.items < 256]  # what is fetched one by one takes registers, too
     if along == "k" and not wide(c, c.b, along, aligned[1]):  # items that take several steps of k work out less
         tiles = [replace(s, bk=max(16, s.bk), lanes=4) for s in tiles]
     choices = (replace(s, split=split) for s in tiles for split in _SPLITS)
-    return min((s for s in choices if legal(c, s, aligned, width)), key=lambda s: cost(c, s, units, cores))
+    return min((s for s in choices if legal(c, s, aligned, dtype)), key=lambda s: cost(c, s, units))
 
 
-def cost(c: Contraction, s: Schedule, units: int, cores: bool = False) -> float:
+def cost(c: Contraction, s: Schedule, units: int) -> float:
     """Of a schedule, in products that a unit at its peak makes in that time."""
     m, n, k, z = (c.size(x) for x in "mnkz")
     groups = -(-m // s.bm) * -(-n // s.bn) * z * s.split
     depth = -(-k // (s.split * s.bk)) * s.bk
     # What is read from local memory for each product grows as blocks shrink, and what is read from afar as tiles do.
     # Tensor cores multiply so fast that all else counts more.
-    more, turns = (_CORES, 1 + _TURN / s.bk) if cores else (1, 1)
+    more, turns = (_CORES, 1 + _TURN / s.bk) if s.cores else (1, 1)
     slower = turns * (0.4 + 2 * (1 / s.tm + 1 / s.tn) + more * 6.4 * (1 / s.bm + 1 / s.bn))
     total = -(-groups // units) * (s.bm * s.bn * depth * slower + more * _GROUP)
     if s.split > 1:
@@ -93,7 +106,7 @@ def cost(c: Contraction, s: Schedule, units: int, cores: bool = False) -> float:
     return total
 
 
-def problem(c: Contraction, aligned: tuple[bool, ...], width: int) -> str:
+def problem(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> str:
     """The class that a contraction is tuned in: bytes of an element, how each operand is fetched, sizes as powers of the root
     of two. A schedule that suits one class may be far worse than the default in the next."""
     sides = []
@@ -102,7 +115,7 @@ def problem(c: Contraction, aligned: tuple[bool, ...], width: int) -> str:
         wideness = "4" if wide(c, access, along, even) else ""
         sides.append(f"{label}{wideness}{along}{'?' * len(access.inside)}")
     sizes = (f"{x}{round(2 * math.log2(max(1, c.size(x)))) / 2:g}" for x in "zmnk")
-    return f"{width} {' '.join(sides)} {' '.join(sizes)}"
+    return f"{dtype.itemsize} {' '.join(sides)} {' '.join(sizes)}"
 
 
 _ROWS = 24  # from which packing the right operand pays

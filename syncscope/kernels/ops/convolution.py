@@ -108,7 +108,7 @@ def _geometry(
 def _forward(g: Geometry, image: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     if _is_depthwise(g):
         return _depthwise("conv_depthwise", g, image, weight, bias, out)
-    if winograd.pays("conv_forward", g, out.dtype.itemsize):
+    if winograd.pays("conv_forward", g, out.dtype):
         return winograd.forward(g, image, weight, bias, out)
     plans, lying = _plans("conv_forward", g, bias is not None, out.dtype, run.aligned(weight, image, out), run.SHAPE)
     image = _padded(image, lying)
@@ -121,7 +121,7 @@ def _backward_input(g: Geometry, grad: Tensor, weight: Tensor, bias: Tensor | No
     """Also the forward of a transposed convolution, which has a bias."""
     if _is_depthwise(g):
         return _depthwise("conv_depthwise_backward_input", g, grad, weight, bias, out)
-    if winograd.pays("conv_backward_input", g, out.dtype.itemsize):
+    if winograd.pays("conv_backward_input", g, out.dtype):
         return winograd.backward_input(g, grad, weight, bias, out)
     where = run.aligned(weight, grad, out)
     plans, lying = _plans("conv_backward_input", g, bias is not None, out.dtype, where, run.SHAPE)
@@ -144,7 +144,7 @@ def _backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor) -> T
         )  # fmt: skip
         fold("sum", parts, [0], out.view(g.made[1], taps), parts.dtype)
         return out
-    if winograd.pays("conv_backward_weight", g, out.dtype.itemsize):
+    if winograd.pays("conv_backward_weight", g, out.dtype):
         return winograd.backward_weight(g, image, grad, out)
     where = run.aligned(grad, image, out)
     plans, lying = _plans("conv_backward_weight", g, False, out.dtype, where, run.SHAPE)

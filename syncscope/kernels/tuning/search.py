@@ -149,12 +149,12 @@ def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, s
     """
     bench = Bench(c, dtype)
     c = gpu.packed(bench.c) or bench.c
-    first = space.default(c, int(device.max_compute_units), ALIGNED, dtype.itemsize)
+    first = space.default(c, int(device.max_compute_units), ALIGNED, dtype)
     end = perf_counter() + seconds
     times: dict[Schedule, float] = {}
     interrupted = False
     try:
-        for batch in _candidates(c, first, dtype.itemsize, times):
+        for batch in _candidates(c, first, dtype, times):
             programs.side_by_side(bench.compiles, batch)
             for schedule in batch:
                 if not times or perf_counter() < end:
@@ -173,14 +173,14 @@ def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, s
                 if not all(a is not None and b is not None and a < _BETTER * b for a, b in turns):
                     continue
         if times[schedule] < float("inf") and bench.error(schedule) < _TOLERANCE:
-            name = space.problem(c, ALIGNED, dtype.itemsize)
+            name = space.problem(c, ALIGNED, dtype)
             return Found(said, name, schedule, times[schedule], times[first], len(times), interrupted)
     return None
 
 
-def _candidates(c: Contraction, first: Schedule, width: int, times: dict[Schedule, float]) -> Iterator[list[Schedule]]:
+def _candidates(c: Contraction, first: Schedule, dtype: torch.dtype, times: dict[Schedule, float]) -> Iterator[list[Schedule]]:
     """The default and the most plausible of two hundred at random, then neighbours of the six best; in batches, none twice."""
-    everything = list(space.every(c, ALIGNED, width))
+    everything = list(space.every(c, ALIGNED, dtype))
     chance = random.Random(0)
     chance.shuffle(everything)
     plausible = sorted(everything[:200], key=lambda s: space.cost(c, s, int(device.max_compute_units)))
@@ -188,7 +188,7 @@ def _candidates(c: Contraction, first: Schedule, width: int, times: dict[Schedul
     yield from (start[i : i + programs.COMPILERS] for i in range(0, len(start), programs.COMPILERS))
     while True:
         best = sorted(times, key=lambda s: times[s])[:6]
-        near = {s for b in best for s in _neighbours(b) if s not in times and space.legal(c, s, ALIGNED, width)}
+        near = {s for b in best for s in _neighbours(b) if s not in times and space.legal(c, s, ALIGNED, dtype)}
         if not near:
             return
         yield chance.sample(sorted(near, key=repr), min(programs.COMPILERS, len(near)))
@@ -213,7 +213,7 @@ def tune(seconds: float, each: float, only: str, seen: Callable[[float, str], No
     for said, c in problems():
         if only in said:
             c = simplified(c)
-            name = space.problem(gpu.packed(c) or c, ALIGNED, torch.float32.itemsize)
+            name = space.problem(gpu.packed(c) or c, ALIGNED, torch.float32)
             classes.setdefault(name, (said, c))
             work[name] = work.get(name, 0.0) + math.prod(float(c.size(axis)) for axis in AXES)
     if not classes:
