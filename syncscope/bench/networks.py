@@ -98,7 +98,7 @@ def task(
     else:
         side = 299 if name == "inception_v3" and pixels == PIXELS else pixels
         inputs = (torch.randn(batch, 3, side, side),)
-        model = models.UNet() if name == "unet" else _of_torchvision(name)
+        model = models.UNet() if name == "unet" else _of_torchvision(name, side)
         shape = (batch, side, side) if name == "unet" else (batch,)
         loss = _cross_entropy(torch.randint(0, 21 if name == "unet" else 1000, shape).to(device))
     for module in model.modules():
@@ -118,13 +118,17 @@ def _cross_entropy(target: Tensor) -> Callable[[Tensor], Tensor]:
     return loss
 
 
-def _of_torchvision(name: str) -> nn.Module:
+def _of_torchvision(name: str, side: int) -> nn.Module:
     found = torchvision_models()
     if name not in found.list_models(module=found):
         raise UserError(
             f"no network is called {name!r}", f"there are {', '.join(LIST)}, and what torchvision.models lists"
         )
-    options = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    options: dict[str, Any] = {}
+    if name in ("googlenet", "inception_v3"):
+        options = {"aux_logits": False, "init_weights": True}
+    elif name.startswith("vit_"):  # which count their patches beforehand
+        options = {"image_size": side}
     model: nn.Module = found.get_model(name, weights=None, **options)
     return model
 

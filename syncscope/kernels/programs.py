@@ -147,7 +147,8 @@ def rows_kernel(
     **macros: str | int,
 ) -> cl.Kernel:
     """A kernel of a file that includes `rows.cl`, with teams that suit so many rows of so many neighbouring elements."""
-    return kernel(file, name, **elements(dtype, made), GROUP=GROUP, V=WIDTH, LANES=lanes(rows, columns), **macros)
+    shape = {"GROUP": GROUP, "V": WIDTH, "LANES": lanes(rows, columns)}
+    return kernel(file, name, **elements(dtype, made), **shape | macros)
 
 
 def elements(dtype: torch.dtype, made: torch.dtype | None = None) -> dict[str, str]:

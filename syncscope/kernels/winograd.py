@@ -43,7 +43,9 @@ class _Tiles:
 
 def pays(which: str, g: Geometry, dtype: torch.dtype) -> bool:
     """Whether a pass is made this way."""
-    if run.SHAPE != "gpu" or not possible(g) or (dtype.itemsize == 2 and tensor_cores.serve(dtype)):  # which are faster yet
+    if (
+        run.SHAPE != "gpu" or not possible(g) or (dtype.itemsize == 2 and tensor_cores.serve(dtype))
+    ):  # which are faster yet
         return False
     least = store.numbers().get(f"winograd {which}")
     return least is not None and channels(g) >= least and _bytes(g, dtype.itemsize) * _SHARE <= memory.ROOM

@@ -1,6 +1,9 @@
 // Layer and group normalization: rows of `columns` neighbouring elements; a team takes a row. In a group norm a row is a group of
-// channels of one image with `pixels` elements each, and weights are by channel.
+// channels of one image with `pixels` elements each, and weights are by channel. Of rows that are short enough each item keeps its
+// HELD elements, which are of the same columns in every row; else, with HELD 0, they are read again.
 #include "rows.cl"
+
+#define EACH_HELD(...) _Pragma("unroll") for (int e = 0; e < HELD; e++) { const uint column = LANE + e * LANES; __VA_ARGS__ }
 
 #if BY_CHANNEL
 #define PLACE ((uint)(row % groups) * (columns / pixels) + (uint)(i - base) / pixels)
@@ -20,15 +23,29 @@ __kernel void row_norm_forward(__global const S *restrict in, long at, __global 
     bias += bias_at;
     const T shift = row < rows ? LOAD(in, base) : 0;
     T sums[V] = {0}, squares[V] = {0};
+#if HELD
+    T x[HELD];
+    EACH_HELD(x[e] = base + column < end ? LOAD(in, base + column) : shift; sums[0] += x[e] - shift;)
+#else
     EACH(base, end, sums[j] += LOAD(in, i) - shift;)
+#endif
     const T mean = shift + team_sum(total(sums), all) / columns;
+#if HELD
+    EACH_HELD(x[e] -= mean; if (column < columns) squares[0] += x[e] * x[e];)
+#else
     EACH(base, end, const T d = LOAD(in, i) - mean; squares[j] += d * d;)
+#endif
     const T scale = 1 / sqrt(team_sum(total(squares), all) / columns + eps);
     if (row >= rows) return;
     if (LANE == 0) {
         means[row] = mean;
         scales[row] = scale;
     }
+#if HELD
+    EACH_HELD(if (column >= columns) break; const long i = base + column; T y = x[e] * scale; if (has_weight) y *= weight[PLACE];
+              if (has_bias) y += bias[PLACE]; STORE(y, out, i);)
+    return;
+#endif
     EACH(base, end, T x = (LOAD(in, i) - mean) * scale; if (has_weight) x *= weight[PLACE]; if (has_bias) x += bias[PLACE]; STORE(x, out, i);)
 }
 
@@ -44,6 +61,25 @@ __kernel void layer_norm_backward(__global const S *restrict grad, long grad_at,
     in += at;
     weight += weight_at;
     parts += (long)team * 2 * columns;
+#if HELD
+    T w[HELD], to_weight[HELD], to_bias[HELD];
+    EACH_HELD(w[e] = has_weight && column < columns ? weight[column] : 1; to_weight[e] = to_bias[e] = 0;)
+    for (uint turn = 0; turn * teams < rows; turn++) {
+        const uint row = turn * teams + team;
+        const long base = (long)row * columns, end = row < rows ? base + columns : base;
+        const T mean = row < rows ? means[means_at + row] : 0, scale = row < rows ? scales[scales_at + row] : 0;
+        T g[HELD], centred[HELD], plain = 0, projected = 0;
+        EACH_HELD(const int there = base + column < end; g[e] = there ? LOAD(grad, base + column) : 0;
+                  centred[e] = there ? LOAD(in, base + column) - mean : 0;)
+        EACH_HELD(plain += g[e] * w[e]; projected += g[e] * w[e] * centred[e];)
+        const T level = team_sum(plain, all) / columns, tilt = team_sum(projected, all) * scale * scale / columns;
+        EACH_HELD(if (has_input && base + column < end)
+                      STORE((g[e] * w[e] - level - centred[e] * tilt) * scale, to_input, base + column);
+                  to_weight[e] += g[e] * centred[e] * scale; to_bias[e] += g[e];)
+    }
+    if (has_parts) EACH_HELD(if (column < columns) { parts[column] = to_weight[e]; parts[columns + column] = to_bias[e]; })
+    return;
+#endif
     if (has_parts) EACH(0, columns, parts[i] = parts[columns + i] = 0;)
     for (uint turn = 0; turn * teams < rows; turn++) {
         const uint row = turn * teams + team;

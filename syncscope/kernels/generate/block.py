@@ -88,7 +88,7 @@ def by_warps(s: Schedule, pairs: bool) -> Block:
         for i in range(s.tm // 2)
         for j in range(s.tn // 2)
     ]
-    # Sums of eight steps of floats are made in `upper` and `lower`: named here, as PoCL loses arrays of inner blocks at barriers.
+    # Sums of eight steps of floats are made in `upper` and `lower`: here, as PoCL loses arrays of inner blocks at barriers.
     sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + ("" if pairs else ", upper[2], lower[2]")
     tiles = ", ".join(f"{x}_tiles[2][{depth}][{width(size, pairs)}]" for x, size in (("a", s.bm), ("b", s.bn)))
     return Block(

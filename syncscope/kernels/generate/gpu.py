@@ -260,12 +260,18 @@ class _Side:
         """An element, or four neighbours, where the tile has them."""
 
         def at(row: str, column: str) -> str:
-            place = word(x, "@", row, column, pairs=False) if self.cores else f"((__local T *){x}_tiles[@][{row}])[{column}]"
+            place = (
+                word(x, "@", row, column, pairs=False)
+                if self.cores
+                else f"((__local T *){x}_tiles[@][{row}])[{column}]"
+            )
             return f"*(__local T4 *)&{place}" if own and self.how.wide else place
 
         if own:
             row = f"{x}_step + i * {down}"
-            return f"{at(row, f'{x}_spot')} = {x}_next[i];" if self.how.wide else f"{at(row, f'{x}_spot + j')} = {x}_next[i][j];"
+            if self.how.wide:
+                return f"{at(row, f'{x}_spot')} = {x}_next[i];"
+            return f"{at(row, f'{x}_spot + j')} = {x}_next[i][j];"
         column = f"{x}_spot + i * {down}"
         if self.how.wide:
             return " ".join(f"{at(f'({x}_step + {lane})', column)} = {x}_next[i].s{lane};" for lane in range(4))
@@ -285,7 +291,9 @@ class _Side:
             )
         else:
             words = (
-                store(f"{x}_step / 2 + {j}", f"{x}_spot + i * {down}", *(f"[i]{lane.format(2 * j + h)}" for h in (0, 1)))
+                store(
+                    f"{x}_step / 2 + {j}", f"{x}_spot + i * {down}", *(f"[i]{lane.format(2 * j + h)}" for h in (0, 1))
+                )
                 for j in range(self.how.lanes // 2)
             )
         return " ".join(words)
@@ -300,7 +308,9 @@ class _Side:
         return f"{head}\n{inner}{{ {body} }}\n" if inner else f"{head} {{ {body} }}\n"
 
 
-def _store(c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: list[str], aligned: bool, again: bool) -> str:
+def _store(
+    c: Contraction, s: Schedule, block: Block, fields: Fields, z_names: list[str], aligned: bool, again: bool
+) -> str:
     """The end of the kernel: each item's sums go to the result, or to its part of the workspace. `again` is whether sums that
     are no number are to be made anew, one after the other."""
     m_lines, m_names = loops(fields, "m", c.m, "m")

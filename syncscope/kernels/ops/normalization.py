@@ -20,6 +20,8 @@ from syncscope.kernels.programs import computed, floating, rows_kernel
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 _CHUNK = 4096  # neighbouring elements of an image that are one unit of work
+_HELD = 8  # elements of a row that an item keeps, if there are enough items; twice as many at most
+_KEEPING = ("row_norm_forward", "layer_norm_backward")  # the kernels that do
 _LINES = 480  # partial sums of weight and bias in a layer norm's backward pass: as many as `fold` takes at one go
 
 
@@ -154,10 +156,24 @@ def batch_norm_backward(
     return tuple(x if wanted else None for x, wanted in zip(made, output_mask, strict=True))  # type: ignore[return-value]
 
 
+def _teams(rows: int, columns: int) -> tuple[int, int]:
+    """Items that take a row side by side, and how many elements of it each keeps: 0 where it reads them again."""
+    lanes = programs.lanes(rows, columns)
+    if programs.GROUP == 1:
+        return lanes, 0
+    while lanes < programs.GROUP and lanes * _HELD < columns:
+        lanes *= 2
+    held = -(-columns // lanes)
+    return (lanes, held) if held <= 2 * _HELD else (programs.lanes(rows, columns), 0)
+
+
 def _rows(name: str, x: Tensor, rows: int, columns: int, *arguments: Any, groups: int = 0, **macros: int) -> None:
     """Launches a kernel of teams: as many as there are rows, or as `groups` work-groups hold."""
-    teams = programs.GROUP // programs.lanes(rows, columns)
-    program = rows_kernel("layer_norm", name, x.dtype, rows, columns, **{"BY_CHANNEL": 0, **macros})
+    lanes, held = _teams(rows, columns) if name in _KEEPING else (programs.lanes(rows, columns), 0)
+    teams = programs.GROUP // lanes
+    program = rows_kernel(
+        "layer_norm", name, x.dtype, rows, columns, **{"BY_CHANNEL": 0, "LANES": lanes, "HELD": held, **macros}
+    )
     queue.launch(program, (programs.GROUP * (groups or -(-rows // teams)),), (programs.GROUP,), *arguments)
 
 
@@ -218,7 +234,7 @@ def layer_norm_backward(
     if not x.numel():
         sums.zero_()
     else:
-        teams = programs.GROUP // programs.lanes(rows, columns)
+        teams = programs.GROUP // _teams(rows, columns)[0]
         groups = min(-(-rows // teams), max(_LINES // teams, 1), device.max_compute_units * 8)
         parts = storage.empty([groups * teams, 2 * columns if any(wanted[1:]) else 0], sums.dtype)
         _rows(

@@ -31,7 +31,7 @@ _RANGES = {
     "bm": (16, 256),
     "bn": (16, 256),
     "bk": (8, 32),
-    "tm": (4, 8),
+    "tm": (2, 8),
     "tn": (4, 8),
     "lanes": (1, 4),
     "split": (1, 256),
@@ -178,7 +178,9 @@ def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, s
     return None
 
 
-def _candidates(c: Contraction, first: Schedule, dtype: torch.dtype, times: dict[Schedule, float]) -> Iterator[list[Schedule]]:
+def _candidates(
+    c: Contraction, first: Schedule, dtype: torch.dtype, times: dict[Schedule, float]
+) -> Iterator[list[Schedule]]:
     """The default and the most plausible of two hundred at random, then neighbours of the six best; in batches, none twice."""
     everything = list(space.every(c, ALIGNED, dtype))
     chance = random.Random(0)
@@ -195,7 +197,8 @@ def _candidates(c: Contraction, first: Schedule, dtype: torch.dtype, times: dict
 
 
 def _neighbours(s: Schedule) -> Iterator[Schedule]:
-    """Schedules that differ in one number, by one step."""
+    """Schedules that differ in one number, by one step, or in who multiplies."""
+    yield replace(s, cores=not s.cores)
     for name, (least, most) in _RANGES.items():
         for value in (getattr(s, name) * 2, getattr(s, name) // 2):
             if least <= value <= most:
