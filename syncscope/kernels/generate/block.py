@@ -69,43 +69,37 @@ def by_items(s: Schedule) -> Block:
     )  # fmt: skip
 
 
-def by_warps(s: Schedule, pairs: bool) -> Block:
-    """A warp by a tensor core, 16 x 8 at a time. A word is a pair of halves, neighbours of k, or a float. Rows of words are
-    padded so that the items of a warp meet different banks."""
-    depth = s.bk // 2 if pairs else s.bk
+def by_warps(s: Schedule, halves: bool) -> Block:
+    """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k."""
     over = s.bn // (4 * s.tn)
     row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
-    words = [
-        f"const WORD {x}{i}_{h} = READ("
-        + word(x, "now", f"step + {h % 2 * 4} + lane % 4", f"{at} + lane / 4 + {i * apart + h // 2 * 8}", pairs)
-        + ");"
-        for x, at, count, parts, apart in (("a", row, s.tm // 2, 4, 16), ("b", column, s.tn // 2, 2, 8))
+    each = 2 if halves else 1  # words of a row that an item has of an instruction
+    parts = [
+        f"const PART {x}{i}_{h} = READ({x}_tiles[now][step + {h % each * 4} + lane % 4]"
+        f"[{at} + lane / 4 + {i * apart + h // each * 8}]);"
+        for x, at, count, rows, apart in (("a", row, s.tm // 2, 2, 16), ("b", column, s.tn // 2, 1, 8))
         for i in range(count)
-        for h in range(parts)
+        for h in range(rows * each)
     ]
+    taken = ("a{0}_0, a{0}_2, a{0}_1, a{0}_3, b{1}_0, b{1}_1" if halves else "a{0}_0, a{0}_1, b{1}_0").format
     lines = [
-        f"MMA(sums[{2 * i}][{j}], sums[{2 * i + 1}][{j}], a{i}_0, a{i}_2, a{i}_1, a{i}_3, b{j}_0, b{j}_1)"
+        f"MMA(sums[{2 * i}][{j}], sums[{2 * i + 1}][{j}], {taken(i, j)})"
         for i in range(s.tm // 2)
         for j in range(s.tn // 2)
     ]
+    tiles = ", ".join(f"{x}_tiles[2][{s.bk // 2}][{width(size, halves)}]" for x, size in (("a", s.bm), ("b", s.bn)))
     # Sums of eight steps of floats are made in `upper` and `lower`: here, as PoCL loses arrays of inner blocks at barriers.
-    sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + ("" if pairs else ", upper[2], lower[2]")
-    tiles = ", ".join(f"{x}_tiles[2][{depth}][{width(size, pairs)}]" for x, size in (("a", s.bm), ("b", s.bn)))
+    sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + ("" if halves else ", upper[2], lower[2]")
     return Block(
-        2, s.tn // 2, f"__local {'uint' if pairs else 'float'} {tiles}; MMA_BEGIN", sums,
-        f"for (int step = 0; step < {depth}; step += 8) {{\n{chr(10).join([*words, *lines])} }}",
+        2, s.tn // 2, f"__local WORD {tiles}; MMA_BEGIN", sums,
+        f"for (int step = 0; step < {s.bk // 2}; step += {4 * each}) {{\n{chr(10).join([*parts, *lines])} }}",
         "sums[r][q][{lane}]", f"m0 + {row} + r * 8 + lane / 4", f"n0 + {column} + q * 8 + lane % 4 * 2",
     )  # fmt: skip
 
 
-def width(size: int, pairs: bool) -> int:
-    """Words of a row of a tile that tensor cores multiply from: 8 or 24 more than a multiple of the 32 banks."""
-    if pairs:
+def width(size: int, halves: bool) -> int:
+    """Words of a row of a tile that tensor cores multiply from, so that the items of a warp meet different banks: 8 or 24 more
+    than a multiple of 32 words of four bytes, 4 or 12 more than one of 16 words of eight."""
+    if halves:
         return size + (8 if size % 32 == 0 else 24)
-    return max(32, size) + 8
-
-
-def word(x: str, half: str, row: str, column: str, pairs: bool) -> str:
-    """Where a tile that tensor cores multiply from has an element, in C. Floats are written to four rows and eight columns at
-    once, too: every fourth row has its columns in blocks of eight in another order, so that these are different banks."""
-    return f"{x}_tiles[{half}][{row}][{column if pairs else f'({column}) ^ ({row}) / 4 % 4 * 8'}]"
+    return size + 4

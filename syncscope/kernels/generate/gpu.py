@@ -2,8 +2,8 @@
 
 A work-group makes a tile of bm x bn. Of each operand it holds the next bk steps of k in local memory, k outermost, twice: while
 the items multiply from one half they fetch into registers what then goes to the other half, and one barrier a step is enough.
-Halves are widened as they are fetched; for tensor cores they stay as they are, two neighbours of k in a word (`pairs`). There
-a warp makes a block of 8 tm x 4 tn.
+Halves are widened as they are fetched. For tensor cores they stay as they are, and two neighbours of k, floats too, are a word
+of local memory; a warp makes a block of 8 tm x 4 tn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 
 from syncscope.kernels.generate import tensor_cores
-from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps, word
+from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps
 from syncscope.kernels.generate.ir import Access, Contraction, Index, deepened
 from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
 
@@ -30,14 +30,14 @@ class Fetch:
     rounds: int
 
     @staticmethod
-    def of(along: str, wide: bool, s: Schedule, width: int, pairs: bool) -> Fetch | None:
-        """None where the tile cannot be dealt out evenly, or an item's neighbours of k not in pairs where these are wanted."""
+    def of(along: str, wide: bool, s: Schedule, width: int) -> Fetch | None:
+        """None where the tile cannot be dealt out evenly, or an item's neighbours of k not in pairs where cores want them."""
         run, other = (s.bk, width) if along == "k" else (width, s.bk)
         for lanes in (4,) if wide else sorted((1, 2, 4), key=lambda x: (x != s.lanes, x)):
             across = run // lanes
             if across and run % lanes == 0 and s.items % across == 0 and other % (s.items // across) == 0:
                 rounds = other // (s.items // across)
-                if not pairs or (lanes if along == "k" else rounds) % 2 == 0:
+                if not s.cores or (lanes if along == "k" else rounds) % 2 == 0:
                     return Fetch(along, wide, lanes, across, rounds)
         return None
 
@@ -66,12 +66,12 @@ def steady(c: Contraction, s: Schedule) -> bool:
     return len(c.k) > 1 and c.k[-1] % s.bk == 0
 
 
-def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...], pairs: bool = False) -> tuple[Fetch, Fetch] | None:
+def fetches(c: Contraction, s: Schedule, aligned: tuple[bool, ...]) -> tuple[Fetch, Fetch] | None:
     """How both operands are brought; None where a schedule cannot. `aligned` says of the operands and the result whether they
     begin at a multiple of four elements."""
     along = contiguous(c, c.a, "m"), contiguous(c, c.b, "n")
-    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm, pairs)
-    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn, pairs)
+    a = Fetch.of(along[0], wide(c, c.a, along[0], aligned[0]), s, s.bm)
+    b = Fetch.of(along[1], wide(c, c.b, along[1], aligned[1]), s, s.bn)
     return None if a is None or b is None else (a, b)
 
 
@@ -121,8 +121,9 @@ __kernel void {c.name}_pack_a(__global const S *x, long x_at, __global S *to, Nu
     return text.replace("@fields@", fields.declaration()), fields.packed(), copies * depth * width
 
 
-def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], pairs: bool = False) -> tuple[str, bytes]:
+def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], halves: bool = False) -> tuple[str, bytes]:
     """The kernel `c.name` and the numbers it takes. With `split` its result is the workspace, row-major (part, z, m, n).
+    `halves` says that the operands are 16 bits wide.
 
     Raises:
         ValueError: this tile cannot be dealt out to these items.
@@ -130,12 +131,12 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], pairs: bool =
     fields = Fields()
     m, n, k = (fields(x.upper(), c.size(x)) for x in "mnk")
     z_lines, z_names = loops(fields, "z", c.z, "z")
-    how_a, how_b = fetches(c, s, aligned, pairs) or (None, None)
+    how_a, how_b = fetches(c, s, aligned) or (None, None)
     if how_a is None or how_b is None:
         raise ValueError(f"{s} cannot fetch its operands")
-    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names, pairs)
-    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names, pairs)
-    block = by_warps(s, pairs) if s.cores else by_items(s)
+    a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
+    b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names)
+    block = by_warps(s, halves) if s.cores else by_items(s)
     z_and_part = (
         f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
         if s.split > 1
@@ -145,7 +146,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], pairs: bool =
     chunk = fields("chunk", -(-c.size("k") // (s.split * s.bk)) * s.bk)
     text = f"""
 {DIVIDE}#define T4 JOIN(T, 4)
-{tensor_cores.text(pairs) if s.cores else ""}{_RAW if pairs else _WIDENED}@fields@
+{tensor_cores.text(halves) if s.cores else ""}{_RAW if s.cores and halves else _WIDENED}@fields@
 __kernel __attribute__((reqd_work_group_size({s.items}, 1, 1)))
 void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {arguments(c, "T" if s.split > 1 else "O")}) {{
     {block.tiles}
@@ -177,7 +178,7 @@ void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {a
         now ^= 1;
 {a.keep("now")}{b.keep("now")}        barrier(CLK_LOCAL_MEM_FENCE);
     }}
-{_store(c, s, block, fields, z_names, aligned[2], s.cores and not pairs)}}}
+{_store(c, s, block, fields, z_names, aligned[2], s.cores and not halves)}}}
 """
     return text.replace("@fields@", fields.declaration()), fields.packed()
 
@@ -192,10 +193,10 @@ class _Side:
 
     def __init__(
         self, c: Contraction, s: Schedule, fields: Fields, label: str, access: Access, axis: str, how: Fetch,
-        z_names: list[str], pairs: bool,
+        z_names: list[str],
     ) -> None:  # fmt: skip
         x, own = label, how.along != "k"
-        self.how, self.cores = how, s.cores
+        self.how = how
         size = f"p.{axis.upper()}"
         down = s.items // how.across
         free_count = (1 if how.wide else how.lanes) if own else how.rounds
@@ -228,7 +229,7 @@ class _Side:
     }}
     {"JOIN(E, 4)" if how.wide else "E"} {x}_next[{how.rounds}]{"" if how.wide else f"[{how.lanes}]"};
 """
-        turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if pairs else f"{x}_step + i * {down}"
+        turn = f"2 * ({x}_step + i / 2 * {down}) + i % 2" if s.cores else f"{x}_step + i * {down}"
         step = turn if own else f"{x}_step" + ("" if how.wide else " + j")
         if steady(
             c, s
@@ -251,49 +252,39 @@ class _Side:
             load = f"{x}_next[i][j] = " + (f"{valid} ? FETCH({x}, {at}) : (E)0;" if valid else f"FETCH({x}, {at});")
         lanes = 0 if how.wide else how.lanes
         self.fetch = self._each(f"const int {x}_k = {step}; {k_lines} {load}", how.rounds, lanes)
-        if pairs:
+        if s.cores:
             self._keep = self._each(self._in_words(x, own, down), how.rounds // 2 if own else how.rounds)
         else:
             self._keep = self._each(self._as_it_is(x, own, down), how.rounds, lanes)
 
     def _as_it_is(self, x: str, own: bool, down: int) -> str:
-        """An element, or four neighbours, where the tile has them."""
-
-        def at(row: str, column: str) -> str:
-            place = (
-                word(x, "@", row, column, pairs=False)
-                if self.cores
-                else f"((__local T *){x}_tiles[@][{row}])[{column}]"
-            )
-            return f"*(__local T4 *)&{place}" if own and self.how.wide else place
-
-        if own:
-            row = f"{x}_step + i * {down}"
-            if self.how.wide:
-                return f"{at(row, f'{x}_spot')} = {x}_next[i];"
-            return f"{at(row, f'{x}_spot + j')} = {x}_next[i][j];"
-        column = f"{x}_spot + i * {down}"
+        if self.how.wide and own:
+            return f"{x}_tiles[@][{x}_step + i * {down}][{x}_spot / 4] = {x}_next[i];"
         if self.how.wide:
-            return " ".join(f"{at(f'({x}_step + {lane})', column)} = {x}_next[i].s{lane};" for lane in range(4))
-        return f"{at(f'({x}_step + j)', column)} = {x}_next[i][j];"
+            return " ".join(
+                f"((__local T *){x}_tiles[@][{x}_step + {lane}])[{x}_spot + i * {down}] = {x}_next[i].s{lane};"
+                for lane in range(4)
+            )
+        row, column = (
+            (f"{x}_step + i * {down}", f"{x}_spot + j") if own else (f"{x}_step + j", f"{x}_spot + i * {down}")
+        )
+        return f"((__local T *){x}_tiles[@][{row}])[{column}] = {x}_next[i][j];"
 
     def _in_words(self, x: str, own: bool, down: int) -> str:
         """Neighbours of k in pairs: of two rounds, or of one load."""
         lane = ".s{}" if self.how.wide else "[{}]"
 
-        def store(row: str, column: str, first: str, second: str) -> str:
-            return f"{word(x, '@', row, column, pairs=True)} = as_uint((ushort2)({x}_next{first}, {x}_next{second}));"
+        def word(row: str, column: str, first: str, second: str) -> str:
+            return f"{x}_tiles[@][{row}][{column}] = PAIR({x}_next{first}, {x}_next{second});"
 
         if own:
             words = (
-                store(f"{x}_step + i * {down}", f"{x}_spot + {j}", *(f"[2 * i + {h}]{lane.format(j)}" for h in (0, 1)))
+                word(f"{x}_step + i * {down}", f"{x}_spot + {j}", *(f"[2 * i + {h}]{lane.format(j)}" for h in (0, 1)))
                 for j in range(self.how.lanes)
             )
         else:
             words = (
-                store(
-                    f"{x}_step / 2 + {j}", f"{x}_spot + i * {down}", *(f"[i]{lane.format(2 * j + h)}" for h in (0, 1))
-                )
+                word(f"{x}_step / 2 + {j}", f"{x}_spot + i * {down}", *(f"[i]{lane.format(2 * j + h)}" for h in (0, 1)))
                 for j in range(self.how.lanes // 2)
             )
         return " ".join(words)

@@ -121,7 +121,7 @@ def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Sche
 
 
 def _on_gpu(c: Contraction, s: Schedule, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Plan:
-    text, numbers = gpu.source(c, s, aligned, space.paired(s, dtype))
+    text, numbers = gpu.source(c, s, aligned, dtype.itemsize == 2)
     groups = -(-c.size("m") // s.bm) * -(-c.size("n") // s.bn)
     total = c.size("z") * c.size("m") * c.size("n")
     size = (groups * s.items, c.size("z") * s.split)

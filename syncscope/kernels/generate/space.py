@@ -32,15 +32,17 @@ _TILES = tuple(
 _ELEMENT = 100
 _LAUNCH = 1 << 20
 _GROUP = 1 << 15
-_CORES = 5  # times as fast are tensor cores
+_CORES = {2: 5, 4: 2}  # times as fast are tensor cores, with halves and with floats
 _TURN = 5.7  # of their steps of k a barrier takes
+# What they multiply by beside the tiles above: few rows.
+_FLAT = tuple(Schedule(16, bn, 16, 2, tn, cores=True) for bn, tn in ((128, 8), (64, 8), (64, 4), (32, 4)))
 
 
 def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.dtype) -> bool:
     """Whether a schedule can make a contraction of such elements."""
-    cores, pairs = s.cores, paired(s, dtype)
+    cores, halves = s.cores, dtype.itemsize == 2
     if cores:
-        local = 2 * s.bk // (2 if pairs else 1) * sum(block.width(x, pairs) for x in (s.bm, s.bn)) * 4
+        local = s.bk * sum(block.width(x, halves) for x in (s.bm, s.bn)) * (4 if halves else 8)
     else:  # halves are widened
         local = 2 * s.bk * (s.bm + s.bn + 8) * max(dtype.itemsize, 4)
     return (
@@ -49,16 +51,11 @@ def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.d
         and local <= _LOCAL
         and s.bm % (8 * s.tm if cores else s.tm)
         == s.bn % (4 * s.tn if cores else s.tn)
-        == s.bk % ((16 if pairs else 8) if cores else 1)
+        == s.bk % ((16 if halves else 8) if cores else 1)
         == 0
         and (s.split == 1 or (s.split - 1) * -(-c.size("k") // (s.split * s.bk)) * s.bk < c.size("k"))
-        and fetches(c, s, aligned, pairs) is not None
+        and fetches(c, s, aligned) is not None
     )
-
-
-def paired(s: Schedule, dtype: torch.dtype) -> bool:
-    """Whether neighbours of k lie in pairs in local memory."""
-    return s.cores and dtype.itemsize == 2
 
 
 def every(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> Iterator[Schedule]:
@@ -81,28 +78,32 @@ def every(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> Iter
 def default(c: Contraction, units: int, aligned: tuple[bool, ...], dtype: torch.dtype) -> Schedule:
     """By a model of `units` that each work through their share of the groups, one after the other."""
     along = contiguous(c, c.b, "n")
-    cores = tensor_cores.serve(dtype)
-    tiles = [replace(s, bk=bk, cores=True) for s in _TILES for bk in (16, 32)] if cores else list(_TILES)
-    if cores and not (wide(c, c.a, contiguous(c, c.a, "m"), aligned[0]) and wide(c, c.b, along, aligned[1])):
-        tiles = [s for s in tiles if s.items < 256]  # what is fetched one by one takes registers, too
+    tiles = list(_TILES)
+    if tensor_cores.serve(dtype):
+        depths, without = ((16, 32), []) if dtype.itemsize == 2 else ((16,), tiles)
+        tiles = [*(replace(s, bk=bk, cores=True) for s in _TILES for bk in depths), *_FLAT]
+        if not (wide(c, c.a, contiguous(c, c.a, "m"), aligned[0]) and wide(c, c.b, along, aligned[1])):
+            tiles = [s for s in tiles if s.items < 256]  # what is fetched one by one takes registers, too
+        tiles += without
     if along == "k" and not wide(c, c.b, along, aligned[1]):  # items that take several steps of k work out less
         tiles = [replace(s, bk=max(16, s.bk), lanes=4) for s in tiles]
     choices = (replace(s, split=split) for s in tiles for split in _SPLITS)
-    return min((s for s in choices if legal(c, s, aligned, dtype)), key=lambda s: cost(c, s, units))
+    legal_ones = (s for s in choices if legal(c, s, aligned, dtype))
+    return min(legal_ones, key=lambda s: cost(c, s, units, dtype))
 
 
-def cost(c: Contraction, s: Schedule, units: int) -> float:
-    """Of a schedule, in products that a unit at its peak makes in that time."""
+def cost(c: Contraction, s: Schedule, units: int, dtype: torch.dtype) -> float:
+    """Of a schedule, in products that a unit at its peak makes in that time without tensor cores."""
     m, n, k, z = (c.size(x) for x in "mnkz")
     groups = -(-m // s.bm) * -(-n // s.bn) * z * s.split
     depth = -(-k // (s.split * s.bk)) * s.bk
     # What is read from local memory for each product grows as blocks shrink, and what is read from afar as tiles do.
     # Tensor cores multiply so fast that all else counts more.
-    more, turns = (_CORES, 1 + _TURN / s.bk) if s.cores else (1, 1)
-    slower = turns * (0.4 + 2 * (1 / s.tm + 1 / s.tn) + more * 6.4 * (1 / s.bm + 1 / s.bn))
-    total = -(-groups // units) * (s.bm * s.bn * depth * slower + more * _GROUP)
+    more, turns = (_CORES[dtype.itemsize], 1 + _TURN / s.bk) if s.cores else (1, 1)
+    slower = turns * (0.4 + 2 * (1 / s.tm + 1 / s.tn) + more * 6.4 * (1 / s.bm + 1 / s.bn)) / more
+    total = -(-groups // units) * (s.bm * s.bn * depth * slower + _GROUP)
     if s.split > 1:
-        total += more * (_LAUNCH + m * n * z * s.split * _ELEMENT / units)
+        total += _LAUNCH + m * n * z * s.split * _ELEMENT / units
     return total
 
 

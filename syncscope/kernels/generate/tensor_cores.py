@@ -4,7 +4,7 @@ instruction of PTX.
 OpenCL has no word for them; its compiler takes assembly. Products of halves are exact in float32, and are summed in it. Of a
 float they read 11 significant bits. So each is taken apart into two that hold 22 of its bits, and of their four products the
 three that matter are added up, small ones first, eight steps of k by themselves, as the units cut off where they should round:
-that is as near to the exact sum as float32's own multiply-add (Ootomo and Yokota, 2022). Where a probe does not build or sums
+that is nearer to the exact sum than float32's own multiply-adds (Ootomo and Yokota, 2022). Where a probe does not build or sums
 up wrongly, contractions do without.
 """
 
@@ -19,9 +19,8 @@ import torch
 from syncscope.kernels import programs
 from syncscope.kernels.device import context, device
 
-# Item l of a warp holds of `a` the rows l / 4 and 8 below, each at steps 2 (l % 4) + {0, 1} and 8 on; of `b` the column l / 4
-# at the same steps, two neighbours of k in a word; and of the sums those rows (lo, hi) at columns 2 (l % 4) + {0, 1}. Of floats
-# the steps are l % 4 and 4 on, one in a word.
+# Item l of a warp holds of `a` the rows l / 4 and 8 below, each at steps 2 (l % 4) + {0, 1} and, of halves, 8 on; of `b` the
+# column l / 4 at the same steps; and of the sums those rows (lo, hi) at columns 2 (l % 4) + {0, 1}.
 PTX = """
 #define MMA_BEGIN
 #define MMA_half "m16n8k16.row.col.f32.f16.f16"
@@ -32,29 +31,31 @@ PTX = """
                  "{%0, %1, %2, %3};"                                                                                  \\
                  : "+f"((lo)[0]), "+f"((lo)[1]), "+f"((hi)[0]), "+f"((hi)[1])                                         \\
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-#define TF32(bits, x) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
 """
-_PAIRS = """
+# A WORD is two neighbours of k as they lie in local memory, a PART as it is multiplied.
+_HALVES = """
 #define WORD uint
+#define PART uint
+#define PAIR(x, y) as_uint((ushort2)(x, y))
 #define READ(x) (x)
 #define MMA MMA_ONCE
 """
 # What is not finite has a small part that is no number: its sums are none either, and are made again without these units.
 _FLOATS = """
-#define WORD uint2
+#define WORD float2
+#define PART uint4
+#define PAIR(x, y) (float2)(x, y)
 #define READ(x) apart(x)
-#define MMA(lo, hi, a0, a1, a2, a3, b0, b1) {                                                                          \\
-    upper[0] = upper[1] = lower[0] = lower[1] = 0;                                                                          \\
-    MMA_ONCE(upper, lower, (a0).y, (a1).y, (a2).y, (a3).y, (b0).x, (b1).x)                                             \\
-    MMA_ONCE(upper, lower, (a0).x, (a1).x, (a2).x, (a3).x, (b0).y, (b1).y)                                             \\
-    MMA_ONCE(upper, lower, (a0).x, (a1).x, (a2).x, (a3).x, (b0).x, (b1).x)                                             \\
+#define MMA(lo, hi, a0, a1, b0) {                                                                                      \\
+    upper[0] = upper[1] = lower[0] = lower[1] = 0;                                                                     \\
+    MMA_ONCE(upper, lower, (a0).z, (a1).z, (a0).w, (a1).w, (b0).x, (b0).y)                                             \\
+    MMA_ONCE(upper, lower, (a0).x, (a1).x, (a0).y, (a1).y, (b0).z, (b0).w)                                             \\
+    MMA_ONCE(upper, lower, (a0).x, (a1).x, (a0).y, (a1).y, (b0).x, (b0).y)                                             \\
     (lo)[0] += upper[0]; (lo)[1] += upper[1]; (hi)[0] += lower[0]; (hi)[1] += lower[1]; }
 
-static inline uint2 apart(float x) {
-    uint large, small;
-    TF32(large, x)
-    TF32(small, x - as_float(large))
-    return (uint2)(large, small);
+static inline uint4 apart(float2 x) {
+    const uint2 large = (as_uint2(x) + 0x1000u) & 0xffffe000u;
+    return (uint4)(large, as_uint2(x - as_float2(large)));
 }
 """
 _KINDS = {torch.float16: "half", torch.bfloat16: "bfloat16", torch.float32: "plain"}  # STORED
@@ -63,20 +64,19 @@ _PROBE = """
 #define STORED {stored}
 {text}
 __kernel __attribute__((reqd_work_group_size(32, 1, 1)))
-void probe(__global const {word} *a, __global const {word} *b, __global float *out) {{
+void probe(__global const WORD *a, __global const WORD *b, __global float *out) {{
     MMA_BEGIN
     const int l = get_local_id(0), row = l / 4, pair = l % 4;
     float sums[2][2] = {{{{0, 0}}, {{0, 0}}}}, upper[2], lower[2];
-    MMA(sums[0], sums[1], READ(a[row * 8 + pair]), READ(a[row * 8 + 64 + pair]), READ(a[row * 8 + pair + 4]),
-        READ(a[row * 8 + 64 + pair + 4]), READ(b[row * 8 + pair]), READ(b[row * 8 + pair + 4]))
+    MMA(sums[0], sums[1], {parts})
     for (int i = 0; i < 4; i++) out[(row + i / 2 * 8) * 8 + pair * 2 + i % 2] = sums[i / 2][i % 2];
 }}
 """
 
 
-def text(pairs: bool) -> str:
-    """`MMA` and what it takes, for STORED halves in pairs, or floats."""
-    return PTX + (_PAIRS if pairs else _FLOATS)
+def text(halves: bool) -> str:
+    """`MMA`, and how words are made and read for it."""
+    return PTX + (_HALVES if halves else _FLOATS)
 
 
 def serve(dtype: torch.dtype) -> bool:
@@ -87,22 +87,24 @@ def serve(dtype: torch.dtype) -> bool:
 @functools.cache
 def _right(stored: str) -> bool:
     """Whether one instruction makes of numbers what it should."""
-    pairs = stored != "plain"
-    steps = 16 if pairs else 8
-    a, b = (np.random.default_rng(0).integers(-8, 9, size).astype(np.float32) for size in ((16, steps), (8, steps)))
-    if not pairs:
+    halves = stored != "plain"
+    words = 8 if halves else 4  # of a row
+    places = [f"a[row * {words} + pair + {x}]" for x in ((0, 64, 4, 68) if halves else (0, 32))]
+    places += [f"b[row * {words} + pair + {x}]" for x in ((0, 4) if halves else (0,))]
+    a, b = (np.random.default_rng(0).integers(-8, 9, (rows, 2 * words)).astype(np.float32) for rows in (16, 8))
+    if not halves:
         a /= 3  # more bits than are multiplied at once
     flags, out = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, np.zeros((16, 8), np.float32)
     try:
-        source = _PROBE.format(stored=stored, text=text(pairs), word="uint" if pairs else "float")
-        kernel = programs.build(source, "probe")
+        parts = ", ".join(f"READ({x})" for x in places)
+        kernel = programs.build(_PROBE.format(stored=stored, text=text(halves), parts=parts), "probe")
         buffers = [cl.Buffer(context, flags, hostbuf=_bits(x, stored)) for x in (a, b)]
         result, queue = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, out.nbytes), cl.CommandQueue(context)
         kernel(queue, (32,), (32,), *buffers, result)
         cl.enqueue_copy(queue, out, result)
     except (cl.Error, RuntimeError):
         return False
-    return bool(np.allclose(out, a.astype(np.float64) @ b.T, rtol=0, atol=0 if pairs else 1e-5))
+    return bool(np.allclose(out, a.astype(np.float64) @ b.T, rtol=0, atol=0 if halves else 1e-5))
 
 
 def _bits(x: np.ndarray, stored: str) -> np.ndarray:

@@ -185,7 +185,7 @@ def _candidates(
     everything = list(space.every(c, ALIGNED, dtype))
     chance = random.Random(0)
     chance.shuffle(everything)
-    plausible = sorted(everything[:200], key=lambda s: space.cost(c, s, int(device.max_compute_units)))
+    plausible = sorted(everything[:200], key=lambda s: space.cost(c, s, int(device.max_compute_units), dtype))
     start = [first, *(s for s in plausible[:24] if s != first)]
     yield from (start[i : i + programs.COMPILERS] for i in range(0, len(start), programs.COMPILERS))
     while True:
