@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from syncscope.codemod.function import Function, TorchCall
 from syncscope.model.fact import Dtype, Fact, Site, Value
@@ -121,10 +122,12 @@ def cast(function: Function, op: TorchCall) -> bool:
 
 
 def real(function: Function, tensor: ast.expr) -> bool:
-    """Whether a tensor surely holds real floating point numbers: a loss, or made of what only such numbers have."""
+    """Whether a tensor surely holds real numbers: a loss, what goes back alone, or made of what only such numbers have."""
     made = function.value(tensor)
+    if function.fact(made).dtype in (Dtype.INT, Dtype.BOOL) or goes_back(function, tensor):
+        return True
     if isinstance(made, ast.BinOp) and not isinstance(made.op, ast.MatMult):
-        return all(function.constant(part) is not None or real(function, part) for part in (made.left, made.right))
+        return all(is_number(function, part) or real(function, part) for part in (made.left, made.right))
     maker = function.maker(made.func) if isinstance(made, ast.Call) else None  # criterion = nn.CrossEntropyLoss()
     name, op = function.dotted(maker.func) if maker is not None else None, function.op(made)
     if (name or "").startswith("torch.nn.") and (name or "").endswith("Loss"):
@@ -134,6 +137,49 @@ def real(function: Function, tensor: ast.expr) -> bool:
     if op.name in REAL or op.name in LOSSES or (cast(function, op) and "complex" not in function.file.text(made)):
         return True
     return op.name in (*REDUCING, *ELEMENTWISE, "prod", "std", "var") and real(function, op.base)
+
+
+def goes_back(function: Function, tensor: ast.expr) -> bool:
+    """Whether this is a name on which `.backward()` is called: that is an error of complex numbers."""
+    if not isinstance(tensor, ast.Name) or (made := function.reaching_definition(tensor)) is None:
+        return False
+    uses = function.seen_by(made)
+    calls = (n for n in function.every(ast.Call) if isinstance(n.func, ast.Attribute) and n.func.attr == "backward")
+    return any(call.func.value in uses and not call.args and not call.keywords for call in calls)
+
+
+def one_device(function: Function, tensors: Sequence[ast.expr]) -> bool:
+    """Whether tensors surely live on one device: all are made of one name, by what needs no other tensor."""
+    roots = {_made_of(function, tensor) for tensor in tensors}
+    return len(roots) == 1 and None not in roots
+
+
+def _made_of(function: Function, tensor: ast.expr) -> tuple[str, int] | None:
+    match tensor, function.op(tensor):
+        case ast.Name(id=name), _:
+            made = function.reaching_definition(tensor)
+            inner = (
+                _made_of(function, made.value) if made is not None and not isinstance(made.value, ast.Name) else None
+            )
+            return inner or (name, id(made) if made is not None else 0)
+        case ast.BinOp(left=left, right=right), _:
+            kept = [part for part in (left, right) if function.constant(part) is None]
+            return _made_of(function, kept[0]) if len(kept) == 1 else None
+        case ast.UnaryOp(operand=operand), _:
+            return _made_of(function, operand)
+        case _, op if op is not None and op.name in {
+            *REDUCING,
+            *ELEMENTWISE,
+            *REAL,
+            "prod",
+            "std",
+            "var",
+            "flatten",
+            "view",
+        }:
+            given = [*op.args, *op.keywords.values()]
+            return _made_of(function, op.base) if not any(function.fact(g).is_tensor for g in given) else None
+    return None
 
 
 def is_number(function: Function, node: ast.expr) -> bool:

@@ -65,6 +65,16 @@ def disturbed(function: Function, name: str, start: ast.AST, end: ast.AST, withi
     )
 
 
+def written_in(function: Function, statement: ast.stmt, exprs: Iterable[ast.AST]) -> bool:
+    """Whether a statement itself writes what these expressions are made of: before it they may be something else."""
+    span = function.file.span(statement)
+    names = {n.id for expr in exprs for n in walk(expr) if isinstance(n, ast.Name)}
+    uses = (
+        (use, name == other) for name in names for other in sharing(function, name) for use in function.names(other)
+    )
+    return any(span.start <= function.file.span(u).start < span.end and writes(function, u, own) for u, own in uses)
+
+
 def exposed(function: Function, name: str, start: ast.AST, end: ast.AST) -> bool:
     """Whether code that is not seen may write what a name holds between two nodes: others got hold of it before, and run."""
     between = _between(function, start, end, within=True)

@@ -1,4 +1,4 @@
-"""`history.append(loss.item())` in a loop: tensors are collected, and read together after it."""
+"""`history.append(loss.item())`, `history += [loss.item()]` in a loop: tensors are collected, and read together after it."""
 
 from __future__ import annotations
 
@@ -74,20 +74,41 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n + 1]",
     ),
+    Example(
+        """
+        import torch
+
+        def clipped(ratios: torch.Tensor, coefficient: float):
+            fractions = []
+            for ratio in ratios:
+                fractions += [((ratio - 1.0).abs() > coefficient).float().mean().item()]  # !
+            return fractions
+        """,
+        """
+        import torch
+
+        def clipped(ratios: torch.Tensor, coefficient: float):
+            fractions = []
+            for ratio in ratios:
+                fractions += [((ratio - 1.0).abs() > coefficient).float().mean().detach()]
+            fractions = torch.stack(fractions).tolist() if fractions else []
+            return fractions
+        """,
+        Safety.UNSAFE,
+        "ratios: finite[n, m + 1]; coefficient: number",
+    ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, noted = (
-        tensor_read(function, site.node),
-        seen(function, function.parent(site.node), "{history:name}.append({read})"),
-    )
+    tensor, noted = tensor_read(function, site.node), note(function, site.node)
     if tensor is None or noted is None or site.fact.ndim not in (0, None):
         return None
     history, read = noted["history"], noted["read"]
     name = function.file.text(history)
     made = [s for s, value in starting(function, name) if isinstance(value, ast.List) and not value.elts]
-    loop = outermost(function, read, made[0]) if len(made) == 1 and len(function.binds(name)) == 1 else None
+    bound = [n for n in function.binds(name) if n is not history]
+    loop = outermost(function, read, made[0]) if len(made) == 1 and len(bound) == 1 else None
     if loop is None or seen_half_done(function, name, loop):
         return None
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
@@ -102,6 +123,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     changes = f"{name} holds tensors inside the loop; they must all have one dtype and live on one device"
     changes += f"; {FLOATS}" if by_float(function, site.node) else ""
     return draft.fix("collect on the device, read all after the loop", Safety.UNSAFE, changes)
+
+
+def note(function: Function, read: ast.AST) -> dict[str, ast.expr] | None:
+    """What notes a number at the end of a list: `history.append(read)`, `history += [read]`."""
+    outer = function.parent(read)
+    return seen(function, outer, "{history:name}.append({read})") or seen(
+        function, function.parent(outer) if outer is not None else None, "{history:name} += [{read}]"
+    )
 
 
 def outermost(function: Function, node: ast.AST, before: ast.stmt) -> ast.stmt | None:

@@ -8,7 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.reads import STAYS, detached, tensor_read, undone_between
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Device, Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
 EXAMPLES = (
@@ -32,6 +32,31 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n + 1, m + 1]",
     ),
+    Example(
+        """
+        import torch
+
+        def epoch(losses: list[torch.Tensor], rank: int):
+            sums = torch.zeros(2).to(rank)
+            for loss in losses:
+                loss = loss.square().mean()
+                sums[0] += loss.item()  # !
+                sums[1] += len(losses)
+            return sums
+        """,
+        """
+        import torch
+
+        def epoch(losses: list[torch.Tensor], rank: int):
+            sums = torch.zeros(2).to(rank)
+            for loss in losses:
+                loss = loss.square().mean()
+                sums[0] += loss.detach()
+                sums[1] += len(losses)
+            return sums
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
@@ -50,11 +75,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     draft.replace(read, f"{{t}}{cut}", t=detached(function, tensor) if cut else tensor)
     changes = f"{STAYS}; where both are of no dimensions, the wider dtype wins" if cut else STAYS
+    changes += "; both must live on one device"
     return draft.fix("keep it on the device", Safety.UNSAFE, changes)
 
 
 def meets_tensor(function: Function, use: ast.expr) -> bool:
-    """Whether a number only becomes an operand of a tensor, perhaps after arithmetic with numbers that are written out."""
+    """Whether a number only becomes an operand of a tensor, or a part of one, perhaps after arithmetic with numbers that are
+    written out."""
     at, outer = use, function.parent(use)
     while isinstance(outer, ast.BinOp) and isinstance(outer.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
         other = outer.right if outer.left is at else outer.left
@@ -69,4 +96,12 @@ def meets_tensor(function: Function, use: ast.expr) -> bool:
         if function.constant(other) is None:
             return False
         at, outer = outer, function.parent(outer)
+    match outer:
+        case (
+            ast.AugAssign(target=ast.Subscript(value=whole), op=ast.Add() | ast.Sub())
+            | ast.Assign(targets=[ast.Subscript(value=whole)])
+        ):
+            fact = function.fact(whole)
+            moved = fact.device in (Device.DEVICE, Device.UNKNOWN)
+            return fact.is_tensor and moved and fact.confidence >= 2 and fact.dtype is Dtype.FLOAT
     return False

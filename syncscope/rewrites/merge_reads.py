@@ -6,15 +6,12 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import STACK, by_float, joined, of_one_kind, reads_of
+from syncscope.codemod.patterns.reads import alike, joined, of_one_kind, reads_of
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.tensors.syntax import each_of
 
-KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
-KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
-MADE_REAL = {"std", "var", "norm"}
 EXAMPLES = (
     Example(
         """
@@ -89,8 +86,6 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
     if any(isinstance(n, ast.Name) and n.id in {x.id for x in names} for t in tensors for n in ast.walk(t)):
         return None
     facts = [function.fact(t) for t in tensors]
-    dtypes = {f.dtype for f in facts}
-    one = of_one_tensor(function, tensors, dtypes == {Dtype.FLOAT})
     join = joined(facts)
     if join is None or not all(function.alone(s) for s in run):
         return None
@@ -101,18 +96,6 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
     for other in run[1:]:
         draft.remove(other)
     reads, title = [read for s in run for read in each_of(s.value)], f"read {len(names)} numbers at once"
-    if one and join == STACK and not any(by_float(function, read) for read in reads):
+    if alike(function, reads):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(title, Safety.UNSAFE, of_one_kind(function, reads))
-
-
-def of_one_tensor(function: Function, tensors: list[ast.expr], floats: bool) -> bool:
-    """Whether all are reductions of one tensor that keep its dtype: then stacking them changes nothing."""
-    ops = [function.op(t) for t in tensors]
-    bases = {op.base.id for op in ops if op is not None and isinstance(op.base, ast.Name)}
-    if len(bases) != 1 or any(op is None or not isinstance(op.base, ast.Name) or op.args or op.keywords for op in ops):
-        return False
-    names = {op.name for op in ops if op is not None}
-    if not floats or names & KEEP_DTYPE:  # which complex numbers do not have: then what is floating is real
-        return names <= (KEEP_DTYPE | KEEP_COMPLEX | MADE_REAL if floats else KEEP_DTYPE)
-    return names <= KEEP_COMPLEX or names <= MADE_REAL

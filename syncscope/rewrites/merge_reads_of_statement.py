@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import detached, joined, names_for, of_one_kind, reads_of, tensor_read
-from syncscope.codemod.writes import disturbed
+from syncscope.codemod.patterns.reads import alike, detached, joined, names_for, of_one_kind, reads_of, tensor_read
+from syncscope.codemod.writes import disturbed, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -34,6 +34,25 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            size = x.float().abs()
+            return {"mean": size.mean().item(), "worst": size.max().item()}  # !
+        """,
+        """
+        import torch
+
+        def watch(x: torch.Tensor):
+            size = x.float().abs()
+            mean_value, max_value = torch.stack((size.mean(), size.max())).tolist()
+            return {"mean": mean_value, "worst": max_value}
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
     ),
     Example(
         """
@@ -157,6 +176,8 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     if tensors and len({*once, *(ast.unparse(b.tensor) for b in before)}) < 2:
         return None
     tensors = [once[key] for key in once]
+    if written_in(function, statement, tensors):
+        return None
     names = names_for(function, tensors)
     called = dict(zip(once, names, strict=True))
     draft = Draft(function)
@@ -174,6 +195,8 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     many = len(names) + len(kept)
     if many == 1:
         return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")
+    if not before and alike(function, reads):
+        return every, draft.fix(f"read {many} numbers at once", Safety.SAFE)
     return every, draft.fix(f"read {many} numbers at once", Safety.UNSAFE, of_one_kind(function, every))
 
 

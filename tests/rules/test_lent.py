@@ -137,3 +137,21 @@ def test_a_comment_is_moved_or_kept_and_a_type_belongs_to_its_statement() -> Non
     assert fixed(code, allowed={Safety.SAFE}).count("# why") == 1
     typed = f"{head}    a = x.min().item()  # type: float\n    b = x.max().item()  # type: float\n    return a, b\n"
     assert fixed(typed, allowed=FIXES) == typed
+
+
+def test_a_statement_that_writes_what_it_reads_is_not_read_before() -> None:
+    code = f"{HEAD}def f(x: torch.Tensor):\n    y = x.float()\n    return y.add_(1), y.min().item(), y.max().item()\n"
+    assert fixed(code, allowed=FIXES) == code
+    assert "torch.stack((y.min(), y.max()))" in fixed(code.replace("y.add_(1)", "y.add(1)"), allowed={Safety.SAFE})
+
+
+def test_what_went_back_alone_is_a_real_number() -> None:
+    head = 'import torch\n\ndevice = torch.device("cuda")\n\n\n'
+    code = (
+        f"{head}def f(self, xs: list[torch.Tensor]):\n    total = 0.0\n    for x in xs:\n        loss = (x - 1).pow(2).mean()\n"
+        "        loss.backward()\n        total += loss.item() * x.size(0)\n    return total\n"
+    )
+    assert "double()" in fixed(code, allowed={Safety.SAFE})
+    assert fixed(code.replace("backward()", "backward(x)"), allowed={Safety.SAFE}) == code.replace(
+        "backward()", "backward(x)"
+    )

@@ -45,4 +45,10 @@ def python_number(function: Function, node: ast.expr) -> bool:
     """Whether this is a number of Python's own: one of numpy's, or a tensor, gives what it meets its own dtype."""
     fact = function.fact(node)
     known = fact.kind is Value.SCALAR and fact.confidence == 3 and fact.dtype in (Dtype.INT, Dtype.FLOAT)
+    made = function.value(node)
+    if (
+        seen(function, made, "{x}.item()", "len({x})", "int({x})", "float({x})", "{x}.size({n})", "{x}.numel()")
+        is not None
+    ):
+        return True
     return known or function.constant(node) is not None or conventions.counts(name_of(node))

@@ -7,11 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around, seen
+from syncscope.codemod.proofs import one_device, real
 from syncscope.codemod.writes import changed
 from syncscope.model.fact import Dtype, Fact, Site
 
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 STACK = "torch.stack"
+KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
+KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
+MADE_REAL = {"std", "var", "norm"}
 ONE_KIND = "all must be of one dtype and live on one device"
 FLOATS = "what float() reads must be floating point"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
@@ -77,6 +81,30 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
 def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.expr | ast.stmt) -> bool:
     """Whether a tensor may change after a statement, so that it cannot be read at a later one."""
     return not function.pure(tensor) or changed(function, start, end, tensor)
+
+
+def alike(function: Function, reads: Sequence[ast.expr]) -> bool:
+    """Whether reads surely give the same numbers when they are made as one: of one device, and of one kind of number."""
+    tensors = [t for read in reads if (t := tensor_read(function, read)) is not None]
+    facts = [function.fact(t) for t in tensors]
+    if joined(facts) != STACK or any(by_float(function, read) for read in reads):
+        return False
+    floats = {f.dtype for f in facts} == {Dtype.FLOAT}
+    if floats and one_device(function, tensors) and all(real(function, t) for t in tensors):
+        return True  # what is narrower is widened, which changes no number
+    return of_one_tensor(function, tensors, floats)
+
+
+def of_one_tensor(function: Function, tensors: list[ast.expr], floats: bool) -> bool:
+    """Whether all are reductions of one tensor that keep its dtype: then stacking them changes nothing."""
+    ops = [function.op(t) for t in tensors]
+    bases = {op.base.id for op in ops if op is not None and isinstance(op.base, ast.Name)}
+    if len(bases) != 1 or any(op is None or not isinstance(op.base, ast.Name) or op.args or op.keywords for op in ops):
+        return False
+    names = {op.name for op in ops if op is not None}
+    if not floats or names & KEEP_DTYPE:  # which complex numbers do not have: then what is floating is real
+        return names <= (KEEP_DTYPE | KEEP_COMPLEX | MADE_REAL if floats else KEEP_DTYPE)
+    return names <= KEEP_COMPLEX or names <= MADE_REAL
 
 
 def joined(facts: Sequence[Fact]) -> str | None:
