@@ -30,8 +30,9 @@ def spaced(args: list[cst.Arg], new: cst.Arg, before: cst.BaseParenthesizableWhi
     gap: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" ")
     if len(args) > 1 and isinstance(args[-2].comma, cst.Comma):
         gap = args[-2].comma.whitespace_after
-    if isinstance(gap, cst.ParenthesizedWhitespace) and gap.first_line.comment is not None:
-        gap = before
+    if isinstance(gap, cst.ParenthesizedWhitespace):
+        first = gap.first_line.with_changes(whitespace=cst.SimpleWhitespace(""))  # none at the end of a line
+        gap = before if first.comment is not None else gap.with_changes(first_line=first)
     return (
         last.with_changes(comma=cst.Comma(whitespace_after=gap), whitespace_after_arg=cst.SimpleWhitespace("")),
         new.with_changes(whitespace_after_arg=last.whitespace_after_arg),

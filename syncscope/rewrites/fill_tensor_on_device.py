@@ -1,4 +1,4 @@
-"""`torch.tensor(0.0, device=d)` as `torch.full((), 0.0, device=d)`."""
+"""`torch.tensor(0.0, device=d)` as `torch.full((), 0.0, device=d)`, and `torch.tensor([1, 1], device=d)` with `(2,)`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import alike
 from syncscope.codemod.patterns.numbers import special
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
@@ -98,6 +99,24 @@ EXAMPLES = (
         Safety.SAFE,
         "x: float[n]; y: int[n]",
     ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            least = torch.tensor([1], device=x.device, dtype=torch.float32)  # !
+            return torch.max(x.sum().float(), least), x.new_tensor([0.5, 0.5])  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            least = torch.full((1,), 1, device=x.device, dtype=torch.float32)
+            return torch.max(x.sum().float(), least), x.new_full((2,), 0.5)
+        """,
+        Safety.SAFE,
+        "x: finite[n]",
+    ),
 )
 
 
@@ -107,9 +126,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if any(k.arg not in ("device", "dtype", "requires_grad") for k in call.keywords):
         return None
-    value = call.args[0]
+    value, size = element(call.args[0])
     if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
-        return new_full(site, function, call, call.func.value, value)
+        return new_full(site, function, call, call.func.value)
     if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor"):
         return None
     written = function.constant(value)
@@ -127,7 +146,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
         return None  # it may be a tensor that needs its gradient
     draft = Draft(function)
-    draft.replace(call, "{call}", call=draft.call(call, {call.func: draft.part("torch.full")}, "()"))
+    full = draft.call(call, {call.func: draft.part("torch.full"), call.args[0]: value}, size)
+    draft.replace(call, "{call}", call=full)
     title = "fill a tensor on the device"
     if known:
         return draft.fix(title, Safety.SAFE)
@@ -136,8 +156,17 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(title, Safety.UNSAFE, "a numpy number gets torch's default dtype, not its own")
 
 
-def new_full(site: Site, function: Function, call: ast.Call, base: ast.expr, value: ast.expr) -> Fix | None:
+def element(value: ast.expr) -> tuple[ast.expr, str]:
+    """The number that a tensor is filled with, and its size: of a list of equal numbers, and of a number itself."""
+    match value:
+        case ast.List(elts=[ast.Constant() | ast.UnaryOp() as first, *more]) if all(alike(first, m) for m in more):
+            return first, f"({len(more) + 1},)"
+    return value, "()"
+
+
+def new_full(site: Site, function: Function, call: ast.Call, base: ast.expr) -> Fix | None:
     """`x.new_tensor(0.0)`: its dtype and device are those of `x`, as are those of `x.new_full`."""
+    value, size = element(call.args[0])
     written = function.constant(value)
     plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
     if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(function, value):
@@ -145,7 +174,7 @@ def new_full(site: Site, function: Function, call: ast.Call, base: ast.expr, val
     if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
         return None
     draft = Draft(function)
-    new = draft.call(call, {call.func: draft.part("{x}.new_full", x=base)}, "()")
+    new = draft.call(call, {call.func: draft.part("{x}.new_full", x=base), call.args[0]: value}, size)
     draft.replace(call, "{call}", call=new)
     title = "fill a tensor on the device"
     if plain or (written is not None and abs(written) < 128):

@@ -24,11 +24,12 @@ Fix safety
 ----------
 A value that is only logged every n steps need only be read then: safe where nothing but plain expressions stands between.
 A running total can stay on the device: of whole numbers in int64, of others in float64, in which Python adds too, so the sums
-are equal bit for bit. Safe where nobody looks at the total inside the loop and what is added is surely a tensor of one number,
-of others only real numbers, times numbers of Python's (numpy's round otherwise), in files that name no device but CPU and CUDA
-(MPS has no float64); else unsafe. Several reads side by side become one: safe where they are of one tensor and real, else
-unsafe, because all must live on one device. `max(t.item(), 1)` can stay a tensor: unsafe, because what needs a Python number will read
-it. Logging on some passes only, and meters that add up on the device, are suggested, not applied: what is written down changes.
+are equal bit for bit. Safe where nobody looks at the total inside the loop and what is added is surely a tensor of one
+number, of others only real numbers, times numbers of Python's (numpy's round otherwise), in files that name no device but CPU
+and CUDA (MPS has no float64); else unsafe. Several reads side by side become one: safe where they are of one tensor and real,
+else unsafe, because all must live on one device. `max(t.item(), 1)` can stay a tensor: unsafe, because what needs a Python
+number will read it. Logging on some passes only, and meters that add up on the device, are suggested, not applied: what is
+written down changes.
 """
 
 from __future__ import annotations
