@@ -10,20 +10,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
-from syncscope.bench import models
+from syncscope.bench import OWN, models
 from syncscope.errors import UserError
 
 # Those that pytorch_dlprim publishes figures of, and what has come since.
-LIST = """
+LIST = [
+    *"""
     alexnet resnet18 resnet50 vgg16 densenet161 googlenet squeezenet1_0 inception_v3 shufflenet_v2_x1_0 mobilenet_v2
     mobilenet_v3_large mobilenet_v3_small resnext50_32x4d wide_resnet50_2 mnasnet1_0 efficientnet_b0 efficientnet_b4
-    regnet_y_400mf convnext_small vit_b_16 unet gpt2 lstm dcgan
-""".split()
+    regnet_y_400mf convnext_small vit_b_16
+    """.split(),
+    *OWN,
+]
 PIXELS = 224
 CONTEXT = 256  # words of a text
 _declared: list[torch.library.Library] = []
@@ -167,7 +171,7 @@ def of_file(text: str, device: str, batch: int) -> Callable[[], Any]:
     that is the iteration, else a call of it is one. A comprehension gets inputs at random.
 
     Raises:
-        UserError: no such file, or no such function in it.
+        UserError: no such file, or no such function in it, or it ends the process.
     """
     path, _, name = text.rpartition(":")
     if not Path(path).is_file():
@@ -177,7 +181,14 @@ def of_file(text: str, device: str, batch: int) -> Callable[[], Any]:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(Path(path).parent))
-    spec.loader.exec_module(module)
+    try:
+        with mock.patch.object(sys, "argv", [path]):  # what it reads there is not what this process was given
+            spec.loader.exec_module(module)
+    except SystemExit as end:
+        raise UserError(
+            f"{path} ends while it is imported (exit code {end.code})",
+            "what reads arguments or trains belongs behind `if __name__ == '__main__':`",
+        ) from None
     function = getattr(module, name, None)
     if not callable(function):
         raise UserError(f"{path} has no function {name!r}", "it is called as function(device=..., batch=...)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import json
 import signal
@@ -78,7 +79,7 @@ def command(
     syncscope bench --read new.json --format html > new.html
     syncscope bench --read new.json --against old.json --gate 0.9
     """
-    from syncscope.bench import comparison, page, results
+    from syncscope.bench import OWN, comparison, page, results
 
     found, stopped = results.Results(), 0
     for file in files:
@@ -89,6 +90,12 @@ def command(
         if not networks:
             raise UserError(
                 "no network is named", "syncscope bench resnet50, or train.py:step for a function of your own"
+            )
+        foreign = [name for name in networks if ":" not in name and name not in OWN]
+        if foreign and importlib.util.find_spec("torchvision") is None:  # said before a process has started torch
+            raise UserError(
+                f"{foreign[0]} is torchvision's, and torchvision is not installed",
+                f"pip install torchvision, in the version that fits your torch; without it there are {', '.join(OWN)}",
             )
         request = {
             "networks": list(networks), "batches": _numbers(batches), "pass": which, "pixels": pixels, "seconds": seconds,

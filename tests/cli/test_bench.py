@@ -165,3 +165,22 @@ def test_what_is_no_iteration_is_said(tmp_path, name, said):
     made = bench(f"{tmp_path}/train.py:{name}", "--device", "cpu", "--batch", "2", "--seconds", "0.1")
     assert isinstance(made.exception, UserError)
     assert said in made.exception.message
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
+def test_a_file_that_reads_arguments_is_told_where_that_belongs(tmp_path):
+    reads = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument({})\nlr = p.parse_args().lr\ndef step(): ...\n"
+    )
+    (tmp_path / "asks.py").write_text(reads.format("'lr'"))
+    made = bench(f"{tmp_path}/asks.py:step", "--device", "cpu", "--batch", "2", "--seconds", "0.1")
+    assert "asks.py ends while it is imported" in made.exception.message
+    assert "__main__" in made.exception.hint
+    (tmp_path / "takes.py").write_text(reads.format("'--lr'"))  # what it would find without arguments
+    assert bench(f"{tmp_path}/takes.py:step", "--device", "cpu", "--batch", "2", "--seconds", "0.1").exit_code == 0
+
+
+def test_without_torchvision_its_networks_are_refused_at_once(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    made = bench("lstm", "resnet50", "--device", "cpu")
+    assert made.exception.message == "resnet50 is torchvision's, and torchvision is not installed"
