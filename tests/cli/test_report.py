@@ -2,16 +2,16 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner
 
 from syncscope import kineto
-from syncscope.cli import _gate, commands
+from syncscope.cli import _gate, commands, ended
 from syncscope.errors import UserError
 from syncscope.model.report import Line, Price, Report, Step
 from syncscope.model.source import Place
@@ -72,11 +72,14 @@ def report(*args: str):
 
 
 def outcome(*args: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of the real command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "syncscope", "report", *args], capture_output=True, text=True, timeout=60
-    )
-    return done.returncode, done.stdout, done.stderr
+    """Exit code, standard output and standard error of the whole command, in this process: test_streams.py starts it."""
+    streams = CliRunner().isolation()
+    argv, freeze = mock.patch.object(sys, "argv", ["syncscope", "report", *args]), mock.patch("gc.freeze")
+    with streams as (out, err, _), argv, freeze:
+        code = ended()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return code, out.getvalue().decode(), err.getvalue().decode()
 
 
 def test_a_table_for_people_with_the_source_that_is_here(folder):

@@ -21,6 +21,8 @@ from syncscope.kernels.generate.ir import Access, Contraction, Index, simplified
 from syncscope.kernels.tuning import search, store
 from syncscope.kernels.tuning.problems import problems, product
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
+
 FEW = settings(max_examples=3 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
 sizes = st.integers(1, 40)
 

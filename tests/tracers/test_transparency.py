@@ -1,11 +1,12 @@
 """A program does not see that it is recorded. `benchmarks/transparency.py` compares everything; here is what was seen once."""
 
+import importlib
 import operator
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ BLOCKS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 block = pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
 Block = Callable[[], AbstractContextManager[Any]]
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def of_tensors() -> Any:
@@ -142,13 +144,31 @@ def test_events_and_streams_that_synchronise_are_reads() -> None:
         event.synchronize()
 
 
-@pytest.mark.parametrize(
-    ("every", "samples", "modes"),
-    [(61, 0, ["trace"]), pytest.param(19, 1, ["trace", "dry", "cpu"], marks=pytest.mark.slow)],
-)
-def test_a_part_of_the_comparison(every: int, samples: int, modes: list[str]) -> None:
-    """Every so many-th call, and samples of operators, in processes of their own."""
-    command = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / "transparency.py")]
+@block
+def test_a_part_of_the_calls_answers_as_without_it(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every so many-th call: without a recording, inside of one, and again without, all in this process."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    transparency = importlib.import_module("transparency")
+
+    def answers(around: AbstractContextManager[Any]) -> dict[str, str]:
+        outcomes = transparency.Outcomes()
+        with around:
+            transparency.people(outcomes, 19)
+        outcomes.describe()
+        return dict(outcomes.said)
+
+    before, inside, after = (answers(one()) for one in (nullcontext, block, nullcontext))
+    alike = [call for call in before if before[call] == after.get(call)]
+    assert len(alike) > 0.8 * len(before)
+    different = [call for call in alike if inside.get(call) != before[call]]
+    assert [call for call in different if not call.startswith(tuple(transparency.DECLARED))] == []
+
+
+@pytest.mark.slow
+def test_a_part_of_the_comparison_and_of_the_samples() -> None:
+    """In processes of their own, with samples of operators."""
+    every, samples, modes = 19, 1, ["trace", "dry", "cpu"]
+    command = [sys.executable, str(BENCHMARKS / "transparency.py")]
     done = subprocess.run(
         [*command, f"--every={every}", f"--samples={samples}", f"--modes={','.join(modes)}"],
         capture_output=True,
