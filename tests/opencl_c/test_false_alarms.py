@@ -116,6 +116,23 @@ CASES = {
                 c[i] += c[i + n * 4];
         }
     """,
+    "items in step, a size, and whom a guard lets in": """
+        __kernel void f(__global float *x) {
+            __local float a[64], b[8][64], c[64];
+            int l = get_local_id(0);
+            a[l] = x[l];
+            if (l < 16)
+                a[l] += a[l + 16];
+            if (l < 8)
+                a[l] += a[l + 8];
+            for (int i = 0; i < 7; i++)
+                if (l > i)
+                    for (int j = 0; j < i + 1; j++)
+                        b[i + 1][l] -= b[i + 1][j];
+            c[l] = sizeof(c) / sizeof(c[0]);
+            x[l] = c[l] + c[0];  // !
+        }
+    """,
     "a half in a header, which others include": """
         float wide(half x) {
             return x;

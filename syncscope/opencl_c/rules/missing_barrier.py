@@ -6,6 +6,9 @@ The items of a group run in an order of the device's own. Without a barrier one 
 result is wrong on some devices, sizes and runs. Also the other way round: in a loop, the next round's write comes before the
 last reader of this one.
 
+Told with high confidence is what meets on a device of any width. With low: what was meant for items in step, as
+`if (l < 16) x[l] += x[l + 16]`, what stands in a function that others call, and indices that are computed.
+
 What to do
 ----------
 `barrier(CLK_LOCAL_MEM_FENCE)` between writing and reading, and between the last read and the next write. Items of one warp or
@@ -18,6 +21,7 @@ Always. A barrier costs some ten nanoseconds; with `reqd_work_group_size` of one
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,13 +30,17 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.divergence import divergence
+from syncscope.opencl_c.divergence import REQUIRED, divergence
 from syncscope.opencl_c.facts import FENCED, KernelProgram, Routine, callee, operands
 from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
 SEEN_AS = ()
+IN_STEP = re.compile(
+    r"sub_?group|sub_?wave|wave_?(?:front|size)|warp|simd", re.IGNORECASE
+)  # who knows that items are in step
+STEP = 64  # items, at most, that some devices run in step
 BUFFER = re.compile(r"%2$|&1$|\^1$")  # which of two that take turns: `tile[t % 2][l]`
 DEEPEST = 3  # loops around loops of which each round is looked at twice
 EXAMPLES = (
@@ -103,6 +111,7 @@ class Access:
     terms: frozenset[str]  # what of the index differs between items
     summands: frozenset[str]
     scaled: bool  # one of these is multiplied: each item has several elements of its own
+    by_id: bool  # they are the item's own number, and nothing that is computed of it
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -116,7 +125,11 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
         if arrays:
             found = LocalMemory(program, routine, arrays)
             found.visit(routine.body, 0)
+            told: set[int] = set()  # one barrier too few is told once
             for before, after in found.races.values():
+                if before.node.id in told:
+                    continue
+                told.add(before.node.id)
                 if before.index == after.index or not {before.key, after.key} <= found.read & found.written:
                     yield sighting(program, routine, before, after)
 
@@ -159,7 +172,7 @@ class LocalMemory:
                 self.since = [access for access in self.since if access.array != name]
             elif not (sign(node) == "=" or self.seen(left, False)) or not self.seen(left, True):
                 self.visit(left, depth)
-        elif kind == "subscript_expression" and self.seen(node, False):
+        elif kind == "sizeof_expression" or (kind == "subscript_expression" and self.seen(node, False)):
             pass
         elif kind in ("call_expression", "expression_statement") and self.may_wait(
             callee(node) or said(node).strip("; ")
@@ -206,6 +219,7 @@ class LocalMemory:
             frozenset(map(normal, differing)),
             frozenset(map(normal, summands)),
             any(t.type == "binary_expression" for t in differing),
+            all(self.differing.values.get(t.id, "").startswith("item") for t in differing),
         )
         before = next((a for a in self.since if a.array == access.array and races(a, access)), None)
         if before is not None:
@@ -259,12 +273,42 @@ def splits(guard: Node, write: Access, read: Access) -> bool:
     return bool(bounds & ((write.summands | read.summands) - write.terms - read.terms))
 
 
+def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Access) -> bool:
+    """Whether the elements are known well enough to say that two items meet, on a device of any width.
+
+    Not in a function, whose callers may have a barrier; nor where items were meant to run in step: what is volatile, a group or
+    a guard of at most so many, `x[l] += x[l + 16]`; nor where an index is computed, or two of unknown distance differ.
+    """
+    required = REQUIRED.search(routine.head)
+    sizes = [program.value(size) for size in required[1].split(",")] if required else []
+    in_step = 0 < math.prod(size or STEP + 1 for size in sizes) <= STEP if sizes else False
+    if (
+        not routine.is_kernel
+        or routine.variables[after.array].is_volatile
+        or in_step
+        or IN_STEP.search(program.written(routine.node))
+    ):
+        return False
+    if set(before.guards) & set(after.guards):  # `if (l > i)`, and an index up to i: whom it lets in may meet nobody
+        return False
+    for guard in {*before.guards, *after.guards}:
+        compared = (
+            n for n in walk(part(guard, "condition")) if n.type == "binary_expression" and sign(n) in ("<", "<=")
+        )
+        if any((program.number(part(n, "right")) or STEP + 1) <= STEP for n in compared):
+            return False
+    apart = [access.summands - access.terms - other.summands for access, other in ((before, after), (after, before))]
+    distance = {program.value(term) for term in apart[0] | apart[1]}
+    strides = {2**k for k in range(1, 9)}
+    return before.by_id and after.by_id and not (apart[0] and apart[1] and None in distance) and not distance & strides
+
+
 def sighting(program: KernelProgram, routine: Routine, before: Access, after: Access) -> Sighting:
-    """A race in words. What is volatile was meant for items in step, which some devices had."""
+    """A race in words."""
     what, then = program.quote(before.node), program.quote(after.node)
     line = before.node.start_point[0] - after.node.start_point[0]
     where = "in the round before" if line >= 0 else f"{-line} line{'s' * (line < -1)} above"
     said_first = "written" if before.writes else "read"
     verb = "reads" if before.writes else "overwrites"
     message = f"{then} {verb} local memory without a barrier since {what} was {said_first} by another item, {where}"
-    return seen(after.node, message, 1 if routine.variables[after.array].is_volatile else 3)
+    return seen(after.node, message, 3 if is_sure(program, routine, before, after) else 1)
