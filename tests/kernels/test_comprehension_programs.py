@@ -119,6 +119,20 @@ def test_random_programs_become_right_kernels(text, n, m):
     agree(text, "ocl", torch.float32, 1e-4, n, m)
 
 
+@FEW
+@given(programs(), st.integers(1, 4), st.integers(1, 4))
+def test_random_programs_have_right_gradients(text, n, m):
+    function, generator = comprehension(text), torch.Generator().manual_seed(n * 10 + m)
+    shapes = (n,), (n, m), (m,)
+    given = [torch.randn(s, generator=generator, dtype=torch.float64).requires_grad_() for s in shapes]
+
+    def flowing(*args):
+        return tuple(x for x in tensors(function(*args)) if x.requires_grad)
+
+    if flowing(*given):
+        assert torch.autograd.gradcheck(flowing, given, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_every_function_has_its_value_and_its_slope(name):
     function = FUNCTIONS[name]

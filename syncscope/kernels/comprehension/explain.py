@@ -104,11 +104,11 @@ def _described(ready: Ready) -> tuple[str, str]:
     """The statements of a unit, and how it is laid out."""
     unit, s = ready.unit, ready.schedule
     if isinstance(unit, Product):
-        return unit.step.written, "a product of the device's generator"
+        return unit.step.written.partition(" where ")[0], "a product of the device's generator"
     assert s is not None
     inner = f", {unit.length} elements each" if unit.length > 1 else ""
     team = f", {s.deep} items a point" if s.deep > 1 else ""
     shares = f", in {unit.shares} shares" if unit.shares > 1 else ""
-    said = "; ".join(dict.fromkeys(x.written for x in unit.steps))
+    said = "; ".join(dict.fromkeys(x.written.partition(" where ")[0] for x in unit.steps))
     kept = ", which keep what they read" if s.held else ""
     return said, f"{unit.count} points{inner}{shares}; groups of {s.group}{team}{kept}"

@@ -71,7 +71,7 @@ class Runner:
         """What runs these arguments, and any others that are like them."""
         key = self._key(args)
         found = self._made.get(key)
-        if found is None:
+        if found is None or found.exception():
             found = Future()
             found.set_result(self._bound(args))
             self._keep(key, found)
