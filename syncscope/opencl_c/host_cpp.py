@@ -120,6 +120,8 @@ def command_of(node: Node, kernels: dict[str, str]) -> Command | None:
     is_method = function is not None and function.type == "field_expression"
     name = said(part(function, "field")) if is_method else said(function)
     verb, given = VERBS.get(name), part(node, "arguments")
+    if launch := enqueued(name, given, kernels):
+        return launch
     if verb is None or given is None or is_method != name.startswith(("enqueue", "finish")):
         return None
     nodes = [n for n in given.named_children if n.type != "comment"]
@@ -150,3 +152,14 @@ def command_of(node: Node, kernels: dict[str, str]) -> Command | None:
         event=event,
         uses=names(given),
     )
+
+
+def enqueued(name: str, given: Node | None, kernels: dict[str, str]) -> Command | None:
+    """The launch that a functor of the C++ bindings is: `add(cl::EnqueueArgs(queue, global, local), a, b)`."""
+    args = given.named_children[0] if given is not None and given.named_child_count else None
+    if args is None or args.type != "call_expression" or said(part(args, "function")).split("::")[-1] != "EnqueueArgs":
+        return None
+    nodes = [n for n in part(args, "arguments").named_children if n.type != "comment"]
+    queue = said(nodes.pop(0)) if nodes and "NDRange" not in said(nodes[0]) else ""
+    sizes = (*(size(n) for n in nodes[-2:]), *(["None"] if len(nodes) == 1 else []))
+    return Command(Verb.LAUNCH, name, queue=queue, kernel=kernels.get(name, name), sizes=sizes, uses=names(given))

@@ -203,3 +203,19 @@ void f(cl_command_queue q, cl_program p) {
             "a.cpp", code.replace("GIVEN", given).encode(), Config(all=True, select=("work-group-size",))
         ).findings
         assert [f.place.line for f in found] == lines
+
+
+def test_a_functor_of_the_bindings_launches() -> None:
+    code = """
+const char *text = R"(__attribute__((reqd_work_group_size(16, 4, 1))) __kernel void f(__global float *x) { x[0] = 0; })";
+void f(cl::CommandQueue queue, cl::Program program, cl::Buffer x) {
+  cl::make_kernel<cl::Buffer> fill(program, "f");
+  for (int i = 0; i < 9; i++) {
+    fill(cl::EnqueueArgs(queue, cl::NDRange(64, 64), cl::NDRange(16, 4)), x);
+    fill(cl::EnqueueArgs(queue, cl::NDRange(64, 64), cl::NDRange(8, 8)), x);
+    queue.enqueueReadBuffer(x, CL_TRUE, 0, 4, &first);
+  }
+}
+"""
+    found = check("a.cpp", code.encode(), Config(min_confidence="medium", all=True)).findings
+    assert [(f.place.line, f.rule) for f in found] == [(7, "work-group-size"), (8, "wait-in-loop")]
