@@ -107,28 +107,6 @@ CASES = {
             near = x.histc(8, 0, n) + x.histc(bins=8, max=n)
             return near + x.histc(8)  # waits: library_read
     """,
-    "numbers of the host at places of the device": """
-        def write(x: torch.Tensor, i: torch.LongTensor, rows: int):
-            y = torch.zeros(rows, 4, device="cuda")
-            at = i.cuda()
-            y[at] = 1.0  # waits: number_write
-            y[at, 0] = 1.0  # waits: number_write
-            y[0, 1] = rows  # waits: number_write
-            y[0] = 1.0
-            y[:, 1] = 1.0
-            y[y > 0] = 1.0
-            y[at] += 1.0
-            y[0, 0] += 1.0
-            y[at] = y[0, 0]
-            y[torch.arange(rows)] = y  # waits: index_host
-            y[rows:] = torch.zeros(rows, 4)  # waits: to_device
-            y[0, :] = torch.tensor(1.0)
-            y[0, 0] = torch.tensor(1.0)  # waits: number_write
-            z = torch.zeros(rows, 4)
-            z[0, 0] = 1.0
-            z[torch.arange(rows)] = 1.0
-            return y + torch.tensor(1.0, device="cpu"), z
-    """,
     "a stand-in for something of torch": """
         try:
             import pyro.distributions as distributions
@@ -189,30 +167,6 @@ CASES = {
         def pack(lengths, size, path):
             return (lengths * size).cpu(), path.cpu()  # waits: cpu
     """,
-    "into a tensor on the host": """
-        def count(found: torch.Tensor, rows: int, scale):
-            counts, table = torch.zeros(rows), torch.zeros(rows, 2)
-            table[:, 0] = torch.exp(torch.arange(rows).float() * scale)
-            for row in range(rows):
-                counts[row] = found[row].sum()  # waits: cpu
-            return counts, table
-    """,
-    "beside a tensor that was made on the host": """
-        class Schedule:
-            def __init__(self):
-                self.times = torch.arange(9)
-
-            def index(self, time: torch.Tensor, found: torch.Tensor):
-                found.cuda().to(self.times.device)  # waits: cpu
-                return time.to(self.times.device)
-    """,
-    "given to numpy, which takes what lives on the host": """
-        import numpy as np
-
-        def spread(scores: torch.Tensor, cut: torch.Tensor):
-            table = np.log(scores)
-            return table, scores.max().item(), cut.item()  # waits: item
-    """,
     "for what is empty": """
         def mean(scores: torch.Tensor, found: list[torch.Tensor]):
             total = torch.cat(found).sum() if found else torch.tensor(0.0, device=scores.device)
@@ -236,15 +190,6 @@ CASES = {
             for x in rows:
                 x = x.detach().unsqueeze(0)
             return sum(widths[x] for x in (1, 2)), [widths[x] for x in rows if x]
-    """,
-    "made where it was not said": """
-        def rotation(size, device=None):
-            turn = torch.zeros(size, size, device=device)
-            return turn + torch.eye(size, device=device)
-
-        def check(size, device: torch.device):
-            assert rotation(size).sum() > 0
-            assert rotation(size, device=device).sum() > 0  # waits: condition
     """,
     "whose gradients are asked for": """
         def step(model, x, optimizer):
@@ -275,21 +220,6 @@ CASES = {
             positions = adjacency.indices().long()
             return scale[positions[0]] * scale[positions[1]]
     """,
-    "a device that is the host's unless a tensor says where": """
-        def place(values):
-            tensors = [value for value in values if isinstance(value, torch.Tensor)]
-            if not tensors:
-                return torch.empty(0).device, torch.get_default_dtype()
-            return tensors[0].device, tensors[0].dtype
-
-        class Shear:
-            def draw(self, count, noise: torch.Tensor):
-                device, dtype = place([self.low, self.high])
-                drawn = self.sampler.rsample((count,)).unsqueeze(0)
-                drawn = drawn.to(device=device, dtype=dtype)  # waits: cpu
-                center = torch.zeros(count, device=device)
-                return (center + drawn).to(device), noise.to(dtype)
-    """,
     "asked of tensors and of numbers": """
         import math
 
@@ -316,22 +246,6 @@ CASES = {
             def check(self, x: torch.Tensor):
                 return bool(torch.all(x > 0))  # waits: bool
     """,
-    "values of the host, copied to where a tensor is": """
-        class Warper:
-            def __init__(self, epsilon, device):
-                self.epsilon = torch.tensor(epsilon, device=device)  # waits: tensor_literal
-                self.nothing = torch.tensor([], device=device)
-
-            def __call__(self, x: torch.Tensor, sizes_list, sizes):
-                shapes = torch.as_tensor(sizes_list, device=x.device)  # waits: tensor_literal
-                other = torch.as_tensor(sizes, device=x.device)
-                eye = torch.eye(x.size(1)).type_as(x)  # waits: created_on_host
-                return x.new_tensor(sizes), shapes, other, eye  # waits: tensor_literal
-
-        class Layer(nn.Module):
-            def _init_weights(self, module):
-                module.decay.data = torch.tensor(self.decay, device=module.decay.device)
-    """,
     "numbers at what is called positions": """
         def index_to_mask(index: torch.Tensor, subset: torch.Tensor, other: torch.Tensor, size: int):
             mask = index.new_zeros(size)
@@ -339,17 +253,6 @@ CASES = {
             mask[subset] = 1  # waits: number_write
             mask[other] = 1
             return mask
-    """,
-    "what a matching on the host gives": """
-        class SetCriterion(nn.Module):
-            def loss_labels(self, outputs, targets, indices):
-                at = self._get_src_permutation_idx(indices)
-                found = torch.cat([t["labels"][j] for t, (_, j) in zip(targets, indices)])
-                return outputs["pred_boxes"][at], found  # waits: index_host
-
-            def _get_src_permutation_idx(self, indices):
-                batch = torch.cat([torch.full_like(src, i) for i, (src, _) in enumerate(indices)])
-                return batch, torch.cat([src for (src, _) in indices])
     """,
     "flags are flags, whoever is sloppy": """
         class Model(nn.Module):
@@ -419,47 +322,10 @@ CASES = {
             if tree.turning:  # waits: condition
                 return tree[1]
     """,
-    "on the host alone": """
-        def refine(points: torch.Tensor, mask: torch.Tensor):
-            device = points.device
-            host = len(points) > 0 and device.type == "cpu"
-            if host and mask.dtype == torch.bool:
-                return points[mask]
-            return points[mask > 0]  # waits: mask_read
-    """,
-    "made where keywords may say": """
-        def shuffled(n, **kwargs):
-            order, fixed = torch.randperm(n, **kwargs), torch.randperm(n)
-            while torch.equal(order, order + 1) or torch.equal(fixed, fixed + 1):  # waits: equal
-                pass
-    """,
     "comparisons that are combined as only arrays are": """
         def inside(low, x, high, flags):
             assert (low <= x) & (x <= high)  # waits: condition
             assert flags & 4
-    """,
-    "a batch that is copied to the host": """
-        def collect(loader: torch.utils.data.DataLoader):
-            found = []
-            for data in loader:
-                if len(data) == 3:
-                    x, y, _ = data
-                else:
-                    x, y = data
-                found.append((x.cpu().numpy(), y.tolist()))  # waits: cpu
-            return found
-    """,
-    "set up on the host": """
-        class Scheduler:
-            def __init__(self, betas: torch.Tensor):
-                self.set(betas)
-                self.sigmas = self.sigmas.to("cpu")
-
-            def set(self, betas: torch.Tensor, device=None):
-                self.sigmas = betas.cumsum(0).to(device)
-
-            def finish(self):
-                return self.sigmas.to("cpu")  # waits: cpu
     """,
     "more ways to ask whether it succeeded": """
         def solve(a: torch.Tensor, b: torch.Tensor):

@@ -1,0 +1,152 @@
+"""Where a value lives, on the host or the device, says whether it waits: `# waits: op` marks every line that does."""
+
+import textwrap
+
+import pytest
+
+from syncscope.tensors.interpret import sites
+
+CASES = {
+    "numbers of the host at places of the device": """
+        def write(x: torch.Tensor, i: torch.LongTensor, rows: int):
+            y = torch.zeros(rows, 4, device="cuda")
+            at = i.cuda()
+            y[at] = 1.0  # waits: number_write
+            y[at, 0] = 1.0  # waits: number_write
+            y[0, 1] = rows  # waits: number_write
+            y[0] = 1.0
+            y[:, 1] = 1.0
+            y[y > 0] = 1.0
+            y[at] += 1.0
+            y[0, 0] += 1.0
+            y[at] = y[0, 0]
+            y[torch.arange(rows)] = y  # waits: index_host
+            y[rows:] = torch.zeros(rows, 4)  # waits: to_device
+            y[0, :] = torch.tensor(1.0)
+            y[0, 0] = torch.tensor(1.0)  # waits: number_write
+            z = torch.zeros(rows, 4)
+            z[0, 0] = 1.0
+            z[torch.arange(rows)] = 1.0
+            return y + torch.tensor(1.0, device="cpu"), z
+    """,
+    "into a tensor on the host": """
+        def count(found: torch.Tensor, rows: int, scale):
+            counts, table = torch.zeros(rows), torch.zeros(rows, 2)
+            table[:, 0] = torch.exp(torch.arange(rows).float() * scale)
+            for row in range(rows):
+                counts[row] = found[row].sum()  # waits: cpu
+            return counts, table
+    """,
+    "beside a tensor that was made on the host": """
+        class Schedule:
+            def __init__(self):
+                self.times = torch.arange(9)
+
+            def index(self, time: torch.Tensor, found: torch.Tensor):
+                found.cuda().to(self.times.device)  # waits: cpu
+                return time.to(self.times.device)
+    """,
+    "given to numpy, which takes what lives on the host": """
+        import numpy as np
+
+        def spread(scores: torch.Tensor, cut: torch.Tensor):
+            table = np.log(scores)
+            return table, scores.max().item(), cut.item()  # waits: item
+    """,
+    "made where it was not said": """
+        def rotation(size, device=None):
+            turn = torch.zeros(size, size, device=device)
+            return turn + torch.eye(size, device=device)
+
+        def check(size, device: torch.device):
+            assert rotation(size).sum() > 0
+            assert rotation(size, device=device).sum() > 0  # waits: condition
+    """,
+    "a device that is the host's unless a tensor says where": """
+        def place(values):
+            tensors = [value for value in values if isinstance(value, torch.Tensor)]
+            if not tensors:
+                return torch.empty(0).device, torch.get_default_dtype()
+            return tensors[0].device, tensors[0].dtype
+
+        class Shear:
+            def draw(self, count, noise: torch.Tensor):
+                device, dtype = place([self.low, self.high])
+                drawn = self.sampler.rsample((count,)).unsqueeze(0)
+                drawn = drawn.to(device=device, dtype=dtype)  # waits: cpu
+                center = torch.zeros(count, device=device)
+                return (center + drawn).to(device), noise.to(dtype)
+    """,
+    "values of the host, copied to where a tensor is": """
+        class Warper:
+            def __init__(self, epsilon, device):
+                self.epsilon = torch.tensor(epsilon, device=device)  # waits: tensor_literal
+                self.nothing = torch.tensor([], device=device)
+
+            def __call__(self, x: torch.Tensor, sizes_list, sizes):
+                shapes = torch.as_tensor(sizes_list, device=x.device)  # waits: tensor_literal
+                other = torch.as_tensor(sizes, device=x.device)
+                eye = torch.eye(x.size(1)).type_as(x)  # waits: created_on_host
+                return x.new_tensor(sizes), shapes, other, eye  # waits: tensor_literal
+
+        class Layer(nn.Module):
+            def _init_weights(self, module):
+                module.decay.data = torch.tensor(self.decay, device=module.decay.device)
+    """,
+    "what a matching on the host gives": """
+        class SetCriterion(nn.Module):
+            def loss_labels(self, outputs, targets, indices):
+                at = self._get_src_permutation_idx(indices)
+                found = torch.cat([t["labels"][j] for t, (_, j) in zip(targets, indices)])
+                return outputs["pred_boxes"][at], found  # waits: index_host
+
+            def _get_src_permutation_idx(self, indices):
+                batch = torch.cat([torch.full_like(src, i) for i, (src, _) in enumerate(indices)])
+                return batch, torch.cat([src for (src, _) in indices])
+    """,
+    "on the host alone": """
+        def refine(points: torch.Tensor, mask: torch.Tensor):
+            device = points.device
+            host = len(points) > 0 and device.type == "cpu"
+            if host and mask.dtype == torch.bool:
+                return points[mask]
+            return points[mask > 0]  # waits: mask_read
+    """,
+    "made where keywords may say": """
+        def shuffled(n, **kwargs):
+            order, fixed = torch.randperm(n, **kwargs), torch.randperm(n)
+            while torch.equal(order, order + 1) or torch.equal(fixed, fixed + 1):  # waits: equal
+                pass
+    """,
+    "a batch that is copied to the host": """
+        def collect(loader: torch.utils.data.DataLoader):
+            found = []
+            for data in loader:
+                if len(data) == 3:
+                    x, y, _ = data
+                else:
+                    x, y = data
+                found.append((x.cpu().numpy(), y.tolist()))  # waits: cpu
+            return found
+    """,
+    "set up on the host": """
+        class Scheduler:
+            def __init__(self, betas: torch.Tensor):
+                self.set(betas)
+                self.sigmas = self.sigmas.to("cpu")
+
+            def set(self, betas: torch.Tensor, device=None):
+                self.sigmas = betas.cumsum(0).to(device)
+
+            def finish(self):
+                return self.sigmas.to("cpu")  # waits: cpu
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_waits_where_the_marks_say(name: str) -> None:
+    source = "import torch\nfrom torch import nn\n" + textwrap.dedent(CASES[name])
+    lines = enumerate(source.splitlines(), 1)
+    marks = {(number, op.strip()) for number, line in lines for op in line.split("# waits: ")[1:]}
+    assert {(site.place.line, site.op) for site in sites(source.encode(), "use.py") if site.confidence >= 2} == marks
