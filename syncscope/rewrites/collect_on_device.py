@@ -117,7 +117,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if overwritten(function, tensor, site.node, loop):  # all that was noted of it would become its last value
         return None
     draft = Draft(function)
-    draft.replace(read, "{t}.detach()", t=detached(function, tensor))
+    own = ".detach()" if made_in(function, tensor, loop) else ".detach().clone()"
+    draft.replace(read, f"{{t}}{own}", t=detached(function, tensor))
     join = "torch.stack" if site.fact.ndim == 0 else "torch.hstack"  # which takes tensors of one element too
     draft.insert_after(loop, f"{name} = {join}({name}).tolist() if {name} else []")
     changes = f"{name} holds tensors inside the loop; they must all have one dtype and live on one device"
@@ -131,6 +132,12 @@ def note(function: Function, read: ast.AST) -> dict[str, ast.expr] | None:
     return seen(function, outer, "{history:name}.append({read})") or seen(
         function, function.parent(outer) if outer is not None else None, "{history:name} += [{read}]"
     )
+
+
+def made_in(function: Function, tensor: ast.expr, loop: ast.AST) -> bool:
+    """Whether a tensor is made anew in each pass: what outlives it, a parameter say, is written by others."""
+    bound = isinstance(tensor, ast.Name) and any(loop in function.around(n) for n in function.binds(tensor.id))
+    return bound or not isinstance(tensor, (ast.Name, ast.Attribute, ast.Subscript))
 
 
 def outermost(function: Function, node: ast.AST, before: ast.stmt) -> ast.stmt | None:

@@ -70,6 +70,14 @@ def test_what_is_noted_and_then_written_is_read_at_once() -> None:
     assert "torch.stack(seen)" in fixed(fresh, allowed=FIXES)
 
 
+def test_what_outlives_a_pass_is_noted_as_a_copy() -> None:
+    code = (
+        f"{HEAD}def f(self, xs: list[torch.Tensor]):\n    seen = []\n    for x in xs:\n"
+        "        y = self.scale.exp() * x\n        self.step(y)\n        seen.append(self.scale.item())\n    return seen\n"
+    )
+    assert "seen.append(self.scale.detach().clone())" in fixed(code, allowed=FIXES)
+
+
 TOTALS = {
     "a tensor": "total += loss.item() * weight",
     "of numpy": "total += loss.item() * self.weights[k]",
