@@ -129,7 +129,7 @@ def on_device(device: str, cases: list[Case], small: bool, seconds: float, tunin
                     row[key] = syncscope.kernels.queue.launches - before
                 row["error"] = deviation(case, case.small, call(case, function, arguments(case, case.small, device)))
                 row["ms"] = milliseconds(run, wait, seconds)
-                row["kernels"] = [ready.kernel for made in function._made.values() for ready in made.plan.units]
+                row["kernels"] = [ready.kernel for ready in function.made(args).plan.units]
                 if tuning and not case.train:
                     row["tuned"] = function.tune(*args, seconds=tuning, quiet=True)
                     row["ms tuned"] = milliseconds(run, wait, seconds)

@@ -5,7 +5,7 @@ import torch
 from comprehension_cases import ATTEND, CASES, OTHERS, close, moved, tensors
 from effort import EFFORT
 
-from syncscope.kernels import comprehension, programs, queue
+from syncscope.kernels import comprehension, queue
 from syncscope.kernels.comprehension.products import Product
 from syncscope.kernels.comprehension.words import NotationError
 
@@ -106,20 +106,6 @@ def test_only_what_the_gradient_takes_is_kept_for_it(device):
         saved.clear()
         function(q.detach(), k.detach(), v)  # only E and Z
         assert sorted(saved) == [(5,), (5, 7)]
-
-
-def test_a_gpu_makes_the_gradients_kernels_beside_those_of_the_forward_pass(monkeypatch):
-    monkeypatch.setattr("syncscope.kernels.device.is_gpu", True)
-    function = comprehension(ATTEND)
-    given = [torch.randn(1, 2, 17, 9).to("ocl").requires_grad_() for _ in range(3)]
-    out = function(*given)
-    (parts,) = function._gradients.values()
-    (begun,) = parts.backward._made.values()
-    assert begun.result().plan is not None
-    weights, built = torch.ones_like(out), programs.built
-    torch.autograd.grad(out, given, weights)
-    assert programs.built == built
-    assert len(parts.backward._made) == 1
 
 
 def test_no_memory_stays_but_results_and_what_the_gradient_takes():

@@ -15,7 +15,6 @@ from syncscope.errors import UserError
 from syncscope.kernels.comprehension.expressions import Poly
 from syncscope.kernels.comprehension.gradient import gradient, gradient_of, tidied
 from syncscope.kernels.comprehension.notation import INTEGERS, parse
-from syncscope.kernels.comprehension.program import Program
 from syncscope.kernels.comprehension.runner import Runner, calling_line
 from syncscope.kernels.comprehension.statements import show_function
 
@@ -72,20 +71,15 @@ class Comprehension(Runner):
         """What computes the results and then the gradient to some inputs."""
         if wanted not in self._gradients:
             found = gradient(self.function, wanted)
-            backward, results, takes = Runner(found), self.function.results, [p.name for p in found.parameters]
-            own = {gradient_of(name): name for name in results}
+            results, takes = self.function.results, [p.name for p in found.parameters]
+            own = [*map(gradient_of, results)]
             longer = (*results, *(name for name in takes if name not in {*results, *self.names, *own}))
             known, made = (*self.names, *longer), {name: i for i, name in enumerate(found.results)}
-
-            def beside(program: Program, args: Sequence[Any]) -> None:
-                given = dict(zip(self.names, args, strict=True))
-                backward.begin([given[n] if n in given else program.like(own.get(n, n)) for n in takes])
-
             self._gradients[wanted] = Parts(
-                Runner(replace(self.function, results=longer), beside),
-                backward,
+                Runner(replace(self.function, results=longer)),
+                Runner(found),
                 tuple(known.index(name) for name in takes if name not in own),
-                tuple(results.index(own[name]) for name in takes if name in own),
+                tuple(own.index(name) for name in takes if name in own),
                 tuple(made.get(gradient_of(name)) for name in self.names),
             )
         return self._gradients[wanted]

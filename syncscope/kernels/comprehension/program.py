@@ -93,10 +93,6 @@ class Program:
         self.shapes[name], self.dtypes[name] = tuple(shape), dtype
         return name
 
-    def like(self, tensor: str) -> Tensor:
-        """What is like one of its tensors, and holds nothing."""
-        return torch.empty(self.shapes[tensor], dtype=self.dtypes[tensor], device="meta")
-
     def dtype(self, node: Node) -> torch.dtype:
         """Of an expression."""
         return settled(kind(node, self.dtypes, self.numbers))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ from syncscope.kernels.comprehension.notation import INTEGERS
 from syncscope.kernels.comprehension.program import Program, bind
 from syncscope.kernels.comprehension.statements import Function
 
-_BESIDE = ThreadPoolExecutor(2)
 _KEPT = 256  # shapes whose plans are kept
 _OURS = (str(Path(__file__).parents[2]) + "/", str(Path(torch.__file__).parent) + "/")
 
@@ -31,16 +29,12 @@ class Bound(NamedTuple):
 
 
 class Runner:
-    """A function of which its plans are kept.
+    """A function of which its plans are kept."""
 
-    `beside` is what else will be run behind it, and with which arguments, for those of the program that is made now: on a GPU,
-    whose driver compiles without Python's lock, that is made at the same time.
-    """
-
-    def __init__(self, function: Function, beside: Callable[[Program, Sequence[Any]], None] | None = None) -> None:
-        self.function, self.beside = function, beside
+    def __init__(self, function: Function) -> None:
+        self.function = function
         self.names = tuple(p.name for p in function.parameters)
-        self._made: dict[Any, Future[Bound]] = {}
+        self._made: dict[Any, Bound] = {}
         self._told: dict[str, str] = {}  # by line: the name under which observers hear of a call there
         self._kept: Callable[..., tuple[Tensor, ...]] | None = None  # follows its own notes, see kernels/plans.py
 
@@ -69,42 +63,25 @@ class Runner:
 
     def made(self, args: Sequence[Any]) -> Bound:
         """What runs these arguments, and any others that are like them."""
-        key = self._key(args)
+        key = tuple(_like(p.type, x) for p, x in zip(self.function.parameters, args, strict=False)), len(args)
         found = self._made.get(key)
-        if found is None or found.exception():
-            found = Future()
-            found.set_result(self._bound(args))
-            self._keep(key, found)
-        return found.result()
-
-    def begin(self, args: Sequence[Any]) -> None:
-        """Begins to make what runs arguments like these; tensors of no device stand for those on ocl."""
-        key = self._key(args)
-        if key not in self._made:
-            self._keep(key, _BESIDE.submit(self._bound, args))
-
-    def _keep(self, key: Any, found: Future[Bound]) -> None:
-        if len(self._made) >= _KEPT:
-            self._made.clear()
-        self._made[key] = found
-
-    def _key(self, args: Sequence[Any]) -> Any:
-        return tuple(_like(p.type, x) for p, x in zip(self.function.parameters, args, strict=False)), len(args)
+        if found is None:
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+            found = self._made[key] = self._bound(args)
+        return found
 
     def _bound(self, args: Sequence[Any]) -> Bound:
         program = bind(self.function, args)
         tensors = {n: x for n, x in zip(self.names, args, strict=True) if isinstance(x, Tensor)}
-        if len({_place(x) for x in tensors.values()}) > 1:
+        if len({x.device for x in tensors.values()}) > 1:
             said = ", ".join(f"{n} on {x.device}" for n, x in tensors.items())
             message = f"the tensors of {self.function.name} are on several devices"
             raise self.function.error(self.function.at, message, said)
-        if any(_place(x) == "ocl" for x in tensors.values()):
+        if any(x.device.type == "ocl" for x in tensors.values()):
             from syncscope.kernels.comprehension import on_ocl
-            from syncscope.kernels.device import is_gpu
             from syncscope.kernels.operators import NotNative
 
-            if self.beside and is_gpu:
-                self.beside(program, args)
             with contextlib.suppress(NotNative):  # then it runs through torch, operator by operator
                 return Bound(program, on_ocl.plan(program, tensors))
         return Bound(program)
@@ -117,13 +94,8 @@ class Runner:
 def _like(type_: str, x: Any) -> Any:
     """What of an argument its plan depends on."""
     if isinstance(x, Tensor):
-        return x.dtype, x.shape, x.stride(), x.storage_offset() % 4, _place(x)
+        return x.dtype, x.shape, x.stride(), x.storage_offset() % 4, x.device
     return x if type_ in INTEGERS else type(x)
-
-
-def _place(x: Tensor) -> str:
-    """The device; what is on none will be on ocl."""
-    return "ocl" if x.is_meta else str(x.device).removesuffix(":0")
 
 
 def calling_line() -> str:
