@@ -153,11 +153,13 @@ COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
-    r"replace_\w+|patch_\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|(de)?compress\w*|_?show_\w+|explain\w*|_?create_(logs|figures)|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
+    r"replace_\w+|patch_\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
+    r"(de)?compress\w*|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
-    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|"
-    r"(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample)(_|$)|^(generate|transcribe|synthesi[sz]e)$"
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|"
+    r"(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|"
+    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^(generate|transcribe|synthesi[sz]e)$"
 )
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
@@ -174,12 +176,16 @@ ASIDE = frozenset(
     scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
     transforms tokenizers eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
     analysis statistics hub_interface sequence_generator loggers visualization visualizer visualizers deploy
-    deployment export exporter exporters distributed dist_utils""".split()
+    deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
+    xpu npu hpu""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
-a model when its training is over."""
+a model when its training is over, what is for another kind of device."""
+ASIDE_WORD = re.compile(
+    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|datasets?|preprocess(ing)?)(_|$)"
+)  # of a file's name
 ASIDE_CLASS = re.compile(
-    r"BeamSearch|Searcher|(Tracker|Evaluator|Validator|Visualizer|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+    r"BeamSearch|Searcher|^Visuali[sz]e|(Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 

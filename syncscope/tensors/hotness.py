@@ -165,9 +165,11 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
         return False, f"in `{name}` of a metric: a result, once an epoch"
     if conventions.CHECK.match(name):
         return False, f"in `{name}`: a check that is meant"
-    aside = conventions.ASIDE.intersection((*function.module.package[1:], Path(function.module.path).stem.strip("_")))
-    if aside:
+    stem = Path(function.module.path).stem
+    if aside := conventions.ASIDE.intersection((*function.module.package[1:], stem.strip("_"))):
         return False, f"in `{min(aside)}`: beside the training"
+    if conventions.ASIDE_WORD.search(stem):
+        return False, f"in `{stem}`: beside the training"
     if conventions.DATA.match(name):
         return False, f"in `{name}`: data is prepared on the host"
     if conventions.EVALUATION.search(name):

@@ -105,9 +105,8 @@ def branch(frame: Frame, node: ast.If) -> None:
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, test)
     frame.guarded = guarded or rare_body
-    rare = hotness.of_test(test) or hotness.of_arm(node.body) or hotness.of_first(node)
-    if rare is not None:
-        frame.hotness = rare
+    if frame.waits is not None:
+        frame.hotness = hotness.of_test(test) or hotness.of_arm(node.body) or hotness.of_first(node) or before
     if truth is not False:
         execute(frame, node.body)
     else:

@@ -244,6 +244,13 @@ def test_what_numba_or_triton_compile_is_no_python() -> None:
     assert not sites(code, "x.py")
 
 
-@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py"])
+def test_lightning_keeps_the_tensor_that_it_is_told_to_log() -> None:
+    code = (
+        b"import torch\ndef training_step(self, x: torch.Tensor):\n    self.log('loss', x)\n    logger.info('%s', x)\n"
+    )
+    assert [site.place.line for site in sites(code, "x.py")] == [4]
+
+
+@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py"])
 def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
     assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]

@@ -6,6 +6,7 @@ from syncscope.model.fact import Fact
 from syncscope.model.ops import Op
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import TENSOR, Items, Tag, holds_tensor
+from syncscope.tensors.syntax import name_of
 
 # Methods of loggers; their first argument is a text into which the others are formatted.
 _MESSAGES = frozenset("debug info warning error critical exception log warn warn_once warning_once info_once".split())
@@ -17,7 +18,9 @@ _TRACKERS = ("wandb", "mlflow", "swanlab", "comet_ml")
 
 
 def method(call: Call) -> None:
-    """A method that tells by its name alone, of whatever object."""
+    """A method that tells by its name alone, of whatever object; Lightning's `self.log` keeps the tensor as it is."""
+    if call.word == "log" and name_of(call.at) == "self":
+        return
     if call.word in _MESSAGES and call.first.ref is Tag.TEXT:
         for at, fact in zip(call.nodes[1:], call.args[1:], strict=False):
             if fact.kind is TENSOR:
