@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from syncscope.model.ops import ASKED, COPIES, Op
 from syncscope.model.source import LINE_END, line_starts
@@ -98,13 +99,15 @@ def _callers(module: Module, name: str, anyhow: bool) -> list[ProjectFunction | 
 
 def _uses(root: ast.AST, name: str, anyhow: bool) -> list[bool]:
     """For each place where a name stands, also as an attribute, whether it is called there, of `self` unless `anyhow`."""
-    nodes = walk(root)
-    called = {
-        id(node.func)
-        for node in nodes
-        if isinstance(node, ast.Call) and (anyhow or name_of(getattr(node.func, "value", None)) in ("self", "cls"))
-    }
-    return [id(node) in called for node in nodes if name_of(node) == name]
+    uses: dict[int, bool] = {}
+    for node in walk(root):  # a call comes before what it calls
+        if node.__class__ is ast.Call:
+            func: Any = node.func
+            if name_of(func) == name:
+                uses[id(func)] = anyhow or name_of(getattr(func, "value", None)) in ("self", "cls")
+        elif name_of(node) == name:
+            uses.setdefault(id(node), False)
+    return list(uses.values())
 
 
 def accepted(op: Op, operand: ast.expr | None, function: ProjectFunction | None, why: str) -> tuple[bool, str] | None:

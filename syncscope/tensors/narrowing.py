@@ -151,6 +151,13 @@ _PYTHONS = {
 
 def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
     """What holds of names when a test is true, and when it is false."""
+    kind = test.__class__
+    if kind is ast.Name:
+        asked = frame.env.get(test.id)  # type: ignore[attr-defined]  # checked by class, which is faster than isinstance
+        made = asked.ref if asked is not None and asked.kind is SCALAR else None
+        return learnt(frame, made) if isinstance(made, ast.Call) else ({}, {})
+    if kind is ast.Compare or kind is ast.Attribute:
+        return _placed(frame, test)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         when, otherwise = learnt(frame, test.operand)
         return otherwise, when
@@ -185,11 +192,7 @@ def learnt(frame: Frame, test: ast.expr) -> tuple[Env, Env]:
                     return {name: NUMBER}, rest
                 if now.kind is TENSOR:
                     return {name: Fact(OTHER, confidence=3, ref=Tag.NO_TENSOR)}, rest
-    if isinstance(test, ast.Name):
-        asked = frame.env.get(test.id)
-        if asked is not None and asked.kind is SCALAR and isinstance(asked.ref, ast.Call):
-            return learnt(frame, asked.ref)
-    return _placed(frame, test) if isinstance(test, (ast.Compare, ast.Attribute)) else ({}, {})
+    return {}, {}
 
 
 _BESIDE = {SCALAR, ARRAY}  # what is taken beside tensors: what is guessed to be one, and is none of these, is one

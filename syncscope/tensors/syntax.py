@@ -101,7 +101,8 @@ def each_of(node: ast.expr) -> list[ast.expr]:
 
 def name_of(node: ast.AST | None) -> str:
     """The name or the attribute that an expression is; "" for any other."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    kind = node.__class__  # asked of most nodes of a file: an `isinstance` would cost twice as much
+    return node.attr if kind is ast.Attribute else node.id if kind is ast.Name else ""  # type: ignore[union-attr]
 
 
 def last_word(node: ast.expr | None) -> str:
