@@ -123,6 +123,18 @@ def test_tensor_cores_convolve(cores, g, dtype, data):
     assert bench.error(data.draw(st.sampled_from(schedules))) < 2 * torch.finfo(dtype).eps
 
 
+@pytest.mark.parametrize("stored", ["half", "bfloat16", "plain"])
+def test_tensor_cores_are_used_where_they_multiply_rightly(stored, cores, monkeypatch):
+    right, text = tensor_cores._right.__wrapped__, tensor_cores.text(stored != "plain")
+    text = f"#define S {'float' if stored == 'plain' else 'ushort'}\n{text}"
+    monkeypatch.setattr(tensor_cores, "text", lambda halves: text)
+    assert right(stored)
+    swapped = text.replace("(lo, hi, a0, a1, a2, a3, b0, b1) ", "(lo, hi, a1, a0, a2, a3, b0, b1) ")
+    assert swapped != text
+    monkeypatch.setattr(tensor_cores, "text", lambda halves: swapped)
+    assert not right(stored)
+
+
 @pytest.mark.parametrize("split", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_tensor_cores_multiply_what_is_not_finite_as_float32_does(split, cores):
     a, b = torch.randn(40, 33), torch.randn(33, 24)

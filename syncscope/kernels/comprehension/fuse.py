@@ -62,11 +62,6 @@ class Nest:
         return max(s.count(self.inner(s)) for s in self.steps)
 
     @property
-    def inner_reads(self) -> set[Read]:
-        """What statements read that is not the same for a whole point."""
-        return {x for s in self.steps for x in reads(s.value) if names(x) & set(self.inner(s))}
-
-    @property
     def reductions(self) -> list[Step]:
         """The statements that reduce."""
         return [s for s in self.steps if s.reduced]

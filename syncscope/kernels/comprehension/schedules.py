@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from syncscope.files import cache_folder
+from syncscope.kernels.comprehension.expressions import names, reads
 from syncscope.kernels.comprehension.fuse import ACROSS, Nest, Strides, lies_along
 from syncscope.kernels.comprehension.nests import HELD, Schedule
 from syncscope.kernels.device import device
@@ -34,9 +36,17 @@ def default(nest: Nest, strides: Strides, units: int, gpu: bool) -> Schedule:
         while deep < ACROSS and deep * 16 < length and points * deep < units * _FULL:
             deep *= 2
     group = max(128, deep) if along else _GROUP
-    if nest.shares == 1 and -(-length // deep) <= min(HELD, _REGISTERS // max(1, len(nest.inner_reads))):
+    if nest.shares == 1 and -(-length // deep) <= min(HELD, _REGISTERS // max(1, _kept(nest))):
         return Schedule(group, deep, along, held=True)
     return Schedule(group, deep, along, 4 if length >= deep * 8 else 1)
+
+
+def _kept(nest: Nest) -> int:
+    """Elements that an item keeps for each of its turns: what several statements read is one, whatever they name it by."""
+    most: Counter[str] = Counter()
+    for s in nest.steps:
+        most |= Counter(x.tensor for x in set(reads(s.value)) if names(x) & set(nest.inner(s)))
+    return sum(most.values())
 
 
 def every(nest: Nest, gpu: bool) -> Iterator[Schedule]:

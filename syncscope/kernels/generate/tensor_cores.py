@@ -93,7 +93,7 @@ def _right(stored: str) -> bool:
     places += [f"b[row * {words} + pair + {x}]" for x in ((0, 4) if halves else (0,))]
     a, b = (np.random.default_rng(0).integers(-8, 9, (rows, 2 * words)).astype(np.float32) for rows in (16, 8))
     if not halves:
-        a /= 3  # more bits than are multiplied at once
+        a /= 3  # more bits than are multiplied at once: by one product alone some sums are off by 1e-2
     flags, out = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, np.zeros((16, 8), np.float32)
     try:
         parts = ", ".join(f"READ({x})" for x in places)
@@ -104,7 +104,7 @@ def _right(stored: str) -> bool:
         cl.enqueue_copy(queue, out, result)
     except (cl.Error, RuntimeError):
         return False
-    return bool(np.allclose(out, a.astype(np.float64) @ b.T, rtol=0, atol=0 if halves else 1e-5))
+    return bool(np.allclose(out, a.astype(np.float64) @ b.T, rtol=0, atol=0 if halves else 1e-4))
 
 
 def _bits(x: np.ndarray, stored: str) -> np.ndarray:
