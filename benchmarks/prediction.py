@@ -9,16 +9,17 @@
 
 `--loops` also takes a folder of one's own: `benchmarks/loops/__init__.py` says what a file holds.
 
-Every loop is run as written and without its waits, in 32 turns, without a recording and without Python's garbage collector
+Every loop is run as written and without its waits, in turns, without a recording and without Python's garbage collector
 (which goes over all that earlier recordings left, for 100 ms at once): that is the truth. What is saved is the median over
 turns that follow one another, one of each version, for machines get slower and faster; A/A is the same of turns of equal
 versions. A loop whose A/A is over 5 % says nothing about a price of 5 %: it is marked as noisy, and the errors are given with
 those and without.
 
-A recording of it as written then foretells the step without waits, and the range in which it may lie; recordings whose replay
-cannot be trusted give no price, and are counted. *Off* is in points of the share of a step that is saved. A price is outside
-where its range meets neither the truth's 95 % interval, by the rounds, nor what its own round measured, give or take A/A:
-processes differ in speed. Beside it stands what blocked time would have foretold: the step less the time the host was blocked.
+In the middle of each round's turns a recording of it as written foretells the step without waits, and the range in which it may
+lie: a machine that is faster for a second is so for both. Recordings whose replay cannot be trusted give no price, and are
+counted. *Off* is in points of the share of a step that is saved. A price is outside where its range meets neither the truth's
+95 % interval, by the rounds, nor what its own round measured, give or take A/A. Beside it stands what blocked time would have
+foretold: the step less the time the host was blocked.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
 not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command helps.
@@ -37,7 +38,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -46,7 +47,7 @@ from typing import Any, NamedTuple
 from loops import Step
 
 WARM = 20  # steps before a recording, which are timed without it
-TURNS = (True, False, False, True) * 8  # what is timed: as written, or without waits
+TURNS = (True, False, False, True) * 2  # timed before a recording and again after it: as written, or without waits
 TURN = 0.04  # s that a turn takes at least
 NOISY = 0.05  # A/A from which on a loop says nothing
 LOOPS = Path(__file__).with_name("loops")
@@ -114,22 +115,29 @@ def timed(torch: Any, device: Any, run: Step, steps: int) -> dict[bool, list[flo
         return 1e3 * (time.perf_counter() - begin) / steps
 
     times: dict[bool, list[float]] = {True: [], False: []}
-    gc.collect()
-    gc.disable()
-    try:
+    with uncollected():
         counts = {reads: max(steps, math.ceil(1e3 * TURN / turn(reads, steps))) for reads in times}
         for reads in TURNS:
             times[reads].append(turn(reads, counts[reads]))
+    return times
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's garbage collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
     finally:
         gc.enable()
-    return times
 
 
 def recorded(run: Step, reads: bool, steps: int, warm: int) -> Any:
     """The trace of some steps of a loop."""
     import syncscope
 
-    with syncscope.trace(wait=0, warmup=warm, active=steps) as session:
+    with uncollected(), syncscope.trace(wait=0, warmup=warm, active=steps) as session:
         for _ in range(warm + steps):
             run(reads)
             session.step()
@@ -147,15 +155,17 @@ def rounds_of(
     for reads in (True, False):
         for _ in range(3):
             run(reads)
+    without = recorded(run, False, steps, WARM)  # which reads it does not make
+    if kept:
+        save(without, f"{kept}-without.json.gz")
     for number in range(rounds):
-        times = timed(torch, device, run, steps)
-        truth = Round(times[True], times[False])
-        order = (True, False) if number % 2 else (False, True)  # who is recorded first, in turns too
-        traces = {reads: recorded(run, reads, steps, WARM) for reads in order if reads is False or not early}
+        before = timed(torch, device, run, steps)
+        trace = early.pop() if early else recorded(run, True, steps, WARM)
+        after = timed(torch, device, run, steps)
+        truth = Round(before[True] + after[True], before[False] + after[False])
         if kept:
-            for reads, trace in traces.items():
-                save(trace, f"{kept}-{number}-{'written' if reads else 'without'}.json.gz")
-        found = compare(early.pop() if early else traces[True], traces[False])
+            save(trace, f"{kept}-{number}-written.json.gz")
+        found = compare(trace, without)
         if found.predicted is None or found.predicted_range is None or found.before.step is None:
             yield truth
             continue
@@ -209,7 +219,8 @@ def row(name: str, found: list[Round], errors: list[Errors]) -> str:
         predicted = median(one.predicted or 0.0 for one in told)
         low, high = median(one.low for one in told), median(one.high for one in told)
         said = median(1 - (one.predicted or 0.0) / one.step for one in told)
-        error, naive = predicted / without - 1, median(one.by_blocked for one in told) / without - 1
+        error = median((one.predicted or 0.0) / median(one.without) for one in told) - 1
+        naive = median(one.by_blocked / median(one.without) for one in told) - 1
         low_truth, high_truth = interval([one.saves for one in found])
         surely = low_truth > same or high_truth < -same
         errors.append(Errors(error, said - really, naive, surely and said * really < 0, same > NOISY))
@@ -232,7 +243,7 @@ def main() -> None:
     options.add_argument("names", nargs="*", default=[], metavar="LOOP")
     options.add_argument("--loops", default="made_with", metavar="SET", help="made_with, held_out, or a folder")
     options.add_argument("--device", default="ocl")
-    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--rounds", type=int, default=6)
     options.add_argument("--steps", type=int, default=14, help="recorded in each round (default 14)")
     options.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
     options.add_argument("--cold", action="store_true", help="each round in a process that has built no kernel")
