@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from syncscope.analysis.graph import NEVER, Fold, Graph
 from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder, recorded
 from syncscope.analysis.intervals import Intervals, union
-from syncscope.analysis.occupancy import filled
+from syncscope.analysis.occupancy import filled, used
 from syncscope.analysis.orders import seen
 from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import selections
@@ -158,7 +158,7 @@ class EventGraph:
         meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
         fold = Fold(needed, len(work.start), meets, work.depth)
         holds: list[list[int]] = [[] for _ in self.reads]
-        gaps, cost = recorder.gaps(self.trace, host).tolist(), (host.cost * (1 - recorder.share)).tolist()
+        gaps, cost = recorder.gaps(self.trace, host), host.cost * (1 - recorder.share)
         latency, gap = work.latency, work.gap
         if late != "work":
             moved = (work.cause == Cause.NOTHING) & (latency > NEVER)
@@ -181,10 +181,12 @@ class EventGraph:
             over = one.work if added == "known" else one.most if added == "most" else one.most[:0]
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
             full = filled(self.trace, work.row[over], "all" if added == "known" else "each")
+            if added == "known":
+                full = full * used(self.trace, work.row[over], one.kept)
             with_read[over], left[over] = of, one.over_all(over, work.duration[over], least, full)
             if not stays and len(one.back):
                 with_read[one.back], left[one.back] = of, -1.0
-                spare[one.back] = (host.cost + np.minimum(host.gap, OPERATOR))[work.item[one.back]]
+                spare[one.back] = (cost + np.minimum(gaps, OPERATOR))[work.item[one.back]]
         columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
@@ -194,7 +196,7 @@ class EventGraph:
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
         reach = np.maximum.accumulate(ends) if len(ends) else ends
         for item, row in enumerate(host.row.tolist()):
-            fold.advance(gaps[item])
+            fold.advance(float(gaps[item]))
             for j in range(first[item], first[item + 1]):
                 fold.launch(j, *ops[j])
             if row in targets:
@@ -211,7 +213,7 @@ class EventGraph:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
                 marks.append(max(began[item], float(reach[first[item + 1] - 1]) if first[item + 1] else 0.0))
             elif launches[item]:
-                fold.advance(cost[item])
+                fold.advance(float(cost[item]))
         fold.flush()
         graph = Graph(
             stream=fold.stream,

@@ -41,6 +41,23 @@ def filled(trace: Trace, rows: NDArray[np.intp], full: Full = "all") -> NDArray[
     return np.array(known)[at.ravel()]
 
 
+def used(trace: Trace, rows: NDArray[np.intp], items: int) -> NDArray[np.float64]:
+    """The part of the threads of each of these kernels that works at least, if it is given so many items; 1 where not known.
+
+    A kernel has a block more than it needs at most; a single block may be given as few items as there are.
+    """
+    details, at = np.unique(trace.detail[rows], return_inverse=True)
+    known = [_used(Detail.of(trace.details[detail]), items) if detail >= 0 else 1.0 for detail in details.tolist()]
+    return np.array(known, float)[at.ravel()]
+
+
+def _used(launch: Detail, items: int) -> float:
+    blocks, threads = _product(launch.grid), _product(launch.block)
+    if not blocks or not threads:
+        return 1.0
+    return min(1.0, max(float(items), (blocks - 1) * threads + 1) / (blocks * threads))
+
+
 def _filled(launch: Detail, device: Any, full: Full) -> float:
     """The part of a device (in Kineto's words) that one launch fills."""
     if not isinstance(device, Mapping):

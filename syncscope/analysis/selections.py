@@ -11,7 +11,9 @@ operators that were given or made a dimension of that length count. Where no gra
 selection reaches: then nothing is added, and at most what runs until the host reads again.
 
 Such work grows with its rows as far as its steps tell (`analysis.growth`), but for what the shortest work of the recording
-takes, and only from where they fill the device (`analysis.occupancy`). The gradient's way back goes with the selection.
+takes, and only from where they fill the device (`analysis.occupancy`). The gradient's way back goes with the selection. So it
+does for positions (`nonzero`) that were an index, which shows in more gradients coming back than masks ask for; the index
+itself stays, for the weights or the padding that take its place.
 """
 
 from __future__ import annotations
@@ -31,9 +33,15 @@ from syncscope.model.ops import Op
 from syncscope.model.report import Read
 from syncscope.model.trace import Kind, Trace
 
-SELECTING = frozenset({Op.MASK_READ, Op.MASKED_SELECT, Op.NONZERO, Op.ARGWHERE, Op.WHERE})
+POSITIONS = frozenset({Op.NONZERO, Op.ARGWHERE, Op.WHERE})
+SELECTING = POSITIONS | {Op.MASK_READ, Op.MASKED_SELECT}
 PUT_BACK = re.compile(r"indexing_backward|index_put|mask_put|masked_scatter")  # kernels that put rows among all rows
 PUTTING = re.compile(r"index_put|mask_put|masked_scatter|IndexBackward|MaskedSelectBackward")  # operators that do that
+GATHERED = re.compile(
+    r"gather|index_elementwise|index_kernel", re.IGNORECASE
+)  # kernels that take rows by their positions
+SORTED = re.compile(r"<long\b|radix_sort|arange|^Memset")  # kernels that sort positions before rows are put to them
+ZEROED = re.compile(r"fill", re.IGNORECASE)  # kernels that make what they are put into
 LAID_OUT = re.compile(r"copy", re.IGNORECASE)  # kernels that lay out a tensor otherwise
 EMPTY = np.zeros(0, np.intp)
 Times = NDArray[np.float64]
@@ -113,10 +121,15 @@ class _Found:
         last = max(self._reads[number].end for members in masks.values() for _, _, number in members)
         over = self._next_step(numbers)
         returns = [j for j in self._back.tolist() if last < self._launched[j] < over]
-        pairs = dict(zip(reversed(graded), returns, strict=False))
-        unknown = returns[len(graded) :]  # positions that were asked for may have been used as an index
+        pairs = {number: [put] for number, put in zip(reversed(graded), returns, strict=False)}
+        asked = [n for members in masks.values() for _, _, n in members if self._reads[n].op in POSITIONS]
+        unknown = returns[len(graded) :]
+        if asked and unknown:  # the positions may have been an index, whose last use returns first
+            taken = self._between(self._reads[asked[0]].end, int(self._launched[unknown[0]]))
+            uses = sum(bool(GATHERED.search(self._name(work))) for work in taken.tolist())
+            pairs |= dict.fromkeys(asked, unknown[:uses])
         return [
-            self._of_mask([number for _, _, number in members], min(members)[:2], numbers, pairs, unknown, over)
+            self._of_mask([number for _, _, number in members], min(members)[:2], numbers, pairs, over)
             for members in masks.values()
         ]
 
@@ -125,8 +138,7 @@ class _Found:
         members: list[int],
         of: tuple[int, int],
         numbers: list[int],
-        pairs: dict[int, int],
-        unknown: list[int],
+        pairs: dict[int, list[int]],
         over: int,
     ) -> SelectedRows:
         rows, kept = of
@@ -135,10 +147,10 @@ class _Found:
             since = self._reads[number].end
             starts = [self._reads[n].start for n in numbers]
             until = min((start for start in starts if start > since), default=over)
-            until = int(self._launched[unknown[-1]]) if unknown else until
-            if (put := pairs.get(number)) is not None:
-                over_at = int(self._launched[put])
-                window, until = np.union1d(window, self._between(since, over_at)), max(until, over_at)
+            if puts := pairs.get(number):
+                until = max(int(self._launched[put]) for put in puts)
+                window = np.union1d(window, self._between(since, until))
+            for put in puts or ():
                 asked |= {n for n in numbers if self._own[put] == n}  # the wait of the gradient's way back
                 back = np.union1d(back, self._way_back(put, number))
             most = np.union1d(most, self._between(since, until))
@@ -150,21 +162,36 @@ class _Found:
         return SelectedRows(tuple(sorted(asked)), kept, rows, window, most, back)
 
     def _way_back(self, put: int, read: int) -> Numbers:
-        """What goes with the kernel that puts a gradient back where no read has it: all that its operator launched.
+        """What goes with the kernel that puts a gradient back: all that its operator launched, where no read has it.
 
-        And what undoes then how the read had to lay its tensor out before it could select: the same copy, right after it.
+        And the zeros that it is put into, and what undoes then how the read had to lay its tensor out before it could select:
+        the same copy, right after it.
         """
-        trace, found = self._trace, EMPTY
         if self._own[put] < 0:
             found = self._operators.launched_by(PUTTING, put, self._work, self._launched)
-            found = found[self._own[found] < 0]
-            last = int(found.max(initial=put))
+            found = self._run_up(put, SORTED) if not len(found) else found[self._own[found] < 0]
+            first, last = int(found.min(initial=put)), int(found.max(initial=put))
         else:
-            last = int(np.flatnonzero(self._own == self._own[put]).max())
-        laid_out = {n for n in trace.name[self._work[self._own == read]].tolist() if LAID_OUT.search(trace.names[n])}
-        if last + 1 < len(self._work) and trace.name[self._work[last + 1]] in laid_out:
+            of = np.flatnonzero(self._own == self._own[put])
+            found, first, last = EMPTY, int(of.min()), int(of.max())
+        if first and self._own[first - 1] < 0 and ZEROED.search(self._name(first - 1)):
+            found = np.append(first - 1, found)
+        laid_out = {n for n in map(self._name, np.flatnonzero(self._own == read).tolist()) if LAID_OUT.search(n)}
+        if last + 1 < len(self._work) and self._name(last + 1) in laid_out:
             found = np.append(found, last + 1)
         return found
+
+    def _run_up(self, work: int, named: re.Pattern[str]) -> Numbers:
+        """A piece of work, and all of such a name that is launched right before it."""
+        first = work
+        while first and self._own[first - 1] < 0 and named.search(self._name(first - 1)):
+            first -= 1
+        return np.arange(first, work + 1)
+
+    def _name(self, work: int) -> str:
+        """What a piece of work is called."""
+        name: str = self._trace.names[self._trace.name[self._work[work]]]
+        return name
 
     def _next_step(self, numbers: list[int]) -> int:
         """When the first read of another step begins, after those of this one; ns."""

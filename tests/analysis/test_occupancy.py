@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from syncscope import kineto
-from syncscope.analysis.occupancy import filled
+from syncscope.analysis.occupancy import filled, used
 from syncscope.model.trace import Kind
 
 H100 = {"id": 0, "numSms": 132, "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536}
@@ -50,3 +50,17 @@ def test_what_a_launch_was_like_comes_back_from_a_file_of_our_own() -> None:
     again = kineto.read(kineto.write(trace))
     assert again == trace
     assert again.known(0).registers == 40
+
+
+@pytest.mark.parametrize(
+    ("launch", "of_threads"),
+    [
+        ({"grid": [1, 1, 1], "block": [256, 1, 1]}, 8 / 256),  # a block for eight items
+        ({"grid": [4, 1, 1], "block": [256, 1, 1]}, 769 / 1024),  # more than three were needed
+        ({"grid": [1, 1, 1], "block": [4, 1, 1]}, 1.0),  # each has two
+        ({}, 1.0),
+    ],
+)
+def test_a_block_may_hold_more_items_than_it_was_given(launch: dict[str, Any], of_threads: float) -> None:
+    trace = recording(H100, **launch)
+    assert used(trace, trace.rows(Kind.KERNEL), 8).tolist() == pytest.approx([of_threads])

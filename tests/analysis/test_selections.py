@@ -1,10 +1,13 @@
 """What a rewrite to fixed shapes adds: the work that hangs on a selection, over all rows."""
 
 import json
+from collections.abc import Mapping
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay
@@ -137,14 +140,16 @@ def test_with_shapes_only_operators_that_were_given_such_rows_count() -> None:
         events.append(Event(Kind.OP, "aten::mm", MAIN, call.start - 1 * US, call.duration + 2 * US, detail=text))
     shaped = Trace.of(sorted(events, key=lambda e: e.start), **trace.meta)
     event_graph = event_graph_of(shaped)
-    names = {
-        shaped.names[shaped.name[event_graph._work.row[j]]] for one in event_graph.selections for j in one.most.tolist()
-    }
-    assert names == {"head"}
+    assert {name for one in event_graph.selections for name in names_of(shaped, event_graph, one.most)} == {"head"}
 
 
-def test_the_way_back_of_a_gradient_goes_with_its_selection() -> None:
-    """On a device whose backward pass asks nothing: an operator puts the rows back, and a copy undoes an earlier layout."""
+def steps_of(
+    read: str, known: dict[str, int], selects: list[str], then: Mapping[str, float], operator: str = ""
+) -> Trace:
+    """Six steps: a read that waits for 300 us of work and then selects, and what follows it, us each.
+
+    What is named like `(...)` in it was launched by one `operator`, if its name is given.
+    """
     events: list[Event] = []
     now = free = correlation = 0
 
@@ -157,32 +162,60 @@ def test_the_way_back_of_a_gradient_goes_with_its_selection() -> None:
         now, free = now + 15 * US, begin + int(us * US)
 
     for step in range(6):
-        first = began = now
+        first = now
         launch("copy_float", 300)
         launch("Memcpy DtoH", 2, Kind.COPY)
         end = max(now + 5 * US, free + 4 * US)
         events.append(Event(Kind.CALL, "clFinish", MAIN, now, end - now))
         now = end
-        launch("mask_gather", 100)
-        known = json.dumps({"kept": 990, "rows": 1000, "gradient": 1})
-        events.append(Event(Kind.READ, "mask_read", MAIN, first, now - first, place=MASK, detail=known))
-        launch("head", 400)
-        launch("head_backward", 400)
-        began = now
-        for name in ("scan", "mask_put"):
-            launch(name, 200)
-        events.append(Event(Kind.OP, "aten::_index_put_impl_", MAIN, began, now - began))
-        launch("copy_float", 300)
-        launch("body_backward", 900)
+        for name in selects:
+            launch(name, 100)
+        events.append(Event(Kind.READ, read, MAIN, first, now - first, place=MASK, detail=json.dumps(known)))
+        inside = []
+        for name, us in then.items():
+            if name.startswith("("):
+                inside.append(now)
+            launch(name.strip("()"), us)
+        if operator:
+            events.append(Event(Kind.OP, operator, MAIN, inside[0], inside[-1] + 15 * US - inside[0]))
         events.append(Event(Kind.STEP, f"ProfilerStep#{step}", MAIN, first, now - first))
-    trace = Trace.of(sorted(events, key=lambda e: e.start), recorder="syncscope")
+    return Trace.of(sorted(events, key=lambda e: e.start), recorder="syncscope")
+
+
+def test_the_way_back_of_a_gradient_goes_with_its_selection() -> None:
+    """On a device whose backward pass asks nothing: an operator puts the rows back, and a copy undoes an earlier layout."""
+    then = {
+        "head": 400,
+        "head_backward": 400,
+        "(scan)": 200,
+        "(mask_put)": 200,
+        "copy_float": 300,
+        "body_backward": 900,
+    }
+    known = {"kept": 990, "rows": 1000, "gradient": 1}
+    trace = steps_of("mask_read", known, ["mask_gather"], then, operator="aten::_index_put_impl_")
     event_graph = event_graph_of(trace)
     for one in event_graph.selections:
-        names = [trace.names[trace.name[event_graph._work.row[j]]] for j in one.back.tolist()]
-        assert names == ["scan", "mask_put", "copy_float"]
+        assert names_of(trace, event_graph, one.back) == ["scan", "mask_put", "copy_float"]
     graph, everything = event_graph.graph(), set(range(len(event_graph.reads)))
     saved = timed_part(graph).of(replay(graph)) - timed_part(graph).of(replay(graph, everything))
-    device = (
-        (300 + 100) + (200 + 200 + 300) - 2 * 400 / 99
-    )  # the read's own work and the way back, less what ten rows add
+    device = (300 + 100) + (200 + 200 + 300) - 2 * 400 / 99  # the read's own and the way back, less what ten rows add
     assert saved == pytest.approx(device * US, rel=0.05)
+
+
+def test_positions_that_were_an_index_have_a_way_back_too() -> None:
+    """Its zeros and the sorting of positions go with it, the index itself stays, and so does an embedding's gradient."""
+    then = {"index_elementwise_kernel": 20, "loss": 30, "loss_backward": 30, "FillFunctor<float>": 10}
+    then |= {"BUnaryFunctor<long, long, long>": 10, "radix_sort": 40, "indexing_backward_kernel": 50}
+    then |= {"body_backward": 300, "FillFunctor<float> ": 10, "radix_sort ": 40, "indexing_backward_kernel ": 50}
+    trace = steps_of("nonzero", {"kept": 10, "rows": 1000}, ["write_indices<long>"], then)
+    event_graph = event_graph_of(trace)
+    way_back = ["FillFunctor<float>", "BUnaryFunctor<long, long, long>", "radix_sort", "indexing_backward_kernel"]
+    for one in event_graph.selections:
+        assert names_of(trace, event_graph, one.back) == way_back
+        assert names_of(trace, event_graph, one.work) == ["index_elementwise_kernel", "loss", "loss_backward"]
+
+
+def names_of(trace: Trace, event_graph: EventGraph, work: NDArray[np.intp]) -> list[str]:
+    """What pieces of work are called."""
+    return [trace.names[trace.name[event_graph.device_work.row[j]]] for j in work.tolist()]
