@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER, Fold, Graph
-from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder, recorded
+from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.occupancy import filled, used
 from syncscope.analysis.orders import seen
@@ -32,17 +32,13 @@ from syncscope.analysis.selections import selections
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
 from syncscope.analysis.steps import steps
-from syncscope.analysis.uploads import pinned_bandwidth
-from syncscope.analysis.waits import CLOCKS, FROM_PAGEABLE, TO_HOST, Launches, Wait, launches, waits, working_threads
-from syncscope.model.ops import COPIES, COUNTS, VALUES
+from syncscope.analysis.taken_out import TakenOut
+from syncscope.analysis.waits import CLOCKS, Launches, Wait, launches, waits, working_threads
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Lane, Trace
 
 After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
-ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
-SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
-PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 
 
@@ -85,19 +81,13 @@ class EventGraph:
         self._graphs: dict[tuple[object, ...], Graph] = {}
         self._host = host = Host(trace, launched, self._held, steps)
         self._work = work = DeviceWork(trace, launched, host)
-        self._by_call = np.argsort(work.enqueued, kind="stable")
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
-        self.counting = self._counting_of()
-        whole = [(number, read.op) for number, read in enumerate(reads) if read.row >= 0]
-        self._fetching = frozenset(number for number, op in whole if op in VALUES)
-        self._copying = frozenset(number for number, op in whole if op in COPIES)
-        self.pinned = pinned or pinned_bandwidth(trace)
-        self._uploads = self._uploads_of()
+        self.taken_out = TakenOut(trace, reads, host, work, pinned)
         launch_times = self._host.begin[work.enqueued] + host.origin if len(host.row) else work.start + host.origin
-        counted = self._launched_by(self.counting)
+        counted = self.taken_out.launched_by(self.counting)
         self.selections = selections(trace, reads, work.row, launch_times.astype(np.int64), counted)
 
     @property
@@ -168,11 +158,12 @@ class EventGraph:
                 latency = np.where(moved, np.minimum(latency, work.usual), latency)
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
-        going = self._fetching if stays else self._fetching | self._copying | self.counting
+        out = self.taken_out
+        going = out.fetching if stays else out.fetching | self.replaceable
         if gone:
-            going = frozenset(n for n, read in enumerate(self.reads) if read.row >= 0) - self.uploads
-        with_read, left = self._launched_by(going), np.full(len(work.start), -1.0)
-        for j, (number, time) in self._uploads.items():
+            going = out.whole - self.uploads
+        with_read, left = out.launched_by(going), np.full(len(work.start), -1.0)
+        for j, (number, time) in out.uploads.items():
             with_read[j], left[j] = number, time
         least = float(np.quantile(work.duration, 0.01)) if len(work.start) else 0.0
         spare = np.zeros(len(work.start))
@@ -190,8 +181,8 @@ class EventGraph:
         columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
-        spared = self._spared(going, recorder)
-        slower = self._slower() if slow else np.zeros(0)
+        spared = out.spared(going, recorder)
+        slower = out.slower() if slow else np.zeros(0)
         marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
         reach = np.maximum.accumulate(ends) if len(ends) else ends
@@ -239,59 +230,6 @@ class EventGraph:
             self._graphs[key] = graph
         return graph
 
-    def _slower(self) -> NDArray[np.float64]:
-        """By how much longer the host's work may have taken up to the next wait, for it waited here; ns by its item."""
-        gap, held = self._host.gap, np.flatnonzero(self._host.holds)
-        beyond = np.maximum(0.0, gap - np.median(gap[gap > 0])) if gap.any() else gap
-        first = np.append(beyond[1:], 0.0).clip(0.0, SLOWER)
-        own = np.concatenate(([0.0], np.cumsum(np.where(gap < PACE[1], gap, 0.0))))
-        pace: NDArray[np.float64] = np.zeros(len(gap))
-        pace[held] = PACE[0] * np.diff(own[np.append(held + 1, len(gap))])
-        return np.asarray(np.maximum(first, pace))
-
-    def _spared(self, going: Collection[int], recorder: Recorder) -> dict[int, float]:
-        """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.
-
-        Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
-        gives back what the expression took besides, less the recorder's time in it. The same for the other reads that are
-        `going`.
-        """
-        found, operators = {}, self.trace.start[recorded(self.trace)]
-        for number, read in enumerate(self.reads):
-            if number in going:
-                besides = float(read.besides)
-                if recorder.each and read.row >= 0:
-                    start = self.trace.start[read.row]
-                    first, last = np.searchsorted(operators, [start, start + self.trace.duration[read.row]])
-                    besides = max(0.0, besides - recorder.each * float(last - first))
-                found.update(dict.fromkeys(read.calls, 0.0))
-                found[read.calls[-1]] = -besides * (1 - recorder.share)
-        return found
-
-    def _counting_of(self) -> frozenset[int]:
-        """The reads that ask how many there are. An index on the host, which is copied the other way, asks nothing."""
-        trace = self.trace
-        back = np.array([bool(TO_HOST.search(name)) for name in trace.names], bool)
-        asking = [number for number, read in enumerate(self.reads) if read.op in COUNTS and read.row >= 0]
-        work = self._launched_by(asking)
-        found = work[(work >= 0) & back[trace.name[self._work.row]]]
-        return frozenset(found.tolist())
-
-    def _uploads_of(self) -> dict[int, tuple[int, float]]:
-        """The copies (by number) from pageable memory that a read is for: its number, and how long each would take if pinned.
-
-        The driver copies through a buffer of its own, and that is the host's time. From pinned memory the copy engine fetches
-        it: the host only asks for it, and the copy waits its turn in its queue.
-        """
-        trace, found = self.trace, {}
-        number_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
-        for j, row in enumerate(self._work.row.tolist()):
-            call = int(self._host.row[self._work.enqueued[j]]) if len(self._host.row) else -1
-            if call in number_of and FROM_PAGEABLE.search(trace.names[trace.name[row]]):
-                size, duration = int(trace.bytes[row]), float(trace.duration[row])
-                found[j] = number_of[call], min(duration, size / self.pinned) if size > 0 else duration
-        return found
-
     @property
     def on_processor(self) -> bool:
         """Whether a device is a processor, which the host works on, too."""
@@ -301,27 +239,17 @@ class EventGraph:
     @property
     def replaceable(self) -> frozenset[int]:
         """The reads that may go with all they did, or be replaced by what does as much and does not wait."""
-        return self._copying | self.counting
+        return self.taken_out.copying | self.counting
 
     @property
     def uploads(self) -> frozenset[int]:
         """The reads that are copies from pageable memory to the device."""
-        return frozenset(number for number, _ in self._uploads.values())
+        return frozenset(number for number, _ in self.taken_out.uploads.values())
 
-    def _launched_by(self, reads: Collection[int]) -> NDArray[np.intp]:
-        """For each piece of work in the expression of which of these reads it was enqueued; -1 for the rest."""
-        trace, found = self.trace, np.full(len(self._work.start), -1, np.intp)
-        calls = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
-        begin, lane = self._host.begin + self._host.origin, trace.lane[calls]
-        enqueued = self._work.enqueued[self._by_call]
-        for number in reads:
-            row = self.reads[number].row
-            first, last = np.searchsorted(begin, [trace.start[row], trace.start[row] + trace.duration[row]])
-            work = self._by_call[slice(*np.searchsorted(enqueued, [first, last]))]
-            item = self._work.enqueued[work]
-            over = trace.start[row] + trace.duration[row] - self._host.origin + ROUNDED
-            found[work] = np.where((lane[item] == trace.lane[row]) & (self._host.end[item] <= over), number, -1)
-        return found
+    @property
+    def counting(self) -> frozenset[int]:
+        """The reads that ask how many there are."""
+        return self.taken_out.counting
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:
         """The work (by number) that each wait waited for: of what was launched by then, what had ended when it returned.
@@ -364,7 +292,7 @@ class EventGraph:
 
     def work(self, since: float, until: float, freed: Collection[int] = ()) -> tuple[float, int, int]:
         """Device work begun in [since, until) but by the reads in `freed`: its sum, ns, its pieces and their launches."""
-        going = self._launched_by([number for number in freed if self.reads[number].row >= 0])
+        going = self.taken_out.launched_by(self.taken_out.whole.intersection(freed))
         of = (self._work.start >= since) & (self._work.start < until) & (going < 0)
         return float(self._work.duration[of].sum()), int(of.sum()), len(np.unique(self._work.enqueued[of]))
 

@@ -93,7 +93,7 @@ def summarize(
             if len(event_graph.uploads) > 1
             else "a copy from pageable memory"
         )
-        said = f"{size} priced as if it were pinned, and fetched at {event_graph.pinned:.3g} GB/s"
+        said = f"{size} priced as if it were pinned, and fetched at {event_graph.taken_out.pinned:.3g} GB/s"
         report = replace(report, notes=(*report.notes, said))
     if warm := sum(not step.settled for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"

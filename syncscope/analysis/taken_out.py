@@ -1,0 +1,109 @@
+"""What goes with a read that is taken out: its launches, the host's time in it, and what the host does faster then."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.hosts import Host, Recorder, recorded
+from syncscope.analysis.start_causes import DeviceWork
+from syncscope.analysis.uploads import pinned_bandwidth
+from syncscope.analysis.waits import FROM_PAGEABLE, TO_HOST
+from syncscope.model.ops import COPIES, COUNTS, VALUES
+from syncscope.model.report import Read
+from syncscope.model.trace import Trace
+
+ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
+SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
+PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
+
+
+class TakenOut:
+    """What goes with each read of a recording.
+
+    `fetching` are the reads that only fetch a value, `copying` those that fetch a tensor, `counting` those that ask how many
+    there are; `uploads` are copies (by number) from pageable memory: which read each is for, and how long it would take if it
+    were pinned, ns, at `pinned` bytes a ns.
+    """
+
+    def __init__(
+        self, trace: Trace, reads: Sequence[Read], host: Host, work: DeviceWork, pinned: float | None = None
+    ) -> None:
+        self._trace, self._reads, self._host, self._work = trace, reads, host, work
+        self._by_call = np.argsort(work.enqueued, kind="stable")
+        self.whole = frozenset(number for number, read in enumerate(reads) if read.row >= 0)
+        self.fetching = frozenset(number for number in self.whole if reads[number].op in VALUES)
+        self.copying = frozenset(number for number in self.whole if reads[number].op in COPIES)
+        self.counting = self._counting_of()
+        self.pinned = pinned or pinned_bandwidth(trace)
+        self.uploads = self._uploads_of()
+
+    def launched_by(self, reads: Collection[int]) -> NDArray[np.intp]:
+        """For each piece of work in the expression of which of these reads it was enqueued; -1 for the rest."""
+        trace, found = self._trace, np.full(len(self._work.start), -1, np.intp)
+        calls = np.array([row if row >= 0 else 0 for row in self._host.row.tolist()], np.intp)
+        begin, lane = self._host.begin + self._host.origin, trace.lane[calls]
+        enqueued = self._work.enqueued[self._by_call]
+        for number in reads:
+            row = self._reads[number].row
+            first, last = np.searchsorted(begin, [trace.start[row], trace.start[row] + trace.duration[row]])
+            work = self._by_call[slice(*np.searchsorted(enqueued, [first, last]))]
+            item = self._work.enqueued[work]
+            over = trace.start[row] + trace.duration[row] - self._host.origin + ROUNDED
+            found[work] = np.where((lane[item] == trace.lane[row]) & (self._host.end[item] <= over), number, -1)
+        return found
+
+    def spared(self, going: Collection[int], recorder: Recorder) -> dict[int, float]:
+        """By call: the host's time, ns, that it takes where its read is not made; negative, for the read's own Python goes too.
+
+        Such an expression goes with its wait, and the host's own time in it too. Its calls take nothing, and the last of them
+        gives back what the expression took besides, less the recorder's time in it. The same for the other reads that are
+        `going`.
+        """
+        found, operators = {}, self._trace.start[recorded(self._trace)]
+        for number, read in enumerate(self._reads):
+            if number in going:
+                besides = float(read.besides)
+                if recorder.each and read.row >= 0:
+                    start = self._trace.start[read.row]
+                    first, last = np.searchsorted(operators, [start, start + self._trace.duration[read.row]])
+                    besides = max(0.0, besides - recorder.each * float(last - first))
+                found.update(dict.fromkeys(read.calls, 0.0))
+                found[read.calls[-1]] = -besides * (1 - recorder.share)
+        return found
+
+    def slower(self) -> NDArray[np.float64]:
+        """By how much longer the host's work may have taken up to the next wait, for it waited here; ns by its item."""
+        gap, held = self._host.gap, np.flatnonzero(self._host.holds)
+        beyond = np.maximum(0.0, gap - np.median(gap[gap > 0])) if gap.any() else gap
+        first = np.append(beyond[1:], 0.0).clip(0.0, SLOWER)
+        own = np.concatenate(([0.0], np.cumsum(np.where(gap < PACE[1], gap, 0.0))))
+        pace: NDArray[np.float64] = np.zeros(len(gap))
+        pace[held] = PACE[0] * np.diff(own[np.append(held + 1, len(gap))])
+        return np.asarray(np.maximum(first, pace))
+
+    def _counting_of(self) -> frozenset[int]:
+        """The reads that ask how many there are. An index on the host, which is copied the other way, asks nothing."""
+        trace = self._trace
+        back = np.array([bool(TO_HOST.search(name)) for name in trace.names], bool)
+        asking = [number for number in self.whole if self._reads[number].op in COUNTS]
+        work = self.launched_by(asking)
+        found = work[(work >= 0) & back[trace.name[self._work.row]]]
+        return frozenset(found.tolist())
+
+    def _uploads_of(self) -> dict[int, tuple[int, float]]:
+        """The copies (by number) from pageable memory that a read is for: its number, and how long each would take if pinned.
+
+        The driver copies through a buffer of its own, and that is the host's time. From pinned memory the copy engine fetches
+        it: the host only asks for it, and the copy waits its turn in its queue.
+        """
+        trace, found = self._trace, {}
+        number_of = {row: number for number, read in enumerate(self._reads) for row in read.calls}
+        for j, row in enumerate(self._work.row.tolist()):
+            call = int(self._host.row[self._work.enqueued[j]]) if len(self._host.row) else -1
+            if call in number_of and FROM_PAGEABLE.search(trace.names[trace.name[row]]):
+                size, duration = int(trace.bytes[row]), float(trace.duration[row])
+                found[j] = number_of[call], min(duration, size / self.pinned) if size > 0 else duration
+        return found
