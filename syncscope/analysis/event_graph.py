@@ -78,6 +78,7 @@ class EventGraph:
         self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
         self.trace = trace
         self.recorder = Recorder()
+        self._plain: frozenset[int] = frozenset()
         self._graphs: dict[tuple[object, ...], Graph] = {}
         self._host = host = Host(trace, launched, self._held, steps)
         self._work = work = DeviceWork(trace, launched, host)
@@ -100,9 +101,10 @@ class EventGraph:
         """What the host did, in order."""
         return self._host
 
-    def keep_selections(self, plain: Collection[int]) -> None:
-        """Leaves out the selections whose rewrite adds nothing: those of which any of these reads asks for rows."""
+    def rewritten(self, plain: Collection[int]) -> None:
+        """These reads have rewrites that add nothing: no work over all rows where they select, no launch in their place."""
         self.selections = [one for one in self.selections if set(one.reads).isdisjoint(plain)]
+        self._plain = frozenset(plain)
         self._graphs.clear()
 
     def kept(self, reads: Collection[int]) -> float | None:
@@ -126,11 +128,11 @@ class EventGraph:
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
         then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched
-        values or asked how many there are; a copy or the latter, if it `stays`, only waits for nothing. With `ordered`, work
-        of different queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read goes with all it
-        did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that slept goes on
-        more slowly. What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the
-        `most` that may (`analysis.selections`).
+        values or asked how many there are. If something `stays` in its place, a copy or the latter only waits for nothing, and
+        instead of the former the host launches something. With `ordered`, work of different queues keeps the order in which it
+        was done (`analysis.orders`). With `gone`, every read goes with all it did, uploads aside. With `slow`, what the host's
+        next work took beyond the usual goes, too: a host that slept goes on more slowly. What runs over the rows of a selection
+        runs over all rows without it, as far as it is `known` to, or the `most` that may (`analysis.selections`).
         """
         recorder = self.recorder if recorder is None else recorder
         chosen = self.selections
@@ -159,7 +161,7 @@ class EventGraph:
                 moved = work.cause == Cause.NOTHING
             gap, source = np.where(moved, np.minimum(gap, work.usual_gap), gap), np.where(moved, -1, source)
         out = self.taken_out
-        going = out.fetching if stays else out.fetching | self.replaceable
+        going = out.fetching if stays else self.replaceable
         if gone:
             going = out.whole - self.uploads
         with_read, left = out.launched_by(going), np.full(len(work.start), -1.0)
@@ -182,6 +184,10 @@ class EventGraph:
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
         spared = out.spared(going, recorder)
+        if stays and (work.launch[:-1] & ~host.holds).any():
+            launching = float(np.median((cost + np.minimum(gaps, OPERATOR))[work.launch[:-1] & ~host.holds]))
+            for number in going - self._plain:
+                spared[self.reads[number].calls[-1]] += launching
         slower = out.slower() if slow else np.zeros(0)
         marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
@@ -239,7 +245,7 @@ class EventGraph:
     @property
     def replaceable(self) -> frozenset[int]:
         """The reads that may go with all they did, or be replaced by what does as much and does not wait."""
-        return self.taken_out.copying | self.counting
+        return self.taken_out.fetching | self.taken_out.copying | self.counting
 
     @property
     def uploads(self) -> frozenset[int]:

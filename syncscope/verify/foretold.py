@@ -26,7 +26,7 @@ def foretold(
     wait went. At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
     event_graph = event_graph_of(trace)
     at = [None if read.place is None else _real(read.place) for read in event_graph.reads]
-    event_graph.keep_selections({number for number, place in enumerate(at) if place in plain})
+    event_graph.rewritten({number for number, place in enumerate(at) if place in plain})
     graph = event_graph.graph()
     if not fidelity_of(event_graph, graph).enough:
         return None

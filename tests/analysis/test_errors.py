@@ -7,6 +7,8 @@ from test_price import US, loop
 
 from syncscope.analysis.compare import compare
 from syncscope.analysis.errors import half_interval
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
 from syncscope.analysis.verdict import claim
 
@@ -46,6 +48,18 @@ def test_what_may_be_noise_is_not_in_the_plan():
     assert report.plan == ()
     assert report.verdict.startswith("Nothing here is surely worth fixing")
     assert "Record more steps than 10" in report.verdict
+
+
+def test_something_may_be_launched_in_the_place_of_a_value():
+    """Unless its rewrite is known to add nothing: a host that gives up a read for a launch has gained little."""
+    program = [[("work", 40 * US), ("launch", 0, 5 * US), ("read", 57, 0)] * 8 for _ in range(10)]
+    event_graph = event_graph_of(Device().run(program)[0])
+    graph, everything = event_graph.graph(), set(range(len(event_graph.reads)))
+    low, high = bounds(event_graph, graph, everything)
+    event_graph.rewritten(everything)
+    plain = bounds(event_graph, graph, everything)
+    assert plain[0] == pytest.approx(low)
+    assert high - plain[1] > 8 * 40 * US  # the work before each launch is taken for the launching operator's
 
 
 @pytest.mark.parametrize(
