@@ -106,8 +106,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where
     it did not wait. What was late for no recorded reason may have been so for the work before it, for its launch, or by
     chance. The steps were not alike, neither to each other nor to those that were not recorded, and no replay is better than it
-    reproduces the recording. A processor that is also the
-    device works more slowly while the host works beside it, as it then does for longer.
+    reproduces the recording. A processor that is also the device works more slowly while the host works beside it, as it then
+    does for longer, and while other programs had it.
     """
     window = timed_part(graph)
     step = window.of(replay(graph))
@@ -124,8 +124,14 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     chosen = np.zeros((1, len(graph.reads)), bool)
     chosen[0, list(freed)] = True
     margin = float(margins(graph, chosen)[0]) + error(graph, replay(graph)) * step + _unlike(event_graph.trace, step)
+    margin += crowded(event_graph) * step
     beside = CONTENTION * max(0.0, step - lengths[0]) if event_graph.on_processor else 0.0
     return min(lengths) - margin, max(lengths) + beside + margin
+
+
+def crowded(event_graph: EventGraph) -> float:
+    """The part of a processor that is also the device that other programs had while it was recorded."""
+    return float(event_graph.trace.meta.get("others") or 0.0) if event_graph.on_processor else 0.0
 
 
 def _unlike(trace: Trace, step: float) -> float:
@@ -135,7 +141,9 @@ def _unlike(trace: Trace, step: float) -> float:
     untraced = trace.meta.get("untraced")
     if not untraced:
         return 0.0
-    known = NOTCH * float(untraced["high_ns"] - untraced["low_ns"]) / math.sqrt(untraced["steps"])
+    known = (
+        NOTCH * float(untraced["high_ns"] - untraced["low_ns"]) / math.sqrt(untraced.get("measured", untraced["steps"]))
+    )
     return abs(step - float(untraced["median_ns"])) + known
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from syncscope.analysis.advice import advised
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import bounds, fidelity_of
+from syncscope.analysis.fidelity import bounds, crowded, fidelity_of
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
@@ -31,6 +31,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 
 SINGLE = 512  # reads up to which each is priced by itself
+CROWD = 0.1  # the part of the processors that others had which is worth a word
 Key = tuple[str, Place | None, str, str, bool]
 
 
@@ -96,6 +97,9 @@ def summarize(
     if warm := sum(not step.settled for step in found_steps):
         counted_too = "" if all(step.settled for step in steady) else ", and no two of the others follow one another"
         said = f"{warm} of {len(found_steps)} steps compiled or loaded kernels, or asked the driver for memory{counted_too}"
+        report = replace(report, notes=(*report.notes, said))
+    if (others := crowded(event_graph)) > CROWD:
+        said = f"other programs had {others:.0%} of the processors, which are the device: prices may be as far off"
         report = replace(report, notes=(*report.notes, said))
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and trusted.enough:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum, IntFlag
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,13 +81,17 @@ class Event:
 
 
 class StepLengths(TypedDict):
-    """How long steps that are alike took: their number, how many were left out because they warmed up, median and quartiles."""
+    """How long steps that are alike took: their number, how many were left out because they warmed up, median and quartiles.
+
+    They come from so many times that were `measured`: short steps are timed together.
+    """
 
     steps: int
     left_out: int
     median_ns: int
     low_ns: int
     high_ns: int
+    measured: NotRequired[int]
 
 
 class Meta(TypedDict, total=False):
@@ -112,6 +116,7 @@ class Meta(TypedDict, total=False):
     traced: StepLengths  # those of the recording, timed in the same way
     pinned: float | None  # bytes a ns that the device fetches from pinned memory, as measured on that machine
     read_ns: float  # what noting a read took besides it, usually
+    others: float  # the part of the machine's processors (0 to 1) that other programs had meanwhile
 
 
 _DTYPES = {

@@ -26,6 +26,7 @@ from syncscope.tracers import called_lines, python_events, record_file, sources,
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.hooks import listening
 from syncscope.tracers.hooks.listeners import Listener, listeners
+from syncscope.tracers.processor_time import of_others, spent
 from syncscope.tracers.python_events import PythonEvents, Written
 from syncscope.tracers.sources import Source
 
@@ -136,6 +137,7 @@ class Window:
         self._record_shapes = record_shapes
         self._number = next(_numbers)
         self._step = first_step
+        self._spent = spent()
         self.began = self._since = time.monotonic_ns()
 
     def _want_shapes(self, more: int) -> None:
@@ -163,8 +165,10 @@ class Window:
             self._want_shapes(-self._record_shapes)
             if not self.recording.users:
                 _current = None
+            others = of_others(self._spent, spent())
             whole = self.recording.so_far()
-        return cut(whole, self._number, self.began, now if self.recording.users else None)
+        found = cut(whole, self._number, self.began, now if self.recording.users else None)
+        return found if others is None else replace(found, meta=found.meta | {"others": others})
 
 
 def assemble(

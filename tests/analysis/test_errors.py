@@ -1,5 +1,7 @@
 """What a price lies between, when it is one at all, and what stands in its place."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from drawn import Device, timeline
@@ -60,6 +62,18 @@ def test_something_may_be_launched_in_the_place_of_a_value():
     plain = bounds(event_graph, graph, everything)
     assert plain[0] == pytest.approx(low)
     assert high - plain[1] > 8 * 40 * US  # the work before each launch is taken for the launching operator's
+
+
+def test_a_processor_that_others_had_is_no_sure_device():
+    """Where it is a GPU, others on the host's processors are not the device's."""
+    trace, _ = Device().run(uneven(20, 0.05))
+    quiet = summarize(trace)
+    for device, wider in (({"processor": True}, 0.3), ({}, 0.0)):
+        report = summarize(replace(trace, meta=trace.meta | {"others": 0.3, "devices": [device]}))
+        assert report.saving_range[0] == pytest.approx(
+            quiet.saving_range[0] - wider * quiet.step, abs=0.26 * quiet.saving
+        )
+        assert any("other programs had 30% of the processors" in note for note in report.notes) == (wider > 0)
 
 
 @pytest.mark.parametrize(
