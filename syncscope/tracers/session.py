@@ -19,7 +19,7 @@ from syncscope.tracers.hooks import listening, look
 from syncscope.tracers.hooks.listeners import Listener
 from syncscope.tracers.opencl.dispatch import armed
 from syncscope.tracers.process_recording import ProcessRecording, Window, running
-from syncscope.tracers.step_times import Moment, StepTimes, moment
+from syncscope.tracers.step_times import Moment, StepTimes
 
 ENOUGH = 3  # steps before a recording that are alike, to hold it against
 AFTER = 10  # steps that are timed after it where there were fewer: the first are seldom like the others
@@ -196,13 +196,16 @@ class Session:
         if not self._marked and self.count:
             self._start_over()
         self._marked, self._held = True, None
-        self._boundary(moment())
+        self._boundary(self._now())
+
+    def _now(self) -> Moment:
+        return (self._untraced if self._take is None else self._traced).now()
 
     def _found_step(self) -> None:
         """An optimizer has stepped. The first is held back: whoever marks steps has not yet had the chance to."""
         if self._marked:
             return
-        now = moment()
+        now = self._now()
         if not self._found:
             self._found, self._held = True, now
             return
@@ -267,6 +270,7 @@ class Session:
     def _finish(self) -> None:
         take, self._take = self._take, None
         if take is not None:
+            self._traced.pause()
             with self._told():
                 self._ended = take, take.end()
             before = len(self._untraced.lengths())

@@ -3,12 +3,16 @@
 On CUDA and ROCm a step ends when the current stream comes to its end: a host that runs ahead of its device would say how
 fast it can ask, not how long the work takes. So it does on `ocl` where that is asked for, since its queue has to keep times
 then. Elsewhere a step ends on the host.
+
+To ask a stream for the time takes a step of a millisecond 50 us longer (on an H200): so steps are asked for together, as
+many as there are in `APART`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import dropwhile, pairwise
 from statistics import median, quantiles
 from time import monotonic_ns
@@ -16,7 +20,9 @@ from typing import Any, NamedTuple
 
 from syncscope.model.trace import StepLengths
 
-KEPT = 64  # steps: more say nothing more, and each keeps an event of the driver
+KEPT = 256  # steps: machines are now faster, now slower, for tenths of a second
+APART = 5_000_000  # ns between two events of the driver, at least
+PROMPT = 200_000  # ns within which the driver may still be asked when a step ended
 LONG = 1.5  # times the median of the later half: a step that is still warming up
 ALIKE = 1.1  # times the longest of the later half that is not: so long may the first be
 
@@ -32,29 +38,50 @@ class Moment(NamedTuple):
 class StepTimes:
     """The ends of steps, the last `kept` of them (None: all), and what lies between two that follow one another.
 
-    With `queued`, a step on `ocl` ends where its queue does.
+    With `queued`, a step on `ocl` ends where its queue does. Steps are timed together that take less than `apart` ns.
     """
 
-    def __init__(self, kept: int | None = KEPT, queued: bool = False) -> None:
+    def __init__(self, kept: int | None = KEPT, queued: bool = False, apart: int = APART) -> None:
         self._moments: deque[Moment | None] = deque(maxlen=kept)  # None: what follows is no step
-        self._queued = queued
+        self._queued, self._apart = queued, apart
+        self._newest = -apart  # when the driver was asked last
 
     def __len__(self) -> int:
         return sum(a is not None and b is not None for a, b in pairwise(self._moments))
 
+    def now(self) -> Moment:
+        """This moment, on the device too where it was long not asked."""
+        at = monotonic_ns()
+        found = moment(at, self._queued) if at - self._newest >= self._apart else Moment(at, None, _built())
+        if found.event is not None:
+            self._newest = at
+        return found
+
     def boundary(self, at: Moment | None = None) -> None:
         """A step ends, and the next begins: now, or at a moment that was kept."""
-        self._moments.append(at or moment(self._queued))
+        self._moments.append(at or self.now())
 
     def pause(self) -> None:
-        """What follows is no step."""
-        if self._moments and self._moments[-1] is not None:
+        """What follows is no step. Where one has just ended, the device is asked for it, too."""
+        if self._moments and (last := self._moments[-1]) is not None:
+            if last.event is None and monotonic_ns() - last.at < PROMPT:
+                self._moments[-1] = moment(last.at, self._queued)
             self._moments.append(None)
+        self._newest = -self._apart
 
     def every(self) -> list[float | None]:
-        """ns of all steps; None where kernels were built."""
-        both = ((a, b) for a, b in pairwise(self._moments) if a is not None and b is not None)
-        return [_between(a, b) if a.built == b.built else None for a, b in both]
+        """ns of all steps; None where kernels were built. Steps for which the device was asked together are alike."""
+        found: list[float | None] = []
+        run: list[Moment] = []
+        for at in (*self._moments, None):
+            if at is not None:
+                run.append(at)
+                continue
+            for steps in _together(run):
+                length = _between(steps[0], steps[-1]) / (len(steps) - 1)
+                found += [length if steps[0].built == steps[-1].built else None] * (len(steps) - 1)
+            run = []
+        return found
 
     def lengths(self) -> list[float]:
         """ns of the steps that are alike: those in which kernels were built, the first ones until they are like the later half,
@@ -77,14 +104,28 @@ class StepTimes:
             "median_ns": round(median(alike)),
             "low_ns": round(low),
             "high_ns": round(high),
+            "measured": len(set(alike)),
         }
 
 
-def moment(queued: bool = False) -> Moment:
-    """This moment; with `queued` also where the queue of `ocl` is."""
-    programs = sys.modules.get("syncscope.kernels.programs")
-    event = _event() or (_ocl_event() if queued and programs is not None else None)
-    return Moment(monotonic_ns(), event, getattr(programs, "built", 0))
+def moment(at: int, queued: bool = False) -> Moment:
+    """This moment, which is `at` by the host's clock; with `queued` also where the queue of `ocl` is."""
+    return Moment(at, _event() or (_ocl_event() if queued and _programs() is not None else None), _built())
+
+
+def _programs() -> Any:
+    return sys.modules.get("syncscope.kernels.programs")
+
+
+def _built() -> int:
+    return getattr(_programs(), "built", 0)
+
+
+def _together(run: Sequence[Moment]) -> Iterator[Sequence[Moment]]:
+    """The moments from one event to the next; without two events each step by itself, by the host's clock."""
+    asked = [number for number, at in enumerate(run) if at.event is not None]
+    cuts = asked if len(asked) > 1 else range(len(run))
+    return (run[a : b + 1] for a, b in pairwise(cuts))
 
 
 def _event() -> Any:

@@ -180,7 +180,7 @@ class Timed(Observed):
         from syncscope.tracers.step_times import StepTimes
 
         super().__init__(request)
-        self._times = StepTimes(kept=None, queued=True)
+        self._times = StepTimes(kept=None, queued=True, apart=0)
 
     def boundary(self) -> None:
         """Notes the time."""

@@ -86,6 +86,39 @@ def test_warming_up_ends_when_steps_are_alike(monkeypatch: pytest.MonkeyPatch) -
     assert (facts["left_out"], facts["steps"], facts["median_ns"]) == (4, 6, 10_000_000)
 
 
+def test_short_steps_are_timed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is asked every 5 ms, and when a step has just ended that is the last."""
+
+    class Asked:
+        device = 0
+
+        def __init__(self) -> None:
+            self.at = now
+
+        def query(self) -> bool:
+            return True
+
+        def elapsed_time(self, other: "Asked") -> float:
+            asked.append((self.at, other.at))
+            return (other.at - self.at) / 1e6
+
+    now, asked = 0, list[tuple[int, int]]()
+    monkeypatch.setattr(step_times, "monotonic_ns", lambda: now)
+    monkeypatch.setattr(step_times, "_event", Asked)
+    times = step_times.StepTimes()
+    for length in (0, 2, 2, 2, 3, 3, 3, 2, 2):
+        now += length * 1_000_000
+        times.boundary()
+    now += 1_000
+    times.pause()
+    times.boundary()
+    assert times.every() == pytest.approx([2e6] * 3 + [3e6] * 2 + [2.5e6] * 2 + [2e6], rel=1e-3)
+    assert [upto for _, upto in asked] == [6_000_000, 12_000_000, 17_000_000, 19_001_000]
+    facts = times.facts()
+    assert facts is not None
+    assert (facts["steps"], facts["measured"], len(times)) == (8, 4, 8)
+
+
 def test_a_step_in_which_kernels_were_built_is_no_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = types.SimpleNamespace(built=0)
     monkeypatch.setitem(sys.modules, "syncscope.kernels.programs", programs)
