@@ -188,7 +188,8 @@ class EventGraph:
             launching = float(np.median((cost + np.minimum(gaps, OPERATOR))[work.launch[:-1] & ~host.holds]))
             for number in going - self._plain:
                 spared[self.reads[number].calls[-1]] += launching
-        slower = out.slower() if slow else np.zeros(0)
+        slower = out.slower() if slow else np.zeros(len(host.row))
+        colder = out.colder(gaps, cost)
         marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
         reach = np.maximum.accumulate(ends) if len(ends) else ends
@@ -203,8 +204,8 @@ class EventGraph:
                     holds[number].append(fold.position())
                 freely = min(back - quickest + CALL[0], CALL[1], host.end[item] - began[item])
                 freely = spared.get(row, freely)
-                if number >= 0 and row == self.reads[number].calls[-1] and item < len(slower):
-                    freely -= slower[item]
+                if number >= 0 and row == self.reads[number].calls[-1]:
+                    freely -= max(float(slower[item]), colder.get(number, 0.0))
                 fold.hold(found, back - recorder.share * min(max(back, 0.0), DRIVEN), freely, number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
