@@ -22,6 +22,7 @@ ROUNDED = 1_000  # ns by which the end of an expression may be off: some files h
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
 CACHES = 2.5e6  # bytes: with so many copied by the host, its caches hold e times less of what it works with
+COLDEST = 150_000.0  # ns that filling them again was seen to take, at most
 PAGEABLE = re.compile(rf"{FROM_PAGEABLE.pattern}|{TO_PAGEABLE.pattern}")
 Times = NDArray[np.float64]
 
@@ -111,8 +112,8 @@ class TakenOut:
         so_far = np.append(np.cumsum(work), work.sum())
         for item, following in pairwise([*sorted(copied), len(work)]):
             number = number_of.get(int(self._host.row[item]), -1)
-            share = PACE[0] * (1 - math.exp(-copied[item] / CACHES))
-            found[number] = found.get(number, 0.0) + share * float(so_far[following] - so_far[item])
+            lost = min(COLDEST, PACE[0] * float(so_far[following] - so_far[item]))
+            found[number] = found.get(number, 0.0) + lost * (1 - math.exp(-copied[item] / CACHES))
         return found
 
     def _counting_of(self) -> frozenset[int]:

@@ -36,17 +36,10 @@ def test_else_no_device_is_slower_than_the_slowest_bus() -> None:
     assert pinned_bandwidth(uploads("Pageable", 6.0, {})) == PINNED
 
 
-@pytest.mark.parametrize(
-    ("size", "direction"),
-    [
-        (1 << 12, "HtoD (Pageable -> Device)"),
-        (8 * MB, "HtoD (Pageable -> Device)"),
-        (8 * MB, "DtoH (Device -> Pageable)"),
-    ],
-)
-def test_a_host_that_copied_much_works_on_more_slowly(size: int, direction: str) -> None:
+@pytest.mark.parametrize("size", [1 << 12, 8 * MB])
+def test_a_host_that_copied_much_works_on_more_slowly(size: int) -> None:
     """Its caches are full of what it copied: beside the copy goes a part of its work up to the next one."""
-    events, now, own = [], 0, 2_000_000
+    events, now, own = [], 0, 900_000
     main, queue = Lane(1, 1), Lane(0, 7, 0)
     for step in range(6):
         begin = now
@@ -57,7 +50,7 @@ def test_a_host_that_copied_much_works_on_more_slowly(size: int, direction: str)
             call = Event(
                 Kind.CALL, "cudaMemcpyAsync" if copies else "cudaLaunchKernel", main, now, took, correlation=correlation
             )
-            name = f"Memcpy {direction}" if copies else "k"
+            name = "Memcpy HtoD (Pageable -> Device)" if copies else "k"
             done = Event(
                 Kind.COPY if copies else Kind.KERNEL,
                 name,
