@@ -90,7 +90,7 @@ def deviation(case: Case, sizes: dict[str, int], run: Callable[[], tuple[torch.T
     return max(float((x - y).abs().max() / y.abs().max().clamp(min=1e-30)) for x, y in zip(found, right, strict=True))
 
 
-def on_device(device: str, cases: list[Case], small: bool, seconds: float, tuning: float, hold: bool) -> None:
+def on_device(device: str, cases: list[Case], small: bool, seconds: float, tuning: float, compiles: bool) -> None:
     """Prints a line of JSON for each case."""
     if device != "cuda":
         import syncscope.kernels
@@ -100,14 +100,14 @@ def on_device(device: str, cases: list[Case], small: bool, seconds: float, tunin
         device
     ]
     compiled = {}
-    for case in cases if device == "cuda" else []:
+    for case in cases if compiles else []:
         with contextlib.suppress(Exception):
             run = call(case, torch.compile(case.torch), arguments(case, case.small if small else case.sizes, device))
             run()
             compiled[case.name] = run
     x = torch.ones(1, requires_grad=True)
     torch.autograd.grad(x * 2, x, torch.ones(1))  # the first of a process imports sympy, on any device
-    if hold:
+    if device == "cuda":
         sys.stdin.readline()
     for case in cases:
         row: dict[str, Any] = {"name": case.name, "device": device}
@@ -174,11 +174,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.5, help="of each measurement")
     parser.add_argument("--tune", type=float, default=0.0, help="seconds for each comprehension, on ocl")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--eager", action="store_true", help="without torch.compile, which takes minutes for all cases")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     args = parser.parse_args()
     cases = [case for case in CASES if args.only in case.name]
     if args.here:
-        on_device(args.here, cases, args.small, args.seconds, args.tune, args.here == "cuda")
+        on_device(args.here, cases, args.small, args.seconds, args.tune, args.here == "cuda" and not args.eager)
         return 0
     rows = []
     devices = args.devices.split(",")
