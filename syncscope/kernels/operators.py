@@ -193,6 +193,11 @@ def _spelled(dtype: torch.dtype) -> str:
 
 def inferred(target: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[storage.Layout]:
     """What PyTorch says that an operator makes, after its own checks of the arguments."""
+    kinds = zip(target._schema.arguments, args, strict=False)
+    if any(isinstance(x, (bool, int, float)) and isinstance(a.type, torch.TensorType) for a, x in kinds):
+        target = (
+            target.overloadpacket
+        )  # `x % 3`: the dispatcher hands the 3 to `remainder.Tensor`, which Python may not
     made = target(*map(_bare, args), **{k: _bare(x) for k, x in kwargs.items()})
     return [storage.Layout.of(x) for x in (made if isinstance(made, tuple) else (made,))]
 

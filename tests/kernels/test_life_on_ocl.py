@@ -2,6 +2,7 @@
 
 import copy
 import io
+import operator
 import pickle
 import subprocess
 import sys
@@ -111,6 +112,14 @@ def test_views_share_memory_and_versions():
         z.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         w.backward()
+
+
+@pytest.mark.parametrize("name", ["mod", "and_", "or_", "xor", "floordiv", "pow"])
+def test_operators_take_a_number_of_python_on_either_side(name):
+    function, x = getattr(operator, name), torch.arange(1, 9)
+    for _ in range(3):  # the third is followed by its plan
+        assert torch.equal(function(x.to("ocl"), 3).cpu(), function(x, 3))
+        assert torch.equal(function(13, x.to("ocl")).cpu(), function(13, x))
 
 
 def test_checkpoint_hooks_and_functional_gradients():
