@@ -241,7 +241,9 @@ def _outside(one: Round, truth: tuple[float, float]) -> bool:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", default=[], metavar="LOOP")
-    options.add_argument("--loops", default="made_with", metavar="SET", help="made_with, held_out, or a folder")
+    options.add_argument(
+        "--loops", default="made_with", metavar="SET", help="made_with, held_out to held_out_5, or a folder"
+    )
     options.add_argument("--device", default="ocl")
     options.add_argument("--rounds", type=int, default=6)
     options.add_argument("--steps", type=int, default=14, help="recorded in each round (default 14)")
