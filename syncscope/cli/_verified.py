@@ -18,6 +18,8 @@ from syncscope.model.words import visible
 from syncscope.verify.timing import FEWEST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from syncscope.verify.results import TriedFix, Verification
     from syncscope.verify.timing import Ratio
 
@@ -62,9 +64,17 @@ def interval(ratio: Ratio | None) -> str:
 UNDECIDED = 0.05  # half the interval of a ratio that says nothing of what waits cost
 
 
+def folder_of(paths: Iterable[str]) -> str:
+    """The folder from which a patch of these files is applied: where we are, or the one above that holds them all."""
+    here = os.path.realpath(".")
+    above = os.path.commonpath([here, *map(os.path.dirname, paths)])
+    return here if above == here else above
+
+
 def patch(found: Verification) -> str:
-    """What is kept, as `git apply` and `patch -p1` take it from the working folder."""
-    return "".join(unified(os.path.relpath(path), old, new) for path, (old, new) in found.files.items())
+    """What is kept, as `git apply` and `patch -p1` take it from the working folder, or one above: `folder_of`."""
+    folder = folder_of(found.files)
+    return "".join(unified(os.path.relpath(path, folder), old, new) for path, (old, new) in found.files.items())
 
 
 def show(found: Verification, written: bool) -> None:
@@ -84,9 +94,11 @@ def show(found: Verification, written: bool) -> None:
     out.print(Text(verdict(found), "bold"))
     if found.files:
         out.print()
-        color = paints(sys.stdout)
+        color, folder = paints(sys.stdout), folder_of(found.files)
         for path, (old, new) in found.files.items():
-            echo(unified(os.path.relpath(path), old, new, color=color), nl=False)
+            echo(unified(os.path.relpath(path, folder), old, new, color=color), nl=False)
+        if folder != os.path.realpath("."):
+            out.print(Text(f"\nthe patch is to be applied in {visible(folder)}", "dim"))
         if not written:
             out.print("\n--write makes these changes, -o fixes.patch keeps them as a patch", style="dim")
 
@@ -113,6 +125,9 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     elif not found.stale and found.ratio is not None:
         rows.append(("predicted", "nothing: the recording gives no price, or no wait went"))
     rows += [("note", note) for note in found.notes]
+    rows += [
+        ("changed", f"{visible(path)}, by the program: too large for a copy, it stays so") for path in found.changed
+    ]
     return rows
 
 

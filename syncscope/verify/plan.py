@@ -28,7 +28,7 @@ PASSES = 10  # of one file, until no further fix of those that are wanted appear
 ROUNDING = re.compile(r"last bits?|rounding|float64|dtype|computed on every pass|is computed for all")
 """By what the text of an unsafe fix says, whether the last bits of what it computes may be others."""
 REDRAWN = re.compile(r"draws? other numbers|numbers are drawn")
-Waited = Callable[[str, range], bool]  # whether the host has waited at one of these lines of a file
+Seen = Callable[[str, range], bool]  # whether something was seen to happen at one of these lines of a file
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class Plan:
     """The candidates in some files, and versions of the files. `only` are places, `rules` names: none is all.
 
     Named places are tried whatever the linter thinks of them; else safe and unsafe fixes are, of lines that waited, or (copies
-    to the device) of code that may run in a step. `unlisted` is how many fixes there are beside the candidates.
+    to the device) of code that may run in a step, if it was `called` in these. `unlisted` is how many fixes there are beside
+    the candidates.
 
     Raises:
         UserError: a file cannot be read, or there is no rule of such a name.
@@ -80,7 +81,8 @@ class Plan:
         paths: Sequence[str],
         only: Collection[Place] = (),
         rules: Collection[str] = (),
-        waited: Waited = lambda path, lines: True,
+        waited: Seen = lambda path, lines: True,
+        called: Seen = lambda path, lines: True,
     ) -> None:
         self._files = Files([_shown(path) for path in paths], {"all": True, "min_confidence": "low", "baseline": ""})
         self.before: dict[str, bytes] = {}
@@ -106,7 +108,7 @@ class Plan:
         self._versions: dict[frozenset[int], dict[str, bytes]] = {}
         for path, source in self._sources.items():
             self._first(path, source, allowed, only, rules)
-        self.unlisted = self._choose(waited, bool(only))
+        self.unlisted = self._choose(waited, called, bool(only))
         firsts = [candidate for candidate in self.candidates if not candidate.idle]
         for candidate in firsts:
             self._follow(frozenset({candidate.number}), allowed)
@@ -138,7 +140,7 @@ class Plan:
                 seen.add(fix.edits)
                 self._add(path, finding, finding.place.line, finding.end_line, frozenset())
 
-    def _choose(self, waited: Waited, named: bool) -> int:
+    def _choose(self, waited: Seen, called: Seen, named: bool) -> int:
         """Keeps what can be tried, first that of lines that waited, and some that is not worth it; how many it drops."""
 
         def rank(candidate: Candidate) -> int:
@@ -146,7 +148,7 @@ class Plan:
                 return 2
             return int(not waited(candidate.path, range(candidate.line, candidate.end_line + 1)))
 
-        judged = self.candidates if named else [replace(c, idle=_idle(c, waited)) for c in self.candidates]
+        judged = self.candidates if named else [replace(c, idle=_idle(c, waited, called)) for c in self.candidates]
         in_order = sorted(judged, key=rank)
         tried = [candidate for candidate in in_order if not candidate.idle][:MOST]
         idle = [candidate for candidate in in_order if candidate.idle][: MOST - len(tried)]
@@ -230,10 +232,12 @@ class Plan:
         return source.raw
 
 
-def _idle(candidate: Candidate, waited: Waited) -> str:
+def _idle(candidate: Candidate, waited: Seen, called: Seen) -> str:
     """Why a fix is not worth trying."""
+    lines = range(candidate.line, candidate.end_line + 1)
+    if not called(candidate.path, lines):
+        return "its function did not run in these steps"
     if candidate.family in HEARD:
-        lines = range(candidate.line, candidate.end_line + 1)
         return "" if waited(candidate.path, lines) else "its line did not wait in these steps"
     return "" if candidate.finding.hot else "it runs too rarely"
 

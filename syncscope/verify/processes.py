@@ -60,6 +60,7 @@ class Processes:
         self.count = 0
         self.importing = 0.0  # s until runs could begin
         self.starting = 0.0  # s that runs took up to the ends of their first steps
+        self.changed: dict[str, None] = {}  # files too large to be taken back
         self._temporary = tempfile.TemporaryDirectory(prefix="syncscope-verify-", ignore_cleanup_errors=True)
         self._server: subprocess.Popen[bytes] | None = None
         self._served = 0
@@ -105,7 +106,7 @@ class Processes:
         finally:
             with _undisturbed():  # who presses Ctrl-C twice wants the files back, too
                 self._kill()  # and what it may have left running
-                undo(folder / JOURNAL)
+                self.changed |= dict.fromkeys(undo(folder / JOURNAL))
         result = folder / RESULT
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):

@@ -57,6 +57,7 @@ class Verification:
     fixes: list[TriedFix] = field(default_factory=list)
     patch: str = ""
     notes: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)  # files of the user that runs changed and that stay so: too large
     interrupted: bool = False
     refused: bool = False  # something changed values beyond its text, or did not run
     files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # that change: before and after
@@ -123,6 +124,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "stale": found.stale,
         "interrupted": found.interrupted,
         "notes": found.notes,
+        "changed": found.changed,
         "patch": found.patch,
         "fixes": [
             {

@@ -75,6 +75,7 @@ class Search:
     plan: Plan | None = None
     turns: list[dict[Set, float]] = field(default_factory=list)
     values: dict[Set, Values] = field(default_factory=dict)
+    started: dict[str, set[int]] | None = None  # lines of the functions that ran in steps, by file; None: not known
     last_bit: Difference | None = None
     other: Program | None = None  # instead of fixes: another version of the program
     failed: dict[Set, str] = field(default_factory=dict)
@@ -106,6 +107,7 @@ class Search:
             self.found.runs = self.processes.count
             self.found.seconds = time.monotonic() - self._began
             self.found.importing, self.found.starting = self.processes.importing, self.processes.starting
+            self.found.changed = list(self.processes.changed)
 
     def as_written(self, twice: bool = True) -> list[str]:
         """The program itself, with what it computes: how many steps a run has, and which files are the user's.
@@ -127,6 +129,8 @@ class Search:
             )
         self.values[AS_WRITTEN] = values_of(run)
         self.found.reads_before = self.values[AS_WRITTEN].reads_a_step
+        if (started := run.found["started"]) is not None:
+            self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
         files: list[str] = run.found["files"]
         self.processes.import_before(run.found["imports"])

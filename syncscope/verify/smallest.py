@@ -43,7 +43,8 @@ class Fixes:
                 f"{os.path.relpath(missing[0])} is no source that {search.program} imports",
                 "name one of its own files, as it stands in the project",
             )
-        self.plan = search.plan = Plan(sorted(named) or files, search.settings.only, search.settings.rules, self._read)
+        only, rules = search.settings.only, search.settings.rules
+        self.plan = search.plan = Plan(sorted(named) or files, only, rules, self._read, self._called)
         self._offer()
         search.turned = self._refresh
         search.told = self._tell
@@ -114,6 +115,10 @@ class Fixes:
     def _read(self, path: str, lines: range) -> bool:
         counts = self.search.values[AS_WRITTEN].counts
         return any(place.path == path and place.line in lines for place, _ in counts)
+
+    def _called(self, path: str, lines: range) -> bool:
+        started = self.search.started
+        return started is None or not started.get(path, set()).isdisjoint(lines)
 
     # what they compute
 

@@ -197,14 +197,19 @@ class Valued(Observed):
     def listen(self, stack: contextlib.ExitStack) -> None:
         """Steps, reads and backward passes."""
         from syncscope.verify.capture import Capture
+        from syncscope.verify.started import Started
 
-        self.capture = Capture(self)
+        self.capture, self.started = Capture(self), Started() if self.request.first else None
         super().listen(stack)
         self.capture.listen(stack)
+        if self.started is not None:
+            self.started.listen()
 
     def boundary(self) -> None:
         """May change the last bits, to see how far that carries."""
         self.capture.boundary()
+        if self.started is not None and self.count == 1:
+            self.started.boundary()
         if self.request.perturb and self.count == 1:
             from syncscope.verify.capture import perturb
 
@@ -212,7 +217,7 @@ class Valued(Observed):
 
     def found(self) -> dict[str, Any]:
         """The parameters go to a file of their own."""
-        return self.capture.found()
+        return {"started": self.started and self.started.lines()} | self.capture.found()
 
 
 class Traced(Observed):

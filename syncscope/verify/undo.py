@@ -24,7 +24,7 @@ from typing import Any
 from syncscope.tracers.hooks.patches import beats
 
 KEPT = ".before-verify-"  # begins the name of a folder for what stood there
-LARGEST = 1 << 28  # bytes of a file that is copied because it is changed in place
+LARGEST = 1 << 28  # bytes of a file that is copied because it is changed in place; of a larger one it is said
 CACHES = "XDG_CACHE_HOME TORCH_HOME HF_HOME TRITON_CACHE_DIR CUDA_CACHE_PATH POCL_CACHE_DIR SYNCSCOPE_CACHE_DIR"
 SAVERS = {"torch": ("save", 1, "f"), "safetensors.torch": ("save_file", 1, "filename")}  # write past Python; the path
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -131,6 +131,9 @@ class Journal:
             folder = self._beside(below or os.path.dirname(path))
             # A child of the program keeps files, too; the name is for who looks for it where nobody takes it back.
             kept = os.path.join(folder, f"{os.getpid()}-{next(self._number)}-{os.path.basename(path)[-99:]}")
+            if keep is _copied and os.path.getsize(path) > LARGEST:
+                self._note("large", path, os.stat(path).st_mtime_ns)
+                return
             self._note("kept", path, kept)  # first: a run may end here
             keep(path, kept)
         elif not os.path.exists(path) and (path in self._folders or not self._preparing()):
@@ -158,7 +161,7 @@ class Journal:
             path.startswith(self._home) and len(self._home) >= caches
         )  # who works at home has them below
 
-    def _note(self, *what: str) -> None:
+    def _note(self, *what: str | int) -> None:
         os.write(self._handle, json.dumps(what).encode() + b"\n")
 
 
@@ -182,9 +185,8 @@ def _linked(path: str, kept: str) -> None:
 
 
 def _copied(path: str, kept: str) -> None:
-    """As it is now; what is large is left to the program."""
-    if os.path.getsize(path) <= LARGEST:
-        shutil.copy2(path, kept)
+    """As it is now."""
+    shutil.copy2(path, kept)
 
 
 def _where(path: Any, *folder: int) -> str:
@@ -200,10 +202,11 @@ def _with_end(folder: str) -> str:
     return folder.rstrip(os.sep) + os.sep
 
 
-def undo(path: Path) -> None:
-    """Takes back what a journal says, the last first."""
+def undo(path: Path) -> list[str]:
+    """Takes back what a journal says, the last first; the files that stay changed, being too large for a copy."""
+    stay: list[str] = []
     if not path.is_file():
-        return
+        return stay
     for line in reversed(path.read_bytes().splitlines()):
         with suppress(OSError, ValueError):
             what, changed, *kept = json.loads(line)
@@ -213,6 +216,9 @@ def undo(path: Path) -> None:
                 if os.path.lexists(kept[0]):
                     os.makedirs(os.path.dirname(changed), exist_ok=True)
                     os.replace(kept[0], changed)
+            elif what == "large":
+                if os.stat(changed).st_mtime_ns != kept[0]:
+                    stay.append(changed)
             elif what == "moved":
                 if not os.path.lexists(changed):
                     os.rename(kept[0], changed)
@@ -221,3 +227,4 @@ def undo(path: Path) -> None:
             else:
                 os.unlink(changed)
     path.unlink()
+    return stay

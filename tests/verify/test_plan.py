@@ -53,6 +53,13 @@ def test_what_did_not_wait_is_listed_with_the_reason_and_after_all_others(projec
     assert not plan.unlisted
 
 
+def test_copies_in_functions_that_did_not_run_are_not_tried(project: tuple[str, str]) -> None:
+    called = range(3, 5)  # the first of the functions
+    plan = Plan(project[:1], called=lambda path, lines: not set(lines).isdisjoint(called))
+    assert [candidate.line for candidate in plan.candidates if not candidate.idle] == [4]
+    assert {c.idle for c in plan.candidates[1:]} == {"its function did not run in these steps"}
+
+
 def test_a_rule_that_does_not_exist_is_not_taken_for_one_without_fixes(project: tuple[str, str]) -> None:
     with pytest.raises(UserError, match="no rule is called 'host-red'") as error:
         Plan(project, rules=["host-red"])

@@ -99,6 +99,11 @@ def test_a_program_that_clears_its_folders_finds_only_what_is_its_own(project: P
     assert tree(project) == before
 
 
+def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Path) -> None:
+    large = "from syncscope.verify import undo; undo.LARGEST = 5; open('ckpt.pt', 'r+'); open('log', 'r+').write('new')"
+    assert undo(ran(project, large)) == [str(project / "log")]  # the other was not written to
+
+
 def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path) -> None:
     before = tree(project)
     write = "open('log', 'a').write('more')"
@@ -150,10 +155,10 @@ def test_caches_below_the_folder_where_it_runs_keep_it_too(project: Path, monkey
 def test_files_are_taken_back_whole_where_ctrl_c_comes_meanwhile(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(path: Path) -> None:
+    def interrupted(path: Path) -> list[str]:
         assert tree(project) != before
         signal.raise_signal(signal.SIGINT)
-        undo(path)
+        return undo(path)
 
     (project / "train.py").write_text("import os; open('log', 'w').write('new'); os.rename('old', 'older')")
     before = tree(project)

@@ -237,3 +237,19 @@ def test_usage_is_explained(tmp_path: Path, arguments: tuple[str, ...], said: st
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert said in err
+
+
+def test_a_patch_of_files_elsewhere_is_for_the_folder_that_holds_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from syncscope.cli._verified import patch
+    from syncscope.verify.results import Verification
+
+    project = tmp_path / "repository" / "project"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    here, beside = str(project / "train.py"), str(project.parent / "common.py")
+    only_here = Verification("train.py", files={here: (b"a\n", b"b\n")})
+    both = Verification("train.py", files=only_here.files | {beside: (b"c\n", b"d\n")})
+    assert re.findall(r"^--- (.*)", patch(only_here), re.M) == ["a/train.py"]
+    assert re.findall(r"^--- (.*)", patch(both), re.M) == ["a/project/train.py", "a/common.py"]
