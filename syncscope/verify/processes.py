@@ -64,7 +64,7 @@ class Processes:
         self._temporary = tempfile.TemporaryDirectory(prefix="syncscope-verify-", ignore_cleanup_errors=True)
         self._server: subprocess.Popen[bytes] | None = None
         self._served = 0
-        self._child = 0
+        self._children: list[int] = []
         self._imports = ""
 
     def __enter__(self) -> Processes:
@@ -87,26 +87,40 @@ class Processes:
         return self.deadline - time.monotonic()
 
     def run(self, request: Request, files: Mapping[str, bytes] | None = None) -> RunResult:
-        """One run, with these contents in place of the files.
+        """One run, with these contents in place of the files; as `side_by_side`."""
+        return self.side_by_side([(request, files or {})])[0]
+
+    def side_by_side(self, wanted: Sequence[tuple[Request, Mapping[str, bytes]]]) -> list[RunResult]:
+        """Runs that take turns, each with these contents in place of the files.
 
         Raises:
-            RunFailedError: the program failed, or did not make the steps that were asked for.
+            RunFailedError: a program failed, or did not make the steps that were asked for.
             TimeIsUpError: the budget is spent.
         """
-        self.count += 1
-        folder = Path(self._temporary.name, str(self.count))
-        folder.mkdir()
-        copies = {}
-        for number, (path, content) in enumerate((files or {}).items()):
-            copy = folder / f"{number}-{Path(path).name}"
-            copy.write_bytes(content)
-            copies[os.path.realpath(path)] = str(copy)
+        first = self.count == 0
+        self.count += len(wanted)
+        together = Path(self._temporary.name, str(self.count))
+        requests = []
+        for number, (request, files) in enumerate(wanted):
+            folder = together / str(number)
+            folder.mkdir(parents=True)
+            copies = {}
+            for copied, (path, content) in enumerate(files.items()):
+                copy = folder / f"{copied}-{Path(path).name}"
+                copy.write_bytes(content)
+                copies[os.path.realpath(path)] = str(copy)
+            journal = str(together / JOURNAL)
+            requests.append(replace(request, folder=str(folder), journal=journal, overlay=copies, first=first))
         try:
-            code = self._answer(replace(request, folder=str(folder), overlay=copies, first=self.count == 1))
+            codes = self._answer(requests)
         finally:
             with _undisturbed():  # who presses Ctrl-C twice wants the files back, too
                 self._kill()  # and what it may have left running
-                self.changed |= dict.fromkeys(undo(folder / JOURNAL))
+                self.changed |= dict.fromkeys(undo(together / JOURNAL))
+        return [self._result(request, code) for request, code in zip(requests, codes, strict=True)]
+
+    def _result(self, request: Request, code: int) -> RunResult:
+        folder = Path(request.folder)
         result = folder / RESULT
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
@@ -114,8 +128,8 @@ class Processes:
         self.starting += found.get("ready", 0.0)
         return RunResult(folder, found)
 
-    def _answer(self, request: Request) -> int:
-        """The exit code of the request's process."""
+    def _answer(self, requests: Sequence[Request]) -> list[int]:
+        """The exit codes of the requests' processes."""
         if (
             self._served >= ROUNDS or sys.platform != "linux"
         ):  # elsewhere a fork of a large process is not to be trusted
@@ -125,12 +139,12 @@ class Processes:
             self._server, self._served = _serving(self._imports), 0
             self._line()  # "ready"
             self.importing += time.monotonic() - began
-        self._served += 1
+        self._served += len(requests)
         assert self._server.stdin is not None
-        self._server.stdin.write(request.text().encode() + b"\n")
+        self._server.stdin.write(json.dumps([request.said() for request in requests]).encode() + b"\n")
         self._server.stdin.flush()
-        self._child = int(self._line())
-        return int(self._line())
+        self._children = [int(child) for child in self._line().split()]
+        return [int(code) for code in self._line().split()]
 
     def _line(self) -> bytes:
         """A line from the server.
@@ -151,8 +165,8 @@ class Processes:
         return line
 
     def _kill(self) -> None:
-        child, self._child = self._child, 0
-        if child:
+        children, self._children = self._children, []
+        for child in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child, signal.SIGKILL)
 

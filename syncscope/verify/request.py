@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -36,12 +35,15 @@ class Request:
 
     `folder` is empty, and gets what was found. `overlay` names the copies that are run in place of files. `perturb` changes the
     last bit of every parameter after the first step. `lines` are the places whose reads are answered late; none: all.
-    `skip` steps go before a recording. What the `first` run makes before its steps stays.
+    `skip` steps go before a recording. What it does to files is noted in `journal`. Others run `beside` it, in turns.
+    What the `first` run makes before its steps stays.
     """
 
     kind: Kind
     program: Program
     folder: str
+    journal: str = ""
+    beside: bool = False
     steps: int | None = None
     seconds: float = 3.0
     overlay: dict[str, str] = field(default_factory=dict)
@@ -51,14 +53,13 @@ class Request:
     lines: tuple[tuple[str, int], ...] = ()
     first: bool = False
 
-    def text(self) -> str:
-        """One line of JSON."""
-        return json.dumps(asdict(self))
+    def said(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
 
     @classmethod
-    def of(cls, text: str) -> Request:
-        """From `text`."""
-        said: dict[str, Any] = json.loads(text)
+    def of(cls, said: dict[str, Any]) -> Request:
+        """From what was `said`."""
         program = said["program"]
         said["program"] = Program(**{**program, "arguments": tuple(program["arguments"])})
         said["lines"] = tuple((path, line) for path, line in said["lines"])

@@ -12,7 +12,7 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -32,6 +32,7 @@ from syncscope.verify.values import LAST_BIT, Difference, PieceOf, Values, diffe
 BITS = 4.0  # of a value, that a sum in another order may change
 NOISE = 2.0  # the same of what two runs as written differ by
 MOST_TURNS = 30
+BESIDE = 2  # versions that run side by side with the program as written, twice: a device holds all four
 SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
 RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
@@ -82,6 +83,9 @@ class Search:
     least: int = 3 + 3 * timing.FEWEST  # runs by which something can be decided
     best: Set | None = None  # the version of which `found` speaks
     turned: Callable[[], None] = lambda: None  # called after each turn
+    beside: bool = (
+        True  # whether versions run side by side; two of this program may not, for want of memory or of a port
+    )
     told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
 
     def __post_init__(self) -> None:
@@ -90,7 +94,7 @@ class Search:
 
     # running
 
-    def _run(self, kind: Kind, chosen: Set, **more: Any) -> RunResult:
+    def _request(self, kind: Kind, chosen: Set, **more: Any) -> tuple[Request, Mapping[str, bytes]]:
         files: Mapping[str, bytes] = {}
         program = self.program
         if chosen not in (AS_WRITTEN, AGAIN):
@@ -100,9 +104,20 @@ class Search:
                 files = self.plan.version(chosen)
         seconds = min(LONGEST, max(SHORTEST, self.settings.budget / RUNS))
         more = {"steps": self.found.steps or self.settings.steps, "seed": self.settings.seed, "seconds": seconds} | more
-        request = Request(kind, program, "", **more)
+        return Request(kind, program, "", **more), files
+
+    def _run(self, kind: Kind, chosen: Set, **more: Any) -> RunResult:
+        with self._counted():
+            return self.processes.run(*self._request(kind, chosen, **more))
+
+    def _run_together(self, versions: Sequence[Set]) -> list[RunResult]:
+        with self._counted():
+            return self.processes.side_by_side([self._request("time", chosen, beside=True) for chosen in versions])
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
         try:
-            return self.processes.run(request, files)
+            yield
         finally:
             self.found.runs = self.processes.count
             self.found.seconds = time.monotonic() - self._began
@@ -217,29 +232,46 @@ class Search:
     # time
 
     def turn(self, versions: Sequence[Set]) -> None:
-        """Each of these once, in an order that is drawn."""
-        order = list(dict.fromkeys([AS_WRITTEN, AGAIN, *versions]))
-        self._draw.shuffle(order)
+        """Each of these once, in an order that is drawn; a few of them side by side with the program as written, twice."""
+        versions = [chosen for chosen in dict.fromkeys(versions) if chosen not in (AS_WRITTEN, AGAIN)]
+        for first in range(0, max(1, len(versions)), BESIDE):
+            order = [AS_WRITTEN, AGAIN, *versions[first : first + BESIDE]]
+            self._draw.shuffle(order)
+            self.turns.append(self._times_of([chosen for chosen in order if chosen not in self.failed]))
+            self.found.same = self.ratio(AGAIN)
+            if self.best is not None:
+                self.note(self.best)
+            self.turned()
+
+    def _times_of(self, order: Sequence[Set]) -> dict[Set, float]:
+        """ns of a step of each version, as far as it ran."""
         times: dict[Set, float] = {}
-        self.turns.append(times)
+        if self.beside:
+            self.tell("in turns: " + ", ".join(sorted({self._words(chosen) for chosen in order})))
+            try:
+                for chosen, run in zip(order, self._run_together(order), strict=True):
+                    self._note_time(times, chosen, run)
+                return times
+            except RunFailedError as error:
+                self.beside = False
+                self.found.notes.append(
+                    f"versions are run one after another, since side by side one fails: {error.why}"
+                )
         for chosen in order:
-            if chosen in self.failed:
-                continue
             self.tell(self._words(chosen))
             try:
-                run = self._run("time", chosen)
+                self._note_time(times, chosen, self._run("time", chosen))
             except RunFailedError as error:
                 if chosen in (AS_WRITTEN, AGAIN):
                     raise _cannot_run(self.program, error) from None
                 self.failed[chosen] = error.why
-                continue
-            taken = timing.step(run.found["lengths"])
-            if taken is not None:
-                times[chosen] = taken
-        self.found.same = self.ratio(AGAIN)
-        if self.best is not None:
-            self.note(self.best)
-        self.turned()
+        return times
+
+    @staticmethod
+    def _note_time(times: dict[Set, float], chosen: Set, run: RunResult) -> None:
+        taken = timing.step(run.found["lengths"])
+        if taken is not None:
+            times[chosen] = taken
 
     def _words(self, chosen: Set) -> str:
         if chosen in (AS_WRITTEN, AGAIN):

@@ -182,8 +182,7 @@ class Fixes:
         if different and search.runs_left(EACH) < FEWEST * (len(different) + 3):
             different = []
             self.found.notes.append("the budget does not hold enough runs of each fix by itself: --budget gives more")
-        while True:
-            before = len(search.turns)
+        for _ in range(MOST_TURNS):
             open_ = [
                 c
                 for c in different
@@ -193,8 +192,6 @@ class Fixes:
             if not (open_ or whole) or search.spent() > (EACH if different else ALL):
                 return
             search.turn([*whole, *open_])
-            if len(search.turns) == before or len(search.turns) >= MOST_TURNS:
-                return
 
     def _needed(self, together: Set, good: Sequence[int]) -> Set:
         """The smallest set whose step is as short as that of all; none where nothing gains."""

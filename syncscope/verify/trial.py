@@ -19,7 +19,8 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, TRACE, WITHIN, Request
+from syncscope.verify.request import OUTPUT, RESULT, TRACE, WITHIN, Request
+from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
 PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
@@ -27,21 +28,29 @@ LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begi
 
 
 def serve() -> None:
-    """Runs a request a line from standard input, each in a child; says the child's number, then its exit code."""
+    """Runs the requests of each line from standard input side by side, each in a child; says the children's numbers, then
+    their exit codes."""
     for name in (*PRELOADED, *os.environ.pop(WITHIN, "").split()):
         with contextlib.suppress(Exception):  # the program itself will say what is wrong
             importlib.import_module(name)
     print("ready", flush=True)
     for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            _alone(Request.of(line))
-        print(child, flush=True)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        runners = [_started(Request.of(request)) for request in json.loads(line)]
+        print(*(runner.child for runner in runners), flush=True)
+        print(*conduct(runners), flush=True)
 
 
-def _alone(request: Request) -> None:
+def _started(request: Request) -> Runner:
+    go, told = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _alone(request, Turn(go[0], told[1]))
+    os.close(go[0])
+    os.close(told[1])
+    return Runner(child, go[1], told[0])
+
+
+def _alone(request: Request, turn: Turn) -> None:
     """In the child: does not come back."""
     code = 70
     try:
@@ -49,7 +58,8 @@ def _alone(request: Request) -> None:
         output = os.open(Path(request.folder, OUTPUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for number, handle in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
             os.dup2(handle, number)
-        code = run(request)
+        turn.wait()
+        code = run(request, turn)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -59,7 +69,7 @@ def _alone(request: Request) -> None:
         os._exit(code)
 
 
-def run(request: Request) -> int:
+def run(request: Request, turn: Turn) -> int:
     """The program, watched; its exit code, if it ends before we end it."""
     from syncscope.tracers import program, redirect
     from syncscope.verify import overlay, undo
@@ -67,8 +77,8 @@ def run(request: Request) -> int:
     seed(request.seed)
     overlay.install(request.overlay)
     what = request.program
-    with redirect.to(what.device), _WATCHES[request.kind](request) as watch:
-        undo.Journal(watch.folder / JOURNAL, lambda: request.first and not watch.count).listen()
+    with redirect.to(what.device), _WATCHES[request.kind](request, turn) as watch:
+        undo.Journal(Path(request.journal), lambda: request.first and not watch.count).listen()
         code = program.run(what.target, what.arguments, module=what.module)
         watch.finish(code)
     return code
@@ -86,8 +96,8 @@ def seed(number: int) -> None:
 class Observed:
     """Counts steps, and ends the process after the last: what the program would do then is of no interest."""
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    def __init__(self, request: Request, turn: Turn) -> None:
+        self.request, self._turn = request, turn
         self.folder = Path(request.folder)
         self.count = 0
         self.optimizers: dict[int, Any] = {}
@@ -134,6 +144,12 @@ class Observed:
         if self.count >= (steps or MOST) or (steps is None and enough):
             self.finish(0)
             os._exit(0)  # nothing of what the program would still do is run, as when it is killed
+        if self.request.beside and (self.count == 1 or self.count % BLOCK == 0):
+            self.pause()
+            self._turn.pass_on()
+
+    def pause(self) -> None:
+        """Others go on now: what follows is no step."""
 
     def boundary(self) -> None:
         """A step has ended."""
@@ -176,15 +192,19 @@ def _source(module: Any) -> str | None:
 class Timed(Observed):
     """The time of each step, with nothing else in place than what counts them."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, turn: Turn) -> None:
         from syncscope.tracers.step_times import StepTimes
 
-        super().__init__(request)
+        super().__init__(request, turn)
         self._times = StepTimes(kept=None, queued=True, apart=0)
 
     def boundary(self) -> None:
         """Notes the time."""
         self._times.boundary()
+
+    def pause(self) -> None:
+        """The first step of the next block is not counted: there the device has no work that was left."""
+        self._times.pause()
 
     def found(self) -> dict[str, Any]:
         """ns of the steps from the first one's end on; None where kernels were built."""
