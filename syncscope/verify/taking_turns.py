@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -48,16 +49,24 @@ class Runner(NamedTuple):
 
     def block(self) -> int | None:
         """Lets it make its next block of steps; its exit code, if it has ended."""
+        self._signal(signal.SIGCONT)
         with suppress(BrokenPipeError):
             os.write(self.go, b".")
         while True:
             if select.select([self.told], [], [], ENDED)[0] and os.read(self.told, 1):
+                self._signal(
+                    signal.SIGSTOP
+                )  # its loader's workers, too: batches that they make meanwhile would be for free
                 return None
             ended, status = os.waitpid(self.child, os.WNOHANG)  # what it has started may keep the pipe open
             if ended:
                 os.close(self.go)
                 os.close(self.told)
                 return os.waitstatus_to_exitcode(status)
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.child, number)
 
 
 def conduct(runners: Sequence[Runner]) -> list[int]:
