@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, WITHIN, Request
 from syncscope.verify.undo import undo
 
 ROUNDS = 40  # runs from one fork server: then another, whose memory lies elsewhere
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 TOLD = 25  # last lines of what a program printed
 
 
@@ -181,12 +183,19 @@ class Processes:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Whoever wants us to end is heard when this is done."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    """Whoever wants us to end is heard when this is done. A mask of this thread does not do: another one hears it then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: heard.append(number)) for number in ENDING}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 def _serving(imports: str) -> subprocess.Popen[bytes]:

@@ -1,8 +1,10 @@
 """What a run does to files is taken back: a program in a process of its own, before and after."""
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -158,12 +160,16 @@ def test_files_are_taken_back_whole_where_ctrl_c_comes_meanwhile(
     def interrupted(path: Path) -> list[str]:
         assert tree(project) != before
         signal.raise_signal(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)  # which any thread of the process may hear
+        time.sleep(0.1)
         return undo(path)
 
     (project / "train.py").write_text("import os; open('log', 'w').write('new'); os.rename('old', 'older')")
     before = tree(project)
     monkeypatch.chdir(project)
     monkeypatch.setattr(processes, "undo", interrupted)
+    other = threading.Thread(target=time.sleep, args=(600,), daemon=True)
+    other.start()
     with Processes(time.monotonic() + 120) as runs, pytest.raises(KeyboardInterrupt):
         runs.run(Request("time", Program("train.py"), ""))
     assert tree(project) == before
