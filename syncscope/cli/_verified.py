@@ -107,7 +107,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     """The figures, each with its name."""
     on = f" on {found.device}" if found.device else ""
     spent = f"{found.importing:.0f} s of imports, {found.starting:.0f} s up to the ends of first steps"
-    rows = [("runs", f"{found.runs} of {found.steps} steps each{on}, {found.seconds:.0f} s in all: {spent}")]
+    more = f" ({found.timed_steps} where they are timed)" if found.timed_steps > found.steps else ""
+    rows = [("runs", f"{found.runs} of {found.steps} steps each{more}{on}, {found.seconds:.0f} s in all: {spent}")]
     rewritten = "answered late" if found.stale else "rewritten"
     if found.before is not None and found.after is not None:
         rows.append(("step", f"{in_ms(found.before)} as written, {in_ms(found.after)} {rewritten}"))

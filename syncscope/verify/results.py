@@ -39,6 +39,7 @@ class Verification:
     device: str = ""
     stale: bool = False
     steps: int = 0
+    timed_steps: int = 0  # of a run that is timed, where that is more
     runs: int = 0
     seconds: float = 0.0
     importing: float = 0.0  # s of these: imports, once for all runs
@@ -117,6 +118,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "noise": None if found.noise is None else _number(found.noise.largest),
         "last_bit": None if found.last_bit is None else _number(found.last_bit.largest),
         "steps": found.steps,
+        "timed_steps": found.timed_steps or found.steps,
         "runs": found.runs,
         "seconds": round(found.seconds, 1),
         "importing": round(found.importing, 1),

@@ -27,6 +27,7 @@ from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN, Verification
 from syncscope.verify.timing import Ratio
+from syncscope.verify.trial import MOST
 from syncscope.verify.values import LAST_BIT, Difference, PieceOf, Values, difference, pieces, pieces_of_two, values_of
 
 BITS = 4.0  # of a value, that a sum in another order may change
@@ -90,6 +91,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self._draw = random.Random(self.settings.seed)
+        self._more_steps = False
         self._began = time.monotonic()
 
     # running
@@ -112,7 +114,9 @@ class Search:
 
     def _run_together(self, versions: Sequence[Set]) -> list[RunResult]:
         with self._counted():
-            return self.processes.side_by_side([self._request("time", chosen, beside=True) for chosen in versions])
+            steps = self.found.timed_steps or self.found.steps
+            wanted = [self._request("time", chosen, steps=steps, beside=True) for chosen in versions]
+            return self.processes.side_by_side(wanted)
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -148,6 +152,7 @@ class Search:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
         files: list[str] = run.found["files"]
+        self._more_steps = run.found["cut"] and self.settings.steps is None
         self.processes.import_before(run.found["imports"])
         if not twice:
             return files
@@ -260,18 +265,25 @@ class Search:
         for chosen in order:
             self.tell(self._words(chosen))
             try:
-                self._note_time(times, chosen, self._run("time", chosen))
+                self._note_time(
+                    times, chosen, self._run("time", chosen, steps=self.found.timed_steps or self.found.steps)
+                )
             except RunFailedError as error:
                 if chosen in (AS_WRITTEN, AGAIN):
                     raise _cannot_run(self.program, error) from None
                 self.failed[chosen] = error.why
         return times
 
-    @staticmethod
-    def _note_time(times: dict[Set, float], chosen: Set, run: RunResult) -> None:
+    def _note_time(self, times: dict[Set, float], chosen: Set, run: RunResult) -> None:
         taken = timing.step(run.found["lengths"])
-        if taken is not None:
-            times[chosen] = taken
+        if taken is None:
+            return
+        times[chosen] = taken
+        if (
+            self._more_steps
+        ):  # which are to take as long as what comes before them: else most of the budget times nothing
+            self._more_steps = False
+            self.found.timed_steps = max(self.found.steps, min(MOST, round(1e9 * run.found["ready"] / taken)))
 
     def _words(self, chosen: Set) -> str:
         if chosen in (AS_WRITTEN, AGAIN):

@@ -102,6 +102,7 @@ class Observed:
         self.count = 0
         self.optimizers: dict[int, Any] = {}
         self._main: str | None = None
+        self._cut = False  # ended by us
         self._began, self._since, self._ready = monotonic(), 0.0, 0.0
         self._stack = contextlib.ExitStack()
         self._process = os.getpid()
@@ -142,6 +143,7 @@ class Observed:
         steps, seconds = self.request.steps, self.request.seconds
         enough = self.count >= FEWEST and monotonic() - self._since >= seconds
         if self.count >= (steps or MOST) or (steps is None and enough):
+            self._cut = True
             self.finish(0)
             os._exit(0)  # nothing of what the program would still do is run, as when it is killed
         if self.request.beside and (self.count == 1 or self.count % BLOCK == 0):
@@ -169,6 +171,7 @@ class Observed:
         own = sorted(path for path in files if places.kind_of_file(path) == places.USER and os.path.isfile(path))
         said = {"steps": self.count, "code": code, "files": own, "device": _device(), **self.found()}
         said["ready"] = self._ready  # s until the first step had ended
+        said["cut"] = self._cut  # it would have gone on
         said["imports"] = [name for name in list(sys.modules) if name.partition(".")[0] in LIBRARIES]
         (self.folder / RESULT).write_text(json.dumps(said))
 
