@@ -149,6 +149,7 @@ def test_caches_keep_what_a_run_leaves(project: Path, monkeypatch: pytest.Monkey
 
 def test_caches_below_the_folder_where_it_runs_keep_it_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(project))
+    monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(project.parent / "cache"))  # where the hooks may be compiled to
     before = tree(project)
     undo(ran(project, "os.makedirs('.triton/cache'); open('.triton/cache/kernel', 'w').write('x'); open('log', 'w')"))
     assert tree(project) == before | {".triton": None, ".triton/cache": None, ".triton/cache/kernel": "x"}
