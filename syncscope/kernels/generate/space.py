@@ -82,7 +82,8 @@ def default(c: Contraction, units: int, aligned: tuple[bool, ...], dtype: torch.
     if tensor_cores.serve(dtype):
         depths, without = ((16, 32), []) if dtype.itemsize == 2 else ((16,), tiles)
         tiles = [*(replace(s, bk=bk, cores=True) for s in _TILES for bk in depths), *_FLAT]
-        if not (wide(c, c.a, contiguous(c, c.a, "m"), aligned[0]) and wide(c, c.b, along, aligned[1])):
+        four = wide(c, c.a, contiguous(c, c.a, "m"), aligned[0]) and wide(c, c.b, along, aligned[1])
+        if dtype.itemsize == 2 and not four:
             tiles = [s for s in tiles if s.items < 256]  # what is fetched one by one takes registers, too
         tiles += without
     if along == "k" and not wide(c, c.b, along, aligned[1]):  # items that take several steps of k work out less
