@@ -286,12 +286,12 @@ def test_winograds_way_convolves(shape, made, padding, monkeypatch):
 def test_winograds_way_is_taken_only_where_it_was_found_to_pay(monkeypatch):
     g = Geometry((2, 64, 8, 8), (64, 64, 3, 3), (2, 64, 8, 8), (1, 1), (1, 1), (1, 1), 1)
     monkeypatch.setattr(winograd.store, "numbers", dict)
-    assert not winograd.pays("conv_forward", g, 4)
+    assert not winograd.pays("conv_forward", g, torch.float32)
     monkeypatch.setattr(winograd.store, "numbers", lambda: {"winograd conv_forward": 64.0})
-    assert winograd.pays("conv_forward", g, 4)
-    assert not winograd.pays("conv_backward_input", g, 4)
+    assert winograd.pays("conv_forward", g, torch.float32)
+    assert not winograd.pays("conv_backward_input", g, torch.float32)
     monkeypatch.setattr(winograd.memory, "ROOM", 1 << 19)
-    assert not winograd.pays("conv_forward", g, 4)
+    assert not winograd.pays("conv_forward", g, torch.float32)
 
 
 @pytest.mark.parametrize("depth", [700, 2048])
