@@ -41,3 +41,13 @@ def advised(line: Line, step: float, left: bool, kept: float | None) -> Line:
             line, advice=Advice.LATER, why=f"with the value of the step before a step takes {about_ms(later)} less"
         )
     return replace(line, advice=Advice.REWRITE)
+
+
+def unforeseen(line: Line, kept: float | None) -> Line:
+    """The line without a price, and why: over all rows its step may take anything; `kept` is the share that it selects."""
+    share = f"{kept:.1%} of the rows are kept" if kept is not None else "few rows are kept"
+    why = (
+        f"no price: {share}, and what a step takes over all of them lies further apart than a step is long; try the rewrite "
+        "(`syncscope verify`), or select with positions that the data loader makes"
+    )
+    return replace(line, price=None, advice=Advice.LEAVE, why=why)

@@ -11,7 +11,7 @@ import numpy as np
 
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import bounds, fidelity_of
+from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of
 from syncscope.analysis.join import same_end
 from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.recorder_cost import without_recorder
@@ -41,7 +41,8 @@ class Comparison:
     `spread` is half the 95 % interval of the mean step of either, by the spread of its steps; None with too few of them.
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
     `predicted_range` the least and the most that it may be (`fidelity.bounds`), `error` its distance from the measured one,
-    relative; None where no read went or the first cannot be replayed. `work` is how long the device works in a step, `pieces`
+    relative; None where no read went, the first cannot be replayed, or what runs over all rows then may be anything
+    (`unforeseen`). `work` is how long the device works in a step, `pieces`
     on how many kernels, copies and fills, `calls` how many of them the host launches: in the first, without the reads of the
     prediction, and in the second. What differs there is what else was changed, which no replay can know.
     """
@@ -59,6 +60,7 @@ class Comparison:
     pieces: tuple[float, float] = (0.0, 0.0)
     calls: tuple[float, float] = (0.0, 0.0)
     spread: tuple[float, float] | None = None
+    unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
 
     @property
     def noise(self) -> float | None:
@@ -111,6 +113,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         pieces=pieces,
         calls=calls,
         spread=None if spreads[0] is None or spreads[1] is None else (spreads[0], spreads[1]),
+        unforeseen=predicted is None and bool(freed),
     )
 
 
@@ -178,10 +181,11 @@ def _line(line: Line) -> int:
 
 def _foretold(
     event_graph: EventGraph, trace: Trace, pairs: list[tuple[Line | None, Line | None]]
-) -> tuple[float, tuple[float, float], set[int]] | None:
+) -> tuple[float | None, tuple[float, float] | None, set[int]] | None:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less.
 
-    With the range that it leaves open, and these reads. They are not made at all: they go with all that their expressions did.
+    With the range that it leaves open, both None where what runs over all rows may be anything, and these reads.
+    They are not made at all: they go with all that their expressions did.
     """
     graph = event_graph.graph()
     if not fidelity_of(event_graph, graph).enough:
@@ -195,6 +199,8 @@ def _foretold(
     freed = freed_reads(event_graph.reads, kept) - unpriced(graph)
     if not freed:
         return None
+    if added_unknown(event_graph, freed):
+        return None, None, freed
     predicted = timed_part(graph).of(replay(event_graph.graph(gone=True), freed))
     return predicted, bounds(event_graph, graph, freed), freed
 

@@ -129,6 +129,16 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     return min(lengths) - margin, max(lengths) + beside + margin
 
 
+def added_unknown(event_graph: EventGraph, freed: Collection[int]) -> bool:
+    """Whether what the rewrites of these reads add may be anything: between nothing and the most that may lies over a step."""
+    if all(set(one.reads).isdisjoint(freed) for one in event_graph.selections):
+        return False
+    graph = event_graph.graph()
+    window = timed_part(graph)
+    least, most = (window.of(replay(event_graph.graph(added=added), freed)) for added in ("nothing", "most"))
+    return most - least > window.of(replay(graph))
+
+
 def crowded(event_graph: EventGraph) -> float:
     """The part of a processor that is also the device that other programs had while it was recorded."""
     return float(event_graph.trace.meta.get("others") or 0.0) if event_graph.on_processor else 0.0

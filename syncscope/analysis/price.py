@@ -8,7 +8,7 @@ to lines that need each other, and the shares add up to what removing all of the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,7 +53,8 @@ class TimedPart:
 class Prices:
     """Prices of lines (and of single reads, if asked for), ns per step; `plan` is lines in the order to fix them.
 
-    `saving` is that of all but those that are `left`: without them a step would be longer, for what then runs over all rows.
+    `saving` is that of all but those that are `left`: without them a step would be longer, for what then runs over all rows, or
+    nobody knows how long.
     """
 
     step: float
@@ -87,12 +88,14 @@ def unpriced(graph: Graph) -> frozenset[int]:
     return frozenset(found)
 
 
-def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Prices:
-    """Price lines, each given as the numbers of its reads in the graph."""
+def prices(
+    graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0, unknown: Collection[int] = frozenset()
+) -> Prices:
+    """Price lines, each given as the numbers of its reads in the graph. Of some it is `unknown` what is done in their place."""
     value = _SetFunction(graph, lines)
     count = len(lines)
     single = np.eye(count, dtype=bool)
-    kept, blocks = _worthwhile(graph, lines, value)
+    kept, blocks = _worthwhile(graph, lines, value, unknown)
     alone, last = value(single | blocks), value(kept | blocks) - value(kept & ~single)
     saving = float(value(kept[None])[0])
     chosen = np.flatnonzero(kept)
@@ -117,9 +120,9 @@ def prices(graph: Graph, lines: Sequence[Sequence[int]], seed: int = 0) -> Price
 
 
 def _worthwhile(
-    graph: Graph, lines: Sequence[Sequence[int]], value: SetFunction
+    graph: Graph, lines: Sequence[Sequence[int]], value: SetFunction, unknown: Collection[int]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The set of lines that saves most: all, without those that select rows where that makes a step longer.
+    """The set of lines that saves most: all, without those that are `unknown`, or select rows where that makes a step longer.
 
     With the lines that go with each line that is left out, for a mask is rewritten wherever it selects; a row of booleans a
     line.
@@ -128,7 +131,9 @@ def _worthwhile(
     line_of = {read: number for number, members in enumerate(lines) for read in members}
     kept, blocks = np.ones(count, bool), np.zeros((count, count), bool)
     by_mask = {frozenset(line_of[r] for r in reads if r in line_of) for reads in graph.together}
-    candidates = [block for block in by_mask if block]
+    kept[list(unknown)] = False
+    blocks[np.ix_(list(unknown), list(unknown))] = True
+    candidates = [block for block in by_mask if block and block.isdisjoint(unknown)]
     while candidates:
         rows = np.repeat(kept[None], len(candidates), axis=0)
         for row, block in zip(rows, candidates, strict=True):

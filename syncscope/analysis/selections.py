@@ -11,7 +11,8 @@ operators that were given or made a dimension of that length count. Where no gra
 selection reaches: then nothing is added, and at most what runs until the host reads again.
 
 Such work grows with its rows as far as its steps tell (`analysis.growth`), but for what the shortest work of the recording
-takes, and only from where they fill the device (`analysis.occupancy`). The gradient's way back goes with the selection. So it
+takes, and only from where they fill the device (`analysis.occupancy`). What would then be given more than the device's memory
+holds was not given the rows: it does not grow. The gradient's way back goes with the selection. So it
 does for positions (`nonzero`) that were an index, which shows in more gradients coming back than masks ask for; the index
 itself stays, for the weights or the padding that take its place.
 """
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.growth import growth
 from syncscope.analysis.nesting import Nesting
+from syncscope.analysis.occupancy import fits
 from syncscope.model.ops import Op
 from syncscope.model.report import Read
 from syncscope.model.trace import Kind, Trace
@@ -64,13 +66,18 @@ class SelectedRows:
     back: Numbers
     grows: Times = field(default_factory=lambda: np.zeros(0))
 
+    @property
+    def times(self) -> float:
+        """How many times as many rows there are as were kept."""
+        return self.rows / max(1, self.kept)
+
     def over_all(self, over: Numbers, durations: Times, least: float, full: Times) -> Times:
         """How long work (some of `most`, by number) takes over all rows that took so long over those that were kept, ns.
 
         `least` of it does not grow. What fills a part of the device takes no longer until it is `full`.
         """
         grows = self.grows[np.searchsorted(self.most, over)]
-        times = np.maximum(1.0, full * self.rows / max(1, self.kept))
+        times = np.maximum(1.0, full * self.times)
         longer: Times = durations + grows * (times - 1.0) * (durations - least).clip(0.0)
         return longer
 
@@ -89,7 +96,10 @@ def selections(
     found = _Found(trace, reads, work, launched, own)
     plain = [one for numbers in steps.values() for one in found.of_step(numbers)]
     grows = growth(trace, [work[one.most] for one in plain], [one.kept for one in plain])
-    return [replace(one, grows=part) for one, part in zip(plain, grows, strict=True)]
+    return [
+        replace(one, grows=part * fits(trace, work[one.most], one.times))
+        for one, part in zip(plain, grows, strict=True)
+    ]
 
 
 class _Found:

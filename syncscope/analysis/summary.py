@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from syncscope.analysis.advice import advised
+from syncscope.analysis.advice import advised, unforeseen
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import bounds, crowded, fidelity_of
+from syncscope.analysis.fidelity import added_unknown, bounds, crowded, fidelity_of
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
@@ -109,14 +109,17 @@ def summarize(
 
 
 def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
-    costs = price_lines(graph, members)
+    unknown = _unknown(event_graph, graph, members)
+    costs = price_lines(graph, members, unknown=unknown)
     left = unpriced(graph)
     everything = {r for n, rows in enumerate(members) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
     between = _between(costs, graph, members, left, (low, high))
     lines = tuple(replace(line, price=price) for line, price in zip(report.lines, between, strict=True))
     lines = tuple(
-        advised(line, costs.step, n in costs.left, event_graph.kept(rows))
+        unforeseen(line, event_graph.kept(rows))
+        if n in unknown
+        else advised(line, costs.step, n in costs.left, event_graph.kept(rows))
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     plan = costs.plan if low >= WORTH * costs.step else ()
@@ -143,6 +146,24 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         step, saving = _step_and_saving(event_graph.graph(Recorder(each)), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
+
+
+def _unknown(event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> frozenset[int]:
+    """The lines (by number) that seem to save something, but select rows, and what all rows add is not known to within a step.
+
+    Lines that share a mask are rewritten together, and so are those that share a line with these.
+    """
+    groups: list[set[int]] = []
+    for reads in {one.reads for one in event_graph.selections}:
+        of = {n for n, rows in enumerate(members) if not set(rows).isdisjoint(reads)}
+        apart = [group for group in groups if group.isdisjoint(of)]
+        groups = [*apart, of.union(*(group for group in groups if group not in apart))]
+    left, found = unpriced(graph), set[int]()
+    for group in groups:
+        freed = {r for n in group for r in members[n]} - left
+        if added_unknown(event_graph, freed) and _step_and_saving(graph, freed)[1] > 0:
+            found |= group
+    return frozenset(found)
 
 
 def _range(event_graph: EventGraph, graph: Graph, freed: set[int], step: float) -> tuple[float, float]:

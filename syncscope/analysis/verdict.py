@@ -67,6 +67,13 @@ def verdict(report: Report) -> str:
             f"without any wait a {per} of {about_ms(report.step)} would be {about_ms(max(0.0, report.saving))} "
             f"({max(0.0, share):.1%}) shorter"
         )
+        unforeseen = [line for line in report.lines if line.price is None and line.advice is Advice.LEAVE]
+        if unforeseen:
+            return (
+                f"No price for {name(unforeseen[0])}: it keeps so few rows that nobody can say what a {per} of "
+                f"{about_ms(report.step)} takes over all of them. Try its rewrite (`syncscope verify`). Without the other "
+                f"waits a {per} would be {about_ms(max(0.0, report.saving))} ({max(0.0, share):.1%}) shorter."
+            )
         longer = [line for line in report.lines if line.price and line.advice is Advice.LEAVE and line.price.alone < 0]
         if share < WORTH and longer:
             more = about_ms(max(-line.price.alone for line in longer if line.price))

@@ -173,6 +173,9 @@ def sentence(found: Comparison) -> str:
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = "the first recording cannot be replayed" if fewer else "no read went"
+        if found.unforeseen:
+            why = "what a step takes over all rows, of which few were kept, lies further apart than a step is long"
+            return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first without those reads and of the second')}"
         return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first and of the second')}"
     low, high = found.predicted_range or (found.predicted, found.predicted)
     give = f" give or take {in_ms(found.spread[1], '')}" if found.spread else ""

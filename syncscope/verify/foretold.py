@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from syncscope.analysis.compare import freed_reads
 from syncscope.analysis.event_graph import event_graph_of
-from syncscope.analysis.fidelity import bounds, fidelity_of
+from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
@@ -22,8 +22,9 @@ from syncscope.verify.values import Piece, PieceOf, Values
 def foretold(
     trace: Trace, before: Values, after: Values, piece: PieceOf, of_after: PieceOf, plain: Collection[Place] = ()
 ) -> Ratio | None:
-    """The rewritten step over that as written, and between what it lies; None where the recording cannot be replayed, or no
-    wait went. At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
+    """The rewritten step over that as written, and between what it lies; None where the recording cannot be replayed, no
+    wait went, or what runs over all rows may be anything.
+    At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
     event_graph = event_graph_of(trace)
     at = [None if read.place is None else _real(read.place) for read in event_graph.reads]
     event_graph.rewritten({number for number, place in enumerate(at) if place in plain})
@@ -39,7 +40,7 @@ def foretold(
     freed = freed_reads(event_graph.reads, shares)
     window = timed_part(graph)
     step = window.of(replay(graph))
-    if not freed or step <= 0:
+    if not freed or step <= 0 or added_unknown(event_graph, freed):
         return None
     predicted = window.of(replay(event_graph.graph(gone=True), freed))
     low, high = bounds(event_graph, graph, freed)

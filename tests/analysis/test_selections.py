@@ -89,6 +89,16 @@ def test_where_most_rows_are_kept_it_is_rewritten() -> None:
     assert report.saving > 300 * US
 
 
+def test_where_all_rows_may_take_anything_there_is_no_price() -> None:
+    report = summarize(training(kept=10, rows=10_000, put=""))  # nothing may hang on it, or all
+    (line,) = (line for line in report.lines if line.advice is Advice.LEAVE)
+    assert line.price is None
+    assert line.why.startswith("no price: 0.1% of the rows are kept")
+    assert report.plan == ()
+    assert report.verdict.startswith("No price for")
+    assert "syncscope verify" in report.verdict
+
+
 def test_the_range_holds_nothing_and_all_of_it() -> None:
     event_graph = event_graph_of(training(kept=100, rows=1000))
     graph = event_graph.graph()
