@@ -107,6 +107,13 @@ def test_tensor_cores_multiply(m, n, k, split, left, dtype, cores):
         assert torch.equal(bench.out.cpu(), once)
 
 
+@pytest.mark.parametrize("by_cores", [True, False])
+def test_the_least_blocks_multiply_beside_tensor_cores(by_cores, cores):
+    c = product(20, 18, 9, (9, 1), (18, 1))
+    legal = [s for s in space.every(simplified(c), search.ALIGNED, torch.float32) if s.cores == by_cores]
+    assert search.Bench(c).error(min(legal, key=lambda s: (s.tm * s.tn, s.bm * s.bn, s.bk))) < 1e-5
+
+
 @FEW
 @given(geometries(), st.sampled_from([torch.float16, torch.bfloat16, torch.float32]), st.data())
 def test_tensor_cores_convolve(cores, g, dtype, data):

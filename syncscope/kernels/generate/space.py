@@ -52,6 +52,7 @@ def legal(c: Contraction, s: Schedule, aligned: tuple[bool, ...], dtype: torch.d
         and s.bm % (8 * s.tm if cores else s.tm)
         == s.bn % (4 * s.tn if cores else s.tn)
         == s.bk % ((16 if halves else 8) if cores else 1)
+        == s.tm % (1 if cores else 4)  # without them by vectors of four
         == 0
         and (s.split == 1 or (s.split - 1) * -(-c.size("k") // (s.split * s.bk)) * s.bk < c.size("k"))
         and fetches(c, s, aligned) is not None
