@@ -12,7 +12,7 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
-from syncscope.kernels.generate import cpu, gpu, space
+from syncscope.kernels.generate import cpu, gpu, space, split
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.ir import Contraction, simplified
 from syncscope.kernels.generate.text import fits
@@ -129,7 +129,7 @@ def _on_gpu(c: Contraction, s: Schedule, dtype: torch.dtype, aligned: tuple[bool
     main = Step(_built(text, c.name, dtype), size, (s.items, 1), numbers, total * s.split, inside)
     if s.split == 1:
         return Plan(main)
-    text, numbers = gpu.summing(c)
+    text, numbers = split.summing(c)
     adding = Step(_built(text, f"{c.name}_sum", dtype), (_round(total, _SUM_GROUP),), (_SUM_GROUP,), numbers)
     return Plan(main, adding=adding, parts=s.split)
 
