@@ -243,7 +243,8 @@ class Draft:
         if isinstance(node, ast.expr):
             text = self._in_place_of(node, text)
         else:
-            kept = [c for c in self.comments(node) if c not in text]
+            lines = text.splitlines()
+            kept = [c for c in self.comments(node) if not any(line.endswith(c) for line in lines)]
             text = f"\n{self.function.indent(node)}".join([*kept, text.rstrip("\n")])
         self.edits.append(Edit(self.file.span(node), text))
 
@@ -302,7 +303,7 @@ class Draft:
         Raises:
             CannotRewrite: a comment says what type is assigned.
         """
-        moved = "\n".join(edit.text for edit in self.edits)
+        moved = [line for edit in self.edits for line in edit.text.splitlines()]
         if len(self.function.block(statement)) == 1:
             self.edits.append(Edit(self.file.span(statement), "pass"))
         else:
@@ -311,7 +312,7 @@ class Draft:
             comments = self.comments(statement, end)
             if any(TYPED.match(c) for c in comments):
                 raise CannotRewrite("a comment that is a type belongs to its statement")
-            kept = "".join(f"{indent}{c}\n" for c in comments if c not in moved)
+            kept = "".join(f"{indent}{c}\n" for c in comments if not any(line.endswith(c) for line in moved))
             self.edits.append(Edit(Span(start, end), kept))
 
     def comments(self, statement: ast.stmt, end: int = -1) -> list[str]:

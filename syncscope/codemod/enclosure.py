@@ -117,9 +117,13 @@ class Enclosure:
             return False
         if isinstance(statement, ast.If) and self.is_elif(statement):
             return False
+        inner: ast.AST = node
         for n in self.around(node):
             if n is self.parent(statement):
                 break
             if n is not statement and isinstance(n, CONDITIONAL):
                 return False
+            if isinstance(n, ast.Compare) and inner in n.comparators[1:]:  # the end of a chain, `0 < a < b`
+                return False
+            inner = n
         return True

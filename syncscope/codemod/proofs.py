@@ -161,7 +161,9 @@ def _made_of(function: Function, tensor: ast.expr) -> tuple[str, int] | None:
             inner = (
                 _made_of(function, made.value) if made is not None and not isinstance(made.value, ast.Name) else None
             )
-            return inner or (name, id(made) if made is not None else 0)
+            if made is None:  # bound on some paths only, it may be another tensor at each use
+                return (name, 0) if function.untouched(tensor) else None
+            return inner or (name, id(made))
         case ast.BinOp(left=left, right=right), _:
             kept = [part for part in (left, right) if function.constant(part) is None]
             return _made_of(function, kept[0]) if len(kept) == 1 else None

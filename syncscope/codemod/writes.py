@@ -48,6 +48,16 @@ PURE = tuple(
 )
 """What of torch only computes, as its own functions do: unlike torch.distributed, torch.optim, torch.nn.init."""
 
+INPLACE_AT = (
+    dict.fromkeys("relu relu6 selu silu mish hardsigmoid hardswish".split(), 1)
+    | dict.fromkeys("elu celu leaky_relu".split(), 2)
+    | dict.fromkeys(
+        "threshold hardtanh dropout alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout".split(), 3
+    )
+    | {"rrelu": 4}
+)
+"""The place of `inplace` among the arguments of torch.nn.functional."""
+
 CARRY = (ast.Starred, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
 
 
@@ -308,7 +318,12 @@ def writes(function: Function, use: ast.Name, binding: bool = True) -> bool:
                 node = parent
             case ast.keyword(arg=arg):
                 call = function.parent(parent)
-                if arg == "out" or foreign(function, call) or not isinstance(call, ast.Call) or _in_place(call):
+                if (
+                    arg == "out"
+                    or foreign(function, call)
+                    or not isinstance(call, ast.Call)
+                    or _in_place(function, call)
+                ):
                     return True
                 node = call
                 if not roots(function, call) & {use.id}:
@@ -316,7 +331,7 @@ def writes(function: Function, use: ast.Name, binding: bool = True) -> bool:
             case ast.Call(func=func) if func is node:  # a method that has a name, `add = total.add_`
                 return not binding or node is not use
             case ast.Call():
-                if foreign(function, parent) or _in_place(parent):
+                if foreign(function, parent) or _in_place(function, parent):
                     return True
                 if not roots(function, parent) & {use.id}:
                     return False
@@ -358,17 +373,17 @@ def foreign(function: Function, node: ast.AST | None) -> bool:
 
 
 def _computes(dotted: str) -> bool:
-    """Whether a function of torch only computes what it gives."""
+    """Whether a function of torch only computes what it gives, and keeps no running statistics."""
+    if dotted.endswith(("batch_norm", "instance_norm")):
+        return False
     return dotted.startswith(PURE) or (dotted.startswith("torch.") and dotted.count(".") == 1)
 
 
-def _in_place(call: ast.Call) -> bool:
-    """Whether a function is asked to write where it reads: `F.relu(x, inplace=True)`, `F.relu(x, True)`."""
-    last = call.args[-1] if len(call.args) > 1 else None
-    asked = [k.value for k in call.keywords if k.arg == "inplace"]
-    return any(not (isinstance(v, ast.Constant) and v.value is False) for v in asked) or (
-        isinstance(last, ast.Constant) and last.value is True
-    )
+def _in_place(function: Function, call: ast.Call) -> bool:
+    """Whether a function may be asked to write where it reads: `F.relu(x, inplace=flag)`, `F.relu(x, True)`."""
+    name = (function.dotted(call.func) or "").rpartition("torch.nn.functional.")[2]
+    asked = [k.value for k in call.keywords if k.arg == "inplace"] + call.args[INPLACE_AT.get(name, len(call.args)) :]
+    return any(not (isinstance(v, ast.Constant) and v.value is False) for v in asked)
 
 
 def _is_number(fact: Fact) -> bool:

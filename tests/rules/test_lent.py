@@ -33,6 +33,8 @@ WRITTEN = {  # what writes a tensor, and does not look like it
     "begun": "work = dist.all_reduce(loss, async_op=True)\n    a = loss.item()\n    work.wait()",
     "in place": "a = loss.item()\n    F.relu(loss, inplace=True)",
     "in place, by position": "a = loss.item()\n    F.relu(loss, True)",
+    "in place, perhaps": "a = loss.item()\n    F.dropout(loss, 0.5, True, log)",
+    "running statistics": "a = loss.item()\n    F.batch_norm(x, loss, x.var(0), training=True)",
     "a module": "a = loss.item()\n    torch.nn.ReLU(inplace=True)(loss)",
     "initialised": "a = loss.item()\n    torch.nn.init.zeros_(loss)",
     "a method with a name": "neg = loss.neg_\n    a = loss.item()\n    neg()",
@@ -80,6 +82,7 @@ def test_what_outlives_a_pass_is_noted_as_a_copy() -> None:
 
 TOTALS = {
     "a tensor": "total += loss.item() * weight",
+    "a tensor, perhaps": "num_hits = self.hits(x)\n        total += loss.item() * num_hits",
     "of numpy": "total += loss.item() * self.weights[k]",
     "complex": "total += x.fft().mean().item()",
     "complex, perhaps": "total += x.mean().item()",
@@ -143,6 +146,8 @@ def test_a_comment_is_moved_or_kept_and_a_type_belongs_to_its_statement() -> Non
     head = f"{HEAD}def f(x: torch.Tensor):\n"
     code = f"{head}    a = x.min().item()\n    b = (x  # why\n         .max().item())\n    return a, b\n"
     assert fixed(code, allowed={Safety.SAFE}).count("# why") == 1
+    both = code.replace("why", "why not").replace("item())", "item())  # why")
+    assert fixed(both, allowed={Safety.SAFE}).count("# why") == 2
     typed = f"{head}    a = x.min().item()  # type: float\n    b = x.max().item()  # type: float\n    return a, b\n"
     assert fixed(typed, allowed=FIXES) == typed
 
@@ -151,6 +156,22 @@ def test_a_statement_that_writes_what_it_reads_is_not_read_before() -> None:
     code = f"{HEAD}def f(x: torch.Tensor):\n    y = x.float()\n    return y.add_(1), y.min().item(), y.max().item()\n"
     assert fixed(code, allowed=FIXES) == code
     assert "torch.stack((y.min(), y.max()))" in fixed(code.replace("y.add_(1)", "y.add(1)"), allowed={Safety.SAFE})
+
+
+def test_what_may_have_moved_to_another_device_is_read_apart() -> None:
+    code = (
+        f"{HEAD}def f(x: torch.Tensor):\n    a = x.float().mean()\n    if len(x) > 3:\n        x = x.cpu()\n"
+        "    b = x.float().sum()\n    return a.item(), b.item()\n"
+    )
+    assert fixed(code, allowed={Safety.SAFE}) == code
+    assert "torch.stack" in fixed(code.replace("x = x.cpu()", "y = x.cpu()"), allowed={Safety.SAFE})
+
+
+def test_the_end_of_a_chain_is_read_only_if_its_beginning_holds() -> None:
+    code = f"{HEAD}def f(x: torch.Tensor):\n    y = x.float()\n    return 0 < y.mean().item() < y.max().item()\n"
+    assert fixed(code, allowed=FIXES) == code
+    both = code.replace("0 < ", "")
+    assert "torch.stack((y.mean(), y.max()))" in fixed(both, allowed={Safety.SAFE})
 
 
 def test_what_went_back_alone_is_a_real_number() -> None:

@@ -51,4 +51,6 @@ def python_number(function: Function, node: ast.expr) -> bool:
         is not None
     ):
         return True
-    return known or function.constant(node) is not None or conventions.counts(name_of(node))
+    name = name_of(node)  # `num_tokens` may be a tensor that was counted just before
+    called = name == "batch_size" or (isinstance(node, ast.Attribute) and conventions.counts(name))
+    return known or function.constant(node) is not None or called
