@@ -4,6 +4,7 @@
     plan           which fixes there are, which need which, and the files with some of them made
       search       what is run, in which order, and which fixes stay: the smallest set that gives the gain
         processes  runs of the program, each in a process of its own that ends after so many steps
+          clearing the end of all that runs have started, also where we are killed
           trial    such a process: the program under an overlay, and what is noted of it
             overlay  capture  stale     other bytes for some files · values that it reads · reads answered late
         values     two runs side by side: parameters, losses, and what both read

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from syncscope.verify.clearing import Survivor, end, end_below
 from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, WITHIN, Request
 from syncscope.verify.undo import undo
 
@@ -64,6 +65,7 @@ class Processes:
         self.starting = 0.0  # s that runs took up to the ends of their first steps
         self.changed: dict[str, None] = {}  # files too large to be taken back
         self._temporary = tempfile.TemporaryDirectory(prefix="syncscope-verify-", ignore_cleanup_errors=True)
+        self._survivor = Survivor(self._temporary.name)
         self._server: subprocess.Popen[bytes] | None = None
         self._served = 0
         self._children: list[int] = []
@@ -75,8 +77,9 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._end()
-        self._temporary.cleanup()
+        with self._survivor, _undisturbed():
+            self._end()
+            self._temporary.cleanup()
 
     def import_before(self, modules: Sequence[str]) -> None:
         """From now on runs are forked from a process that has imported these."""
@@ -139,6 +142,7 @@ class Processes:
         if self._server is None:
             began = time.monotonic()
             self._server, self._served = _serving(self._imports), 0
+            self._survivor.tell(self._server.pid)
             self._line()  # "ready"
             self.importing += time.monotonic() - began
         self._served += len(requests)
@@ -171,13 +175,15 @@ class Processes:
         for child in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child, signal.SIGKILL)
+        if self._server is not None:
+            end_below(self._server.pid)  # and what has left its group
 
     def _end(self) -> None:
         """Ends the server and all that runs."""
         self._kill()
         server, self._server = self._server, None
         if server is not None:
-            server.kill()
+            end(server.pid)
             server.communicate()
 
 

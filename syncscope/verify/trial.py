@@ -19,6 +19,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
+from syncscope.verify import clearing
 from syncscope.verify.request import OUTPUT, RESULT, TRACE, WITHIN, Request
 from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
@@ -33,8 +34,10 @@ def serve() -> None:
     for name in (*PRELOADED, *os.environ.pop(WITHIN, "").split()):
         with contextlib.suppress(Exception):  # the program itself will say what is wrong
             importlib.import_module(name)
+    clearing.adopt()
     print("ready", flush=True)
     for line in sys.stdin:
+        clearing.bury()
         runners = [_started(Request.of(request)) for request in json.loads(line)]
         print(*(runner.child for runner in runners), flush=True)
         print(*conduct(runners), flush=True)

@@ -1,0 +1,116 @@
+"""The end of all that runs have started, also where `syncscope verify` itself was killed.
+
+Whatever a program starts stays below the fork server, even a process that leaves its session and its parent (Linux has the
+server adopt it). A small process that nobody has reason to kill waits for us to end; unless we say that we have cleared up, it
+ends what runs and takes back what runs have written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from types import TracebackType
+
+from syncscope.verify.request import JOURNAL
+
+ADOPTS = 36  # PR_SET_CHILD_SUBREAPER
+ENDING = 5.0  # s until a process that was killed is gone, unless it hangs in a driver
+DONE = b"cleared\n"
+
+
+def adopt() -> None:
+    """From now on, what processes below this one leave behind becomes its child."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(ADOPTS, 1, 0, 0, 0)
+
+
+def bury() -> None:
+    """Lets go of adopted children that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def below(process: int) -> list[int]:
+    """What a process has started, and what that has, as far as it has not ended; nothing where there is no `/proc`."""
+    children = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            state, parent = stat.read_bytes().rpartition(b")")[2].split()[:2]
+            if state not in (b"Z", b"X"):
+                children[int(parent)].append(int(stat.parent.name))
+    found = [process]
+    for one in found:
+        found += children[one]
+    return found[1:]
+
+
+def end_below(process: int) -> None:
+    """Ends all that a process has started, but not itself."""
+    until = time.monotonic() + ENDING
+    while (running := below(process)) and time.monotonic() < until:
+        for one in running:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        time.sleep(0.001)  # what was forked meanwhile is seen by the next look
+
+
+def end(server: int) -> None:
+    """Ends a process and all that it has started, itself last: until then it adopts what is left behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(server, signal.SIGSTOP)  # it starts nothing any more
+        end_below(server)
+        os.kill(server, signal.SIGKILL)
+
+
+class Survivor:
+    """A process that clears up should we be killed: what runs below the server it is told of, and what lies in `folder`."""
+
+    def __init__(self, folder: str) -> None:
+        root = str(Path(__file__).parents[2])
+        code = f"import sys; sys.path.insert(0, {root!r}); from syncscope.verify.clearing import survive; survive()"
+        command = [sys.executable, "-c", code, folder]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True)
+
+    def tell(self, server: int) -> None:
+        """Runs are forked from this process now."""
+        self._say(b"%d\n" % server)
+
+    def __enter__(self) -> Survivor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._say(DONE)
+        self._process.communicate()
+
+    def _say(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # somebody did kill it
+            self._process.stdin.write(line)
+
+
+def survive() -> None:
+    """In the survivor: waits until the other end has said that it has cleared up, or is no more."""
+    server = 0
+    for line in sys.stdin.buffer:
+        if line == DONE:
+            return
+        server = int(line)
+    if server:
+        end(server)
+    from syncscope.verify.undo import undo
+
+    for journal in Path(sys.argv[1]).glob(f"*/{JOURNAL}"):
+        undo(journal)
+    shutil.rmtree(sys.argv[1], ignore_errors=True)

@@ -1,0 +1,119 @@
+"""Whatever a program starts, and however it or `syncscope verify` ends: no process is left, and no file is another."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from syncscope.verify.processes import Processes
+from syncscope.verify.request import Program, Request
+
+pytest.importorskip("torch")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt what its descendants leave")
+
+TRAIN = """
+import multiprocessing, os, sys, time, torch
+
+def sleep():
+    time.sleep(1000)
+
+if os.fork() == 0:  # as a daemon does it
+    os.setsid()
+    if os.fork() == 0:
+        sleep()
+    os._exit(0)
+if __name__ == "__main__":
+    multiprocessing.get_context("fork").Process(target=sleep, daemon=True).start()
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for step in range(int(sys.argv[1])):
+        model(torch.ones(2)).sum().backward()
+        optimizer.step()
+        torch.save(model.state_dict(), "checkpoint.pt")
+        with open("log", "a") as file:
+            file.write("step")
+        time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "checkpoint.pt").write_text("of yesterday")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def running_in(folder: Path) -> list[str]:
+    """The command lines of processes whose folder that is."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if link.readlink() == folder and link.parent.name != str(os.getpid()):
+                found.append((link.parent / "cmdline").read_text())
+        except OSError:
+            continue
+    return [line for line in found if line]  # of a zombie nothing is left but its name
+
+
+def is_as_it_was(folder: Path) -> bool:
+    return sorted(os.listdir(folder)) == ["checkpoint.pt", "train.py"] and (
+        (folder / "checkpoint.pt").read_text() == "of yesterday"
+    )
+
+
+@linux
+def test_a_daemon_that_a_program_starts_ends_with_the_run(project: Path) -> None:
+    with Processes(time.monotonic() + 200) as runs:
+        for _ in range(2):
+            runs.run(Request("time", Program("train.py", ("20",)), "", steps=15))
+            assert len([line for line in running_in(project) if "serve()" in line]) == 1  # the server alone
+    assert running_in(project) == []
+    assert is_as_it_was(project)
+
+
+@linux
+@pytest.mark.parametrize("after", ["import", "step", "steps side by side"])
+def test_nothing_is_left_where_verify_itself_is_killed(project: Path, after: str, tmp_path: Path) -> None:
+    (project / "after.py").write_text(TRAIN)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    command = [
+        sys.executable,
+        "-m",
+        "syncscope",
+        "verify",
+        "--budget=10m",
+        "--steps=30",
+        "train.py",
+        "after.py",
+        "1000",
+    ]
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    verify = subprocess.Popen(command, cwd=project, env=os.environ | {"TMPDIR": str(temporary)}, **streams)
+    seen = {
+        "import": lambda: any("serve()" in line for line in running_in(project)),
+        "step": lambda: (project / "log").exists(),
+        "steps side by side": lambda: any(temporary.glob("*/*/2")),
+    }[after]
+    until(seen)
+    verify.send_signal(signal.SIGKILL)
+    verify.wait()
+    until(lambda: running_in(project) == [])
+    (project / "after.py").unlink()
+    assert is_as_it_was(project)
+    assert not any(temporary.glob("syncscope-verify-*"))
+
+
+def until(holds: object) -> None:
+    end = time.monotonic() + 200
+    assert callable(holds)
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
