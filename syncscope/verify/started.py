@@ -24,12 +24,13 @@ class Started:
         self._codes.add(frame.f_code)
 
     def boundary(self) -> None:
-        """The first step has ended: of what was called before, only what is still under way counts."""
+        """The first step has ended: of what was called before, only what is still under way counts, in any thread."""
         self._codes.clear()
-        frame: FrameType | None = sys._getframe()
-        while frame is not None:
-            self._codes.add(frame.f_code)
-            frame = frame.f_back
+        for last in sys._current_frames().values():
+            frame: FrameType | None = last
+            while frame is not None:
+                self._codes.add(frame.f_code)
+                frame = frame.f_back
 
     def lines(self) -> dict[str, list[int]] | None:
         """By file (links resolved) the lines of what ran after that; None where a debugger of the program's own listened."""
