@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,8 @@ ALL = slice(0, 8)  # what comes after was counted before: of guests
 
 
 class ProcessorTime(NamedTuple):
-    """Seconds since some moment, of all processors together: in all, at work, and at work for this process."""
+    """Seconds since some moment, of all processors together: in all, at work, and at work for this process and what it has
+    started, the workers of a loader say."""
 
     all: float
     busy: float
@@ -25,8 +27,19 @@ def spent() -> ProcessorTime | None:
         times = [int(word) / os.sysconf("SC_CLK_TCK") for word in STAT.read_text().split("\n", 1)[0].split()[1:]]
     except (OSError, ValueError):
         return None
-    own = os.times()
-    return ProcessorTime(sum(times[ALL]), sum(times[ALL]) - sum(times[IDLE]), own.user + own.system)
+    own = sum(os.times()[:4]) + _ticks_of_children(Path("/proc/self")) / os.sysconf("SC_CLK_TCK")
+    return ProcessorTime(sum(times[ALL]), sum(times[ALL]) - sum(times[IDLE]), own)
+
+
+def _ticks_of_children(process: Path) -> int:
+    """Of the processes that one has started and that still run, of theirs, and of what these have waited for."""
+    found = 0
+    with contextlib.suppress(OSError):  # it has ended meanwhile, or the system does not list them
+        children = [child for task in (process / "task").iterdir() for child in (task / "children").read_text().split()]
+        for child in (process.parent / number for number in children):
+            words = (child / "stat").read_text().rpartition(")")[2].split()
+            found += sum(map(int, words[11:15])) + _ticks_of_children(child)
+    return found
 
 
 def of_others(since: ProcessorTime | None, until: ProcessorTime | None) -> float | None:

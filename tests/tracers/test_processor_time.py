@@ -1,28 +1,35 @@
 """How much of the machine's processors other programs had meanwhile."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from syncscope.tracers.processor_time import STAT, ProcessorTime, of_others, spent
 from syncscope.tracers.session import Session
 
+CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
 needs_stat = pytest.mark.skipif(not STAT.exists(), reason=f"no {STAT} on this system")
+
+
+WORKS = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ntime.sleep(60)"
 
 
 @needs_stat
 def test_a_busy_program_beside_shows_and_our_own_work_does_not() -> None:
-    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    shell = ["sh", "-c", '"$0" -c "while True: pass" >/dev/null & echo $!', sys.executable]
+    busy = int(subprocess.run(shell, stdout=subprocess.PIPE, check=True).stdout)  # its parent has ended: it is no child
     try:
         time.sleep(0.3)
         since = spent()
         time.sleep(0.5)
         until = spent()
     finally:
-        busy.kill()
-        busy.wait()
+        os.kill(busy, signal.SIGKILL)
     found = of_others(since, until)
     assert since is not None
     assert until is not None
@@ -30,6 +37,22 @@ def test_a_busy_program_beside_shows_and_our_own_work_does_not() -> None:
     assert found > 0.1 / (until.all - since.all)  # it had a tenth of a second at least, of all that processors had
     own = ProcessorTime(since.all + 1.0, since.busy + 0.5, since.own + 0.5)
     assert of_others(since, own) == pytest.approx(0.0, abs=1e-9)
+
+
+@needs_stat
+@pytest.mark.skipif(not CHILDREN.exists(), reason=f"no {CHILDREN} on this system")
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_we_have_started_is_our_own(deep: bool) -> None:
+    since = spent()
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {WORKS!r}])" if deep else WORKS
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, process_group=0) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"done\n"
+        until = spent()
+        os.killpg(worker.pid, signal.SIGKILL)
+    assert since is not None
+    assert until is not None
+    assert until.own - since.own > 0.25
 
 
 def test_where_the_system_does_not_tell_nothing_is_said() -> None:
