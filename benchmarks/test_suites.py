@@ -4,14 +4,16 @@
 
 PROJECT is copied; its tests are run there as it is, with all safe fixes in SOURCES, and with all unsafe ones on top, those
 of findings that are cold or unsure included. A test that fails after fixes and not before is run once more on all three, so
-that one that fails now and then is not held against them. Printed are a row of a table and, of each new failure, its error.
-The exit code is 1 where a safe fix broke a test.
+that one that fails now and then is not held against them. Printed are a row of a table and, of each new failure, its error;
+a fix that no test runs is not shown to be right, so beside the number of fixes stands how many changed places ran. The exit
+code is 1 where a safe fix broke a test.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import os
 import re
 import shutil
@@ -24,21 +26,55 @@ from pathlib import Path
 ALL = ("--all", "--min-confidence", "low", "--no-cache", "--isolated")
 SKIPPED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", "docs", "examples")
 WORST = ("failed", "error")
+Places = dict[str, list[tuple[int, int]]]  # of a file: the first line of each changed place, and the one after its last
+
+# a plug-in of pytest: which of the lines in CHANGED_LINES ran, into REACHED_LINES
+PLUGIN = """
+import json, os, sys, threading
+wanted = {path: set(lines) for path, lines in json.loads(os.environ["CHANGED_LINES"]).items()}
+ran, codes = set(), {}
+
+def line(frame, event, arg):
+    if event == "line" and frame.f_lineno in wanted[frame.f_code.co_filename]:
+        ran.add((frame.f_code.co_filename, frame.f_lineno))
+    return line
+
+def call(frame, event, arg):
+    code = frame.f_code
+    if code.co_filename not in wanted:
+        return None
+    if code not in codes:
+        codes[code] = not wanted[code.co_filename].isdisjoint(number for _, _, number in code.co_lines())
+    return line if codes[code] else None
+
+def pytest_sessionfinish():
+    with open(os.environ["REACHED_LINES"], "w") as file:
+        json.dump(sorted(ran), file)
+
+threading.settrace(call)
+sys.settrace(call)
+"""
 
 
 def outcomes(
-    project: Path, python: str, tests: list[str], more: list[str], seconds: float
-) -> dict[str, tuple[str, str]]:
-    """Of each test that ran: passed, failed, error or skipped, and the message.
+    project: Path, python: str, tests: list[str], more: list[str], seconds: float, changed: Places
+) -> tuple[dict[str, tuple[str, str]], int]:
+    """Of each test that ran: passed, failed, error or skipped, and the message; and how many of the changed places ran.
 
     Raises:
         SystemExit: pytest told of no test at all.
     """
     report = project / "outcomes.xml"
     report.unlink(missing_ok=True)
+    plugin, reached = project.parent / "changed_lines_that_run.py", project.parent / "reached.json"
+    plugin.write_text(PLUGIN)
+    reached.write_text("[]")
+    lines = {str(project / path): [n for a, b in places for n in range(a, b)] for path, places in changed.items()}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *more, *tests]
-    path = os.pathsep.join(str(p) for p in (project, project / "src") if p.is_dir())
+    command += ["-p", plugin.stem] if changed else []
+    path = os.pathsep.join(str(p) for p in (project, project / "src", project.parent) if p.is_dir())
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+    environment |= {"CHANGED_LINES": json.dumps(lines), "REACHED_LINES": str(reached)}
     try:
         done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -55,7 +91,9 @@ def outcomes(
         found[f"{case.get('classname')}::{case.get('name')}"] = (state, message)
     if not found:
         raise SystemExit(f"{project.name}: no tests\n{done.stdout[-2000:]}")
-    return found
+    ran = {(path, number) for path, number in json.loads(reached.read_text())}
+    reach = sum(any((str(project / p), n) in ran for n in range(a, b)) for p, ps in changed.items() for a, b in ps)
+    return found, reach
 
 
 def fix(project: Path, sources: list[str], unsafe: bool) -> int:
@@ -77,16 +115,27 @@ def fix(project: Path, sources: list[str], unsafe: bool) -> int:
     return int(made[1].replace(",", "")) if made else 0
 
 
-def changed_lines(before: Path, after: Path, sources: list[str]) -> str:
-    """The diff of all files that differ."""
-    pieces: list[str] = []
+def changed_files(before: Path, after: Path, sources: list[str]) -> dict[str, tuple[list[str], list[str]]]:
+    """The lines before and after of each file that differs."""
+    found = {}
     for path in sorted(
         p for s in sources for p in ([after / s] if (after / s).is_file() else (after / s).rglob("*.py"))
     ):
-        old, new = (before / path.relative_to(after)).read_text(), path.read_text()
         name = str(path.relative_to(after))
-        pieces += difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name, n=1)
-    return "".join(pieces)
+        old, new = (before / name).read_text().splitlines(True), path.read_text().splitlines(True)
+        if old != new:
+            found[name] = (old, new)
+    return found
+
+
+def changed_places(before: Path, after: Path, sources: list[str]) -> Places:
+    """Where code was changed: not where lines went away, or where there is a new import and nothing else."""
+    found: Places = {}
+    for name, (old, new) in changed_files(before, after, sources).items():
+        for tag, _, _, start, stop in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if tag != "equal" and any(re.match(r"(?!import |from |#)\S", line.strip()) for line in new[start:stop]):
+                found.setdefault(name, []).append((start + 1, stop + 1))
+    return found
 
 
 def broken(before: dict[str, tuple[str, str]], after: dict[str, tuple[str, str]]) -> dict[str, str]:
@@ -118,23 +167,44 @@ def main() -> int:
         counts = {"safe": fix(trees["safe"], given.package, unsafe=False)}
         shutil.copytree(trees["safe"], trees["unsafe"])
         counts["unsafe"] = fix(trees["unsafe"], given.package, unsafe=True)
-        results = {word: outcomes(tree, given.python, given.tests, more, given.seconds) for word, tree in trees.items()}
-        passed = sum(state == "passed" for state, _ in results["before"].values())
-        failed = sum(state in WORST for state, _ in results["before"].values())
-        new = {word: broken(results["before"], results[word]) for word in ("safe", "unsafe")}
+        places = {
+            "before": {},
+            "safe": changed_places(trees["before"], trees["safe"], given.package),
+            "unsafe": changed_places(trees["safe"], trees["unsafe"], given.package),
+        }
+
+        def run() -> dict[str, tuple[dict[str, tuple[str, str]], int]]:
+            found: dict[str, tuple[dict[str, tuple[str, str]], int]] = {}
+            for word, tree in trees.items():
+                same = found and not counts[word]  # nothing was changed: nothing to run again
+                last = next(reversed(found.values()), ({}, 0))
+                run = (given.python, given.tests, more, given.seconds)
+                found[word] = (last[0], 0) if same else outcomes(tree, *run, places[word])
+            return found
+
+        results = run()
+        before = results["before"][0]
+        passed = sum(state == "passed" for state, _ in before.values())
+        failed = sum(state in WORST for state, _ in before.values())
+        new = {word: broken(before, results[word][0]) for word in ("safe", "unsafe")}
         if any(new.values()):  # once more, whether it was the fix
-            again = {
-                word: outcomes(tree, given.python, given.tests, more, given.seconds) for word, tree in trees.items()
-            }
+            again = run()
             for word, tests in new.items():
-                still = broken(again["before"], again[word])
+                still = broken(again["before"][0], again[word][0])
                 new[word] = {test: message for test, message in tests.items() if test in still}
         if given.diff:
-            given.diff.write_text(changed_lines(trees["before"], trees["unsafe"], given.package))
-        print("| project | tests that pass | fail | safe fixes | new failures | unsafe fixes | new failures |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
-        row = (name, passed, failed, counts["safe"], len(new["safe"]), counts["unsafe"], len(new["unsafe"]))
-        print(f"| {' | '.join(map(str, row))} |", flush=True)
+            changed = changed_files(trees["before"], trees["unsafe"], given.package)
+            pieces = (difflib.unified_diff(old, new, name, name, n=1) for name, (old, new) in changed.items())
+            given.diff.write_text("".join(line for piece in pieces for line in piece))
+        ran = {word: f"{results[word][1]} of {sum(map(len, places[word].values()))}" for word in ("safe", "unsafe")}
+        print(
+            "| project | tests that pass | fail | "
+            + " | ".join(f"{w} fixes | places that ran | new failures" for w in ran)
+            + " |"
+        )
+        print("| --- " * 9 + "|")
+        cells = (cell for w in ran for cell in (counts[w], ran[w], len(new[w])))
+        print(f"| {' | '.join(map(str, (name, passed, failed, *cells)))} |", flush=True)
         for word, tests in new.items():
             for test, message in list(tests.items())[:20]:
                 print(f"{word}: {test}\n    {message}")

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.numbers import filling
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -43,8 +44,8 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            total = torch.full((), 0.0, device=x.device)
-            return x + total, torch.full((), 1, dtype=torch.long, device=x.device)
+            total = torch.zeros((), device=x.device)
+            return x + total, torch.ones((), dtype=torch.long, device=x.device)
         """,
         Safety.SAFE,
         "x: float[n, m]",
@@ -86,8 +87,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             number is None or abs(number) >= 128 or taken - {"dtype"}
         ):  # what overflows a dtype is reported in other words
             return None
-        full = draft.call(made, {made.func: draft.part("torch.full")}, "()", device=where)
-        draft.replace(move, "{call}", call=full)
+        draft.replace(move, "{call}", call=filling(draft, made, made.args[0], "()", device=where))
         return draft.fix("make it on the device", Safety.SAFE)
     draft.replace(move, "{call}", call=draft.call(made, {}, device=where))
     title = "make it on the device"

@@ -1,4 +1,4 @@
-"""`torch.tensor(0.0, device=d)` as `torch.full((), 0.0, device=d)`, and `torch.tensor([1, 1], device=d)` with `(2,)`."""
+"""`torch.tensor(0.5, device=d)` as `torch.full((), 0.5, device=d)`; what is filled with 0 or 1 is `zeros` or `ones`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import alike
-from syncscope.codemod.patterns.numbers import special
+from syncscope.codemod.patterns.numbers import filling, special
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -69,6 +69,23 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(x: torch.Tensor, kind: torch.dtype):
+            total, count = torch.tensor(0.0, device=x.device, dtype=kind), torch.tensor(0, device=x.device)  # !
+            return total + x.new_tensor(1), count, torch.tensor([0, 0], device=x.device, dtype=kind)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, kind: torch.dtype):
+            total, count = torch.zeros((), device=x.device, dtype=kind), torch.full((), 0, device=x.device)
+            return total + x.new_ones(()), count, torch.full((2,), 0, device=x.device, dtype=kind)
+        """,
+        Safety.SAFE,
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor, epoch: int):
             return x * torch.tensor(epoch, device=x.device)  # !
         """,
@@ -111,7 +128,7 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            least = torch.full((1,), 1, device=x.device, dtype=torch.float32)
+            least = torch.ones((1,), device=x.device, dtype=torch.float32)
             return torch.max(x.sum().float(), least), x.new_full((2,), 0.5)
         """,
         Safety.SAFE,
@@ -128,7 +145,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     value, size = element(call.args[0])
     if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
-        return new_full(site, function, call, call.func.value)
+        return new_full(site, function, call)
     if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor"):
         return None
     written = function.constant(value)
@@ -146,8 +163,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
         return None  # it may be a tensor that needs its gradient
     draft = Draft(function)
-    full = draft.call(call, {call.func: draft.part("torch.full"), call.args[0]: value}, size)
-    draft.replace(call, "{call}", call=full)
+    draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"
     if known:
         return draft.fix(title, Safety.SAFE)
@@ -164,7 +180,7 @@ def element(value: ast.expr) -> tuple[ast.expr, str]:
     return value, "()"
 
 
-def new_full(site: Site, function: Function, call: ast.Call, base: ast.expr) -> Fix | None:
+def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
     """`x.new_tensor(0.0)`: its dtype and device are those of `x`, as are those of `x.new_full`."""
     value, size = element(call.args[0])
     written = function.constant(value)
@@ -174,8 +190,7 @@ def new_full(site: Site, function: Function, call: ast.Call, base: ast.expr) -> 
     if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
         return None
     draft = Draft(function)
-    new = draft.call(call, {call.func: draft.part("{x}.new_full", x=base), call.args[0]: value}, size)
-    draft.replace(call, "{call}", call=new)
+    draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"
     if plain or (written is not None and abs(written) < 128):
         return draft.fix(title, Safety.SAFE)

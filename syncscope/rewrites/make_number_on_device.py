@@ -1,4 +1,4 @@
-"""`x[i] = 1.0` as `x[i] = x.new_full((), 1.0)`; one element is filled."""
+"""`x[i] = 1.0` as `x[i] = x.new_ones(())`; one element is filled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.numbers import named, written_out
+from syncscope.codemod.patterns.numbers import named, new_number, written_out
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Shape, Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -30,7 +30,7 @@ EXAMPLES = (
         def targets(scores: torch.Tensor, label: torch.LongTensor):
             goal = torch.zeros_like(scores)
             row = torch.arange(len(label), device=label.device)
-            goal[row, label] = goal.new_full((), 1.0)
+            goal[row, label] = goal.new_ones(())
             return goal
         """,
         Safety.SAFE,
@@ -151,7 +151,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return draft.fix("fill the element on the device", safety, changes)
     if not named(target.value):
         return None
-    draft.replace(assign.value, "{x}.new_full((), {value})", x=target.value, value=value)
+    draft.replace(assign.value, "{number}", number=new_number(draft, target.value, value))
     return draft.fix("make the number on the device", safety, changes)
 
 

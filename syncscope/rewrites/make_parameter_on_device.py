@@ -1,4 +1,4 @@
-"""`Normal(mean, 1.0)` as `Normal(mean, mean.new_full((), 1.0))`."""
+"""`Normal(mean, 1.0)` as `Normal(mean, mean.new_ones(()))`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.numbers import new_number
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -24,7 +25,7 @@ EXAMPLES = (
         from torch.distributions import Normal
 
         def loss(mean: torch.Tensor, x: torch.Tensor):
-            return -Normal(mean, mean.new_full((), 1.0), validate_args=False).log_prob(x).mean()
+            return -Normal(mean, mean.new_ones(()), validate_args=False).log_prob(x).mean()
         """,
         Safety.SAFE,
         "mean: float[n]; x: finite[n]",
@@ -44,7 +45,7 @@ EXAMPLES = (
 
         def loss(spread: torch.Tensor, x: torch.Tensor):
             spread = spread.exp()
-            return -distributions.Laplace(loc=spread.new_full((), 0), scale=spread).log_prob(x).mean()
+            return -distributions.Laplace(loc=spread.new_zeros(()), scale=spread).log_prob(x).mean()
         """,
         Safety.SAFE,
         "spread: float[n]; x: finite[n]",
@@ -64,5 +65,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if written is None or abs(written) >= 128:  # what overflows a dtype is reported in other words
         return None
     draft = Draft(function)
-    draft.replace(number, "{t}.new_full((), {value})", t=beside[0], value=number)
+    draft.replace(number, "{number}", number=new_number(draft, beside[0], number))
     return draft.fix("make the number on the device", Safety.SAFE)

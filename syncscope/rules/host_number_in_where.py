@@ -9,7 +9,7 @@ CPU and on the OpenCL backends nobody waits.
 What to do
 ----------
 - Give the number: `torch.where(mask, x, 0.0)`, or `x.masked_fill(~mask, 0.0)`.
-- Where the dtype of the tensor is wanted: `x.new_full((), 0.0)`, which is made on the device.
+- Where the dtype of the tensor is wanted: `x.new_zeros(())`, which is made on the device.
 
 When a fix pays
 ---------------

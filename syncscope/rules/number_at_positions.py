@@ -9,7 +9,7 @@ backends there is no such copy.
 
 What to do
 ----------
-- `x[i] = x.new_full((), 1.0)` makes the number on the device, with a kernel that fills it. One element: `x[0, 0].fill_(1.0)`.
+- `x[i] = x.new_ones(())` makes the number on the device, with a kernel that fills it. One element: `x[0, 0].fill_(1.0)`.
 - `x.index_fill_(0, i, 1.0)` is one call less where `i` is one int64 index of one dimension into the first dimension of `x`.
 - Positions that were looked for, `i = mask.nonzero()`, are better not looked for: `x.masked_fill_(mask, 1.0)`.
 - A value that many steps write is made once, before the loop.

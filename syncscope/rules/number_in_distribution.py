@@ -9,7 +9,7 @@ on the OpenCL backends there is no such wait.
 
 What to do
 ----------
-- Give all parameters as tensors of the device: `Normal(mean, torch.ones_like(mean))`, `mean.new_full((), 1.0)`.
+- Give all parameters as tensors of the device: `Normal(mean, torch.ones_like(mean))`, `mean.new_ones(())`.
 - Parameters that stay the same are buffers of the module.
 - `HalfNormal(scale).log_prob(x)` and the like in a loop: make the distribution once, before it.
 

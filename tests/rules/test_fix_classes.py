@@ -199,3 +199,50 @@ def f(model: nn.Linear, loader):
     if batches or "/" not in end:  # else both divide by 0
         expected, found = last_function(code)(model, batches), last_function(after)(model, batches)
         assert repr(expected) == repr(found), f"{code}\n{after}\n{sizes}"
+
+
+CONSTANTS = (
+    "0",
+    "1",
+    "0.0",
+    "1.0",
+    "-0.0",
+    "-1",
+    "True",
+    "False",
+    "0.5",
+    "[0, 0]",
+    "[1.0]",
+    "[0.0, -0.0]",
+    "[True, True]",
+)
+KINDS = ("", ", dtype=torch.long", ", dtype=x.dtype", ", dtype=kind", ", dtype=torch.bool")
+MAKERS = (
+    "torch.tensor({number}, device=x.device{kind})",
+    "torch.as_tensor({number}, device=x.device{kind})",
+    "x.new_tensor({number}{kind})",
+    "torch.tensor({number}{kind}).to(x.device)",
+)
+
+
+@settings(max_examples=60 * EFFORT, **QUIET)
+@given(
+    st.sampled_from(MAKERS),
+    st.sampled_from(CONSTANTS),
+    st.sampled_from(KINDS),
+    st.sampled_from([torch.float32, torch.int64, torch.complex64]),
+    st.sampled_from([None, torch.float16]),
+    st.sampled_from([torch.float32, torch.float64]),
+)
+def test_a_constant_that_is_filled_is_the_same_tensor(made, number, kind, of, given_kind, default) -> None:
+    made = made.format(number=number, kind=kind)
+    code = f"import torch\n\ndef f(x: torch.Tensor, kind):\n    return {made}\n"
+    after = fixed(code, allowed={Safety.SAFE})
+    torch.set_default_dtype(default)
+    try:
+        told = (torch.ones(3).to(of), given_kind)
+        expected, found = last_function(code)(*told), last_function(after)(*told)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    as_bits = [t.resolve_conj().contiguous().flatten().view(torch.uint8).tolist() for t in (expected, found)]
+    assert (expected.dtype, expected.shape, as_bits[0]) == (found.dtype, found.shape, as_bits[1]), after

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-NUMBERS = (0, -1, 2.5, -7.5, True, 127, 300, 1e40, float("inf"), float("nan"), 2**40)
+NUMBERS = (0, 1.0, -1, 2.5, -7.5, True, 127, 300, 1e40, float("inf"), float("nan"), 2**40)
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int64", "bool", "complex64")
 SHAPES = ((3, 4), (3,), (), (0, 4), (4, 3, 2))
 INDICES = {
@@ -29,7 +29,9 @@ def put(x: object, index: object, number: object) -> None:
 
 
 def put_made(x: object, index: object, number: object) -> None:
-    x[index] = x.new_full((), number)
+    short = {0: x.new_zeros, 1: x.new_ones}
+    plain = not isinstance(number, bool) and number in short
+    x[index] = short[number](()) if plain else x.new_full((), number)
 
 
 def fill(x: object, index: object, number: object) -> None:

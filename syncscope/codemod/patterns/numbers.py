@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.model.fact import Device, Dtype, Fact, Value
@@ -39,6 +40,45 @@ def special(function: Function, value: ast.expr) -> bool:
     if seen(function, value, "float('inf')", "float('-inf')", "float('nan')") is not None:
         return True
     return function.dotted(value) in SPECIAL
+
+
+def filler(number: ast.expr) -> str:
+    """The function that makes a tensor of one number: zeros, ones, or full."""
+    value = number.value if isinstance(number, ast.Constant) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return "full"
+    return "zeros" if value == 0 else "ones" if value == 1 else "full"
+
+
+def new_number(draft: Draft, of: ast.expr, number: ast.expr) -> Part:
+    """A number as a tensor with the dtype of another one and on its device: `x.new_full((), 0.5)`, `x.new_ones(())`."""
+    word = filler(number)
+    return draft.part(f"{{x}}.new_{word}(()" + (", {number})" if word == "full" else ")"), x=of, number=number)
+
+
+def filling(draft: Draft, call: ast.Call, number: ast.expr, size: str, **more: Part) -> Part:
+    """`torch.tensor(number)` or `x.new_tensor(number)` as a call that fills what it makes.
+
+    `torch.zeros` has torch's default dtype where none is given, or None: so `torch.tensor(0)`, which is whole, needs full.
+    """
+    made, word = call.func, filler(number)
+    new = made.value if isinstance(made, ast.Attribute) and made.attr == "new_tensor" else None
+    whole = isinstance(number, ast.Constant) and isinstance(number.value, int)
+    if new is None and whole and not says_dtype(draft.function, call):
+        word = "full"
+    name = draft.part(f"torch.{word}") if new is None else draft.part(f"{{x}}.new_{word}", x=new)
+    if word == "full":
+        return draft.call(call, {made: name, call.args[0]: number}, size, **more)
+    return draft.call(call, {made: name, call.args[0]: size}, **more)
+
+
+def says_dtype(function: Function, call: ast.Call) -> bool:
+    """Whether a call names a dtype that is surely not None: `torch.long`, that of a tensor."""
+    dtype = next((k.value for k in call.keywords if k.arg == "dtype"), None)
+    if not isinstance(dtype, ast.Attribute):
+        return False
+    of_tensor = dtype.attr == "dtype" and function.fact(dtype.value).is_tensor
+    return of_tensor or (function.dotted(dtype) or "").startswith("torch.")
 
 
 def python_number(function: Function, node: ast.expr) -> bool:
