@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -24,14 +25,19 @@ if TYPE_CHECKING:
     from syncscope.verify.timing import Ratio
 
 
+SELDOM = 15.0  # s between two lines of what is done, where none is written over
+
+
 class Bar:
-    """What is run, how much of the budget is spent, and what is known so far: on a terminal only, gone when it is done."""
+    """What is run, how much of the budget is spent, and what is known so far: on a terminal in a line that is gone when it is
+    done, elsewhere in one now and then, since ten minutes of silence look like a hang in the log of a CI runner."""
 
     def __init__(self, found: Verification, budget: float, quiet: bool) -> None:
-        self._found, self._budget = found, budget
+        self._found, self._budget, self._quiet = found, budget, quiet
         self._progress: Any = None
         self._task: Any = None
         self._on = rewrites(sys.stderr) and not quiet
+        self._began, self._said = time.monotonic(), -SELDOM
 
     def __enter__(self) -> Bar:
         if self._on:
@@ -49,9 +55,13 @@ class Bar:
 
     def __call__(self, what: str) -> None:
         """A run begins."""
+        said = visible(what) + (f"; so far {interval(self._found.ratio)}" if self._found.ratio else "")
+        spent = time.monotonic() - self._began
         if self._progress is not None:
-            known = f"; so far {interval(self._found.ratio)}" if self._found.ratio else ""
-            self._progress.update(self._task, completed=self._found.seconds, description=visible(what) + known)
+            self._progress.update(self._task, completed=spent, description=said)
+        elif not self._quiet and spent - self._said >= SELDOM:
+            self._said = spent
+            echo(f"{spent:3.0f} s of {self._budget:.0f}: {said}", err=True)
 
 
 def interval(ratio: Ratio | None) -> str:
@@ -142,7 +152,7 @@ def values(found: Verification) -> str:
     apart, noise = found.difference, found.noise
     own = f"; two runs as written differ by {noise.largest:.1e}" if noise and noise.largest else ""
     if found.values is None or apart is None:
-        return f"nothing was kept that could be compared{own}"
+        return f"nothing was compared that stays{own}"
     compared = f"parameters, losses and {apart.compared} of {apart.read} values that both read"
     if found.values == "equal":
         return f"equal, bit for bit: {compared}{own}"
@@ -160,7 +170,8 @@ def each(fixes: list[TriedFix]) -> Table:
     for fix in sorted(fixes, key=lambda fix: (not fix.kept, fix.path, fix.line)):
         alone = f"by itself {interval(fix.ratio)}" if fix.ratio else ""
         computes = f"values {fix.values}" if fix.values else ""
-        told = ", ".join(filter(None, (alone, computes)))
+        without = f"without it {interval(fix.without)}" if fix.without else ""
+        told = ", ".join(filter(None, (alone, without, computes)))
         column = f":{fix.finding.column}" if sum((fix.path, fix.line) == (f.path, f.line) for f in fixes) > 1 else ""
         head = Text(f"{visible(fix.path)}:{fix.line}{column}", "bold")
         head.append(f"  {fix.finding.rule}, {fix.fix.safety.value}: {visible(fix.fix.title)}", "not bold")

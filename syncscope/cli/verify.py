@@ -104,7 +104,7 @@ class Percent(click.ParamType[Any]):
     "-o", "--output", metavar="FILE", help="Write what is kept as a patch (.patch, .diff), or all as JSON (.json)."
 )
 @click.option("--format", "format_", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--quiet", is_flag=True, help="Say nothing of what is being run.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[SCRIPT [SCRIPT]] [ARGUMENTS...]")
 def command(arguments: tuple[str, ...], **said: Any) -> int:
     """Try the rewrites on the program itself: is the step shorter, and does it compute the same?
@@ -193,6 +193,8 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             search = Search(program, settings, processes, tell, found, other=other)
             try:
                 _try(search, recording, said["stale"])
+                if search.is_short:
+                    found.notes.append(f"the budget does not hold the turns that decide: {search.shortage()}")
             except TimeIsUpError:
                 found.notes.append(f"the budget was spent before everything was tried: {search.shortage()}")
                 search.told()

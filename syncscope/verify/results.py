@@ -14,7 +14,8 @@ EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
 
 @dataclass
 class TriedFix:
-    """One fix: what it does by itself (with what it needs), and whether it stays. `values` is None where that was not tried."""
+    """One fix: what it does by itself (with what it needs), and whether it stays. `values` is None where that was not tried.
+    `without` is the step without it over that of all that were to stay."""
 
     path: str
     line: int
@@ -22,6 +23,7 @@ class TriedFix:
     fix: Fix
     kept: bool = False
     ratio: Ratio | None = None
+    without: Ratio | None = None
     values: str | None = None
     difference: Difference | None = None
     why: str = ""
@@ -136,6 +138,7 @@ def as_object(found: Verification) -> dict[str, Any]:
                 "safety": fix.fix.safety.value,
                 "kept": fix.kept,
                 **_ratio(fix.ratio),
+                **{f"without_{name}": value for name, value in _ratio(fix.without).items()},
                 "values": fix.values,
                 "why": fix.why,
                 "title": fix.fix.title,

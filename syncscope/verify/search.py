@@ -283,7 +283,10 @@ class Search:
             self._more_steps
         ):  # which are to take as long as what comes before them: else most of the budget times nothing
             self._more_steps = False
-            self.found.timed_steps = max(self.found.steps, min(MOST, round(1e9 * run.found["ready"] / taken)))
+            start = run.found["ready"]
+            turn = self.processes.left() / (2 * timing.FEWEST) / (2 + BESIDE)  # s of one run, so that six turns fit
+            seconds = min(start, turn - start)
+            self.found.timed_steps = max(self.found.steps, min(MOST, round(1e9 * seconds / taken)))
 
     def _words(self, chosen: Set) -> str:
         if chosen in (AS_WRITTEN, AGAIN):
@@ -323,7 +326,8 @@ class Search:
     def side_by_side(self, one: Set, other: Set, part: float) -> Ratio | None:
         """The step of one version over that of another, both in the same turns; as `until_narrow`."""
         for _ in range(MOST_TURNS):
-            if timing.narrow(self.ratio(one, other), 2 * self.settings.precision) or self.spent() > part:
+            beside = self.ratio(one, other)
+            if timing.narrow(beside, 2 * self.settings.precision) or self.spent() > part or (beside and beside.loses):
                 break
             if one in self.failed or other in self.failed:
                 break
@@ -334,6 +338,12 @@ class Search:
         """The part of the budget."""
         return 1 - self.processes.left() / self.settings.budget
 
+    @property
+    def is_short(self) -> bool:
+        """Whether the search came to its end for want of time, and nothing is decided."""
+        ratio = self.found.ratio
+        return self.best is not None and self.spent() > 0.5 and (ratio is None or ratio.turns < timing.FEWEST)
+
     def shortage(self) -> str:
         """What the budget went to, and how much is enough for the `least` number of runs."""
         found, runs = self.found, max(1, self.processes.count)
@@ -342,11 +352,16 @@ class Search:
         if not found.steps:
             return f"{spent}, and the first run had not made its steps by then"
         each, first = (found.seconds - found.importing) / runs, found.starting / runs
-        minutes = math.ceil((found.importing + self.least * each) / 60)
         return (
             f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
-            f"least that decides: --budget {minutes}m may hold them"
+            f"least that decides: --budget {self.minutes(self.least)}m may hold them"
         )
+
+    def minutes(self, runs: int) -> int:
+        """The budget that may hold so many runs."""
+        importing = self.processes.importing
+        each = (time.monotonic() - self._began - importing) / max(1, self.processes.count)
+        return math.ceil((importing + runs * each) / 60)
 
     def runs_left(self, part: float) -> float:
         """How many more runs fit into this part of the budget, as long as they were so far."""

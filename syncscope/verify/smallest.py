@@ -17,6 +17,7 @@ from syncscope.verify.timing import FEWEST, Ratio, narrow
 from syncscope.verify.values import Difference
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
+PART = 1 / 3  # of the gain: what may give so much is not left out undecided
 EACH, ALL = 0.6, 0.85  # parts of the budget until which each fix by itself, and sets of them, are timed
 NONE: Set = frozenset()
 
@@ -64,6 +65,7 @@ class Fixes:
             self._foretell(recording, search.best)
             if kept:
                 search.until_narrow([kept])
+            self._untimed(good)
         self._tell()
 
     # what there is
@@ -180,8 +182,7 @@ class Fixes:
         alone = [self.plan.closed({number}) for number in good]
         different = [chosen for chosen in alone if chosen != together]
         if different and search.runs_left(EACH) < FEWEST * (len(different) + 3):
-            different = []
-            self.found.notes.append("the budget does not hold enough runs of each fix by itself: --budget gives more")
+            different = []  # what is left of the budget goes to what is without each
         for _ in range(MOST_TURNS):
             open_ = [
                 c
@@ -189,7 +190,9 @@ class Fixes:
                 if c not in search.failed and not narrow(search.ratio(c), search.settings.precision)
             ]
             whole = [together] if not narrow(search.ratio(together), search.settings.precision) else []
-            if not (open_ or whole) or search.spent() > (EACH if different else ALL):
+            decided = _known(search.ratio(together))
+            until = 1.0 if not decided else EACH if len(good) > 1 else ALL
+            if not (open_ or whole) or search.spent() > until:
                 return
             search.turn([*whole, *open_])
 
@@ -199,32 +202,42 @@ class Fixes:
         alone = {number: search.ratio(self.plan.closed({number})) for number in good}
         gaining = self.plan.closed([number for number, ratio in alone.items() if self.found.is_gain(ratio)])
         start = kept = self._best_of(together, gaining)
-        for number in sorted(self._leaves(kept), key=lambda n: -_worth(alone.get(n))):
+        leaves = sorted(self._leaves(kept), key=lambda n: -_worth(alone.get(n)))
+        for at, number in enumerate(leaves):
             rest = kept - {number}
-            if not rest or search.spent() > ALL:
+            if not rest:
                 break
             if self.plan.version(rest) == self.plan.version(kept):  # it is another way of mending the same lines
                 self.tried[number].why = "another fix of the same lines is made"
                 kept = rest
                 continue
-            if self._as_short(rest, start):
+            spent = search.spent()
+            short = self._as_short(rest, start, spent + (ALL - spent) / (len(leaves) - at))
+            if short is None and alone[number] is not None and not self.found.is_gain(alone[number]):
+                self.tried[number].why = "it does not gain by itself, and whether the step is longer without it is open"
+                kept = rest
+            elif short:
                 self.tried[number].why = "the step is as short without it"
                 kept = rest
+            self.tried[number].without = search.ratio(rest, start)
         return kept
 
-    def _as_short(self, less: Set, more: Set) -> bool:
-        """Whether the step with fewer fixes is not surely longer, or not by what matters."""
-        beside = self.search.side_by_side(less, more, ALL)
-        ratios = [self.search.ratio(chosen) for chosen in (less, more)]
-        if beside is None or beside.turns < FEWEST or ratios[0] is None or ratios[1] is None:
-            return False
-        return beside.low <= 1.0 or ratios[0].ratio - ratios[1].ratio <= SLIGHT
+    def _as_short(self, less: Set, more: Set, part: float = ALL) -> bool | None:
+        """Whether the step with fewer fixes is not longer, or not by what matters; None where that was not decided."""
+        beside = self.search.side_by_side(less, more, part)
+        one, other = (self.search.ratio(chosen) for chosen in (less, more))
+        if beside is None or beside.turns < FEWEST or one is None or other is None:
+            return None
+        if beside.low > 1.0:
+            return one.ratio - other.ratio <= SLIGHT
+        slight = max(2 * self.search.settings.precision, PART * (1 - other.ratio))
+        return True if beside.high <= 1 + slight else None
 
     def _best_of(self, together: Set, gaining: Set) -> Set:
         """All of them, or those that gain by themselves where that is as much; none where neither gains."""
         whole = self.search.ratio(together)
         fewer = bool(gaining) and gaining != together
-        if fewer and (not self.found.is_gain(whole) or self._as_short(gaining, together)):
+        if fewer and (not self.found.is_gain(whole) or self._as_short(gaining, together) is not False):
             return gaining
         return together if self.found.is_gain(whole) else NONE
 
@@ -240,11 +253,21 @@ class Fixes:
         for number, fix in self.tried.items():
             if number in kept:
                 fix.kept = True
-                fix.why = "the step is longer without it" if len(kept) > 1 else "the step is shorter with it"
+                fix.why = "the step is shorter with it" if len(kept) == 1 else _without(fix.without)
             elif fix.kept:
                 fix.kept, fix.why = False, "what seemed a gain was lost in noise in later turns"
         made = self.plan.version(kept) if kept else {}
         self.found.files = {path: (self.plan.before[path], raw) for path, raw in made.items()}
+
+    def _untimed(self, good: Sequence[int]) -> None:
+        """Says which of several fixes were neither timed by themselves nor left out of the others."""
+        open_ = [self.tried[n] for n in good if not (_known(self.tried[n].ratio) or _known(self.tried[n].without))]
+        if open_ and len(good) > 1:
+            named = ", ".join(f"{fix.finding.rule} of {fix.path}:{fix.line}" for fix in open_)
+            each = self.search.least + 3 * FEWEST * len(open_)
+            self.found.notes.append(
+                f"not timed by themselves: {named}; --budget {self.search.minutes(each)}m may hold that"
+            )
 
     def _tell(self) -> None:
         """The ratios that are known by now, and why the others do not stay."""
@@ -273,6 +296,19 @@ class Fixes:
 
 def _worth(ratio: Ratio | None) -> float:
     return 1.0 if ratio is None else ratio.ratio
+
+
+def _known(ratio: Ratio | None) -> bool:
+    return ratio is not None and ratio.turns >= FEWEST
+
+
+def _without(ratio: Ratio | None) -> str:
+    """Why one of several fixes stays."""
+    if ratio is None or not _known(ratio):
+        return "it was not tried to leave it out"
+    if ratio.loses:
+        return "the step is longer without it"
+    return "whether the step is longer without it is open"
 
 
 def _no_gain(ratio: Ratio | None, values: str | None, failed: str | None) -> str:

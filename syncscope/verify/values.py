@@ -106,14 +106,24 @@ def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) ->
     losses = _of_sequences(one.losses, other.losses)
     before, after = _by_piece(one.reads, piece), _by_piece(other.reads, of_other)
     worst, where, compared = 0.0, "", 0
+    moved: dict[tuple[str, int], list[NotedValue]] = defaultdict(
+        list
+    )  # by file and step: what is read in another piece
     for key, mine in before.items():
         for step, values in mine.items():
-            apart = _apart(values, after.get(key, {}).get(step, []))
+            theirs = after.get(key, {}).pop(step, [])
+            apart = _apart(values, theirs)
             if apart is None:
+                moved[key[0], step] += values
+                after[key][step] = theirs
                 continue
             compared += len(values)
             if apart > worst:
                 worst, where = apart, f"{os.path.relpath(key[0])}:{_line_of(one.reads, piece, key)}"
+    for (path, step), values in moved.items():
+        theirs = [value for key, steps in after.items() if key[0] == path for value in steps.get(step, [])]
+        if _are_same_numbers(values, theirs):  # others may be of other things
+            compared += len(values)
     read = sum(map(len, one.reads.values()))
     return Difference(weights, 0.0 if losses is None else losses, worst, compared, read, where)
 
@@ -158,6 +168,13 @@ def _apart(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | 
         return 0.0
     apart = _of_numbers([x for v in mine for x in v.head], [x for v in theirs for x in v.head])
     return LAST_BIT if apart == 0.0 and any(v.is_cut for v in (*mine, *theirs)) else apart  # it is what is not kept
+
+
+def _are_same_numbers(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> bool:
+    """Whether numbers that are read one by one here are those read at once there, in whatever order."""
+    if any(value.is_cut or not value.head for value in (*mine, *theirs)):
+        return False
+    return sorted(repr(x) for v in mine for x in v.head) == sorted(repr(x) for v in theirs for x in v.head)
 
 
 def _of_sequences(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | None:
