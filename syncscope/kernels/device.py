@@ -15,6 +15,7 @@ from syncscope.errors import UserError
 from syncscope.kernels import pocl_cpu
 
 ENV = "SYNCSCOPE_OCL_DEVICE"
+WHEEL = "pocl-binary-distribution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,24 @@ def devices() -> dict[str, cl.Device]:
     return found
 
 
+def _pocl(device: cl.Device) -> str:
+    """The version of PoCL, or "" of another driver."""
+    found = re.search(r"PoCL (\d+\.\d+)", device.platform.version)
+    return found[1] if found else ""
+
+
+def is_of_wheel(device: cl.Device) -> bool:
+    """Whether the driver is the PoCL that came by pip."""
+    try:
+        return _pocl(device) == importlib.metadata.version(WHEEL)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
 def _rank(device: cl.Device) -> tuple[int, int, float]:
     """Smallest is best: a GPU, then drivers of the system, then the wheel's PoCL; of two PoCLs the newer."""
-    pocl = re.search(r"PoCL (\d+\.\d+)", device.platform.version)
-    try:
-        wheel = importlib.metadata.version("pocl-binary-distribution")
-    except importlib.metadata.PackageNotFoundError:
-        wheel = ""
-    from_wheel = pocl is not None and pocl[1] == wheel
-    return (0 if device.type & cl.device_type.GPU else 1, int(from_wheel), -float(pocl[1]) if pocl else 0.0)
+    is_gpu = bool(device.type & cl.device_type.GPU)
+    return 0 if is_gpu else 1, int(is_of_wheel(device)), -float(_pocl(device) or 0)
 
 
 def choose(wish: str | None = None) -> cl.Device:

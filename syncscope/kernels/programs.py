@@ -17,7 +17,8 @@ import numpy as np
 import pyopencl as cl
 import torch
 
-from syncscope.kernels.device import context, device, fp64, is_gpu
+from syncscope.kernels import pocl_header
+from syncscope.kernels.device import WHEEL, context, device, fp64, is_gpu, is_of_wheel
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -48,6 +49,7 @@ _NUMPY = {
 # Only the hot loops of PoCL's wheel suffer from vload8 and fma(): it leaves them as calls. A GPU has no such qualms, and
 # may insist on alignment.
 _PRELUDE = f"#define ON_GPU {int(is_gpu)}\n" + (CL / "prelude.cl").read_text()
+_HEADER = pocl_header.path(WHEEL) if is_of_wheel(device) else None
 
 
 # The shape of `cl/rows.cl`: items of a work-group, and elements that an item takes at a time.
@@ -95,9 +97,12 @@ def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
     """The kernel `name` of a source, its arguments typed by its own signature; `types` are macros that stand for C types."""
     global built
     built += 1
+    whole, options = _PRELUDE + source, ["-w"]
+    if _HEADER is not None:
+        whole, options = pocl_header.declarations(_HEADER, whole) + whole, [*options, f"-D{pocl_header.GUARD}"]
     with _quiet():
         # Drivers keep what they compiled; pyopencl's own cache would ask PoCL for a binary, which compiles everything twice.
-        program = cl.Program(context, _PRELUDE + source).build(["-w"], cache_dir=False)
+        program = cl.Program(context, whole).build(options, cache_dir=False)
     kernel = cl.Kernel(program, name)
     signature = re.search(rf"__kernel\s[^;{{}}]*\bvoid\s+{name}\s*\(([^)]*)\)", source)
     assert signature, name

@@ -1,17 +1,19 @@
 """How the device comes up, and what the user reads when it cannot."""
 
+import math
 import os
 import subprocess
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pyopencl as cl
 import pytest
 import torch
 
 import syncscope.kernels  # noqa: F401 - registers the device
 from syncscope.errors import UserError
-from syncscope.kernels import device, pocl_cpu, register, selftest
+from syncscope.kernels import device, pocl_cpu, pocl_header, programs, register, selftest
 from syncscope.tracers.sources.opencl import OpenCL
 
 
@@ -180,3 +182,42 @@ print((torch.arange(65536, dtype=torch.float32, device="ocl") + 1).sum().item())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "2147516416.0\n", done.stderr
+
+
+def test_a_program_is_given_the_declarations_that_it_needs(tmp_path):
+    (tmp_path / "opencl-c.h").write_text(
+        "#ifndef _OPENCL_H_\n#define _OPENCL_H_\n"
+        '#include "opencl-c-base.h"\n'
+        "#define __ovld __attribute__((overloadable))\n"
+        "/* cos(x): float cos(float); */\n"
+        "float __ovld cos(float x);\n"
+        "#ifdef cl_khr_fp64\n"
+        "double __ovld cos(double x); // cos(x)\n"
+        "double __ovld cosh(double x);\n"
+        "#endif\n"
+        "int __ovld atomic_add(volatile __global int *p,\n    int x);\n"
+        "#endif\n"
+    )
+    expected = (
+        "#undef _OPENCL_H_\n#ifndef _OPENCL_H_\n#define _OPENCL_H_\n#define __ovld __attribute__((overloadable))\n"
+        "float __ovld cos(float x);\n#ifdef cl_khr_fp64\ndouble __ovld cos(double x);\n#endif\n#endif\n"
+    )
+    given = pocl_header.declarations(tmp_path / "opencl-c.h", "x = cos(x) + atomic_add_;")
+    assert [line.rstrip() for line in given.splitlines() if line.strip()] == expected.splitlines()
+    assert "volatile __global int *p,\n    int x);" in pocl_header.declarations(tmp_path / "opencl-c.h", "atomic_add")
+
+
+def test_the_wheels_header_is_cut_and_its_functions_have_all_their_types():
+    if not device.is_of_wheel(device.device):
+        pytest.skip("not the PoCL of the wheel")
+    source = "__kernel void cut(__global double *x, __global float *y) { x[0] = exp(x[0]); y[0] = exp(y[0]); }"
+    header = pocl_header.path(device.WHEEL)
+    assert len(pocl_header.declarations(header, source)) < header.stat().st_size / 10
+    numbers = np.ones(1), np.ones(1, np.float32)
+    queue = cl.CommandQueue(device.context)
+    kept = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    buffers = [cl.Buffer(device.context, kept, hostbuf=one) for one in numbers]
+    programs.build(source, "cut")(queue, (1,), None, *buffers)
+    for buffer, one, exact in zip(buffers, numbers, (1e-15, 1e-6), strict=True):
+        cl.enqueue_copy(queue, one, buffer)
+        assert one[0] == pytest.approx(math.e, rel=exact)
