@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from syncscope.analysis.checkouts import same_files
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of
-from syncscope.analysis.join import same_end
 from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
@@ -136,43 +135,38 @@ def _near(a: float, b: float) -> bool:
 
 def _pairs(before: tuple[Line, ...], after: tuple[Line, ...]) -> list[tuple[Line | None, Line | None]]:
     """Lines that are the same: first those at the same place, then those of the same op and file, in order."""
+    paths = [{line.place.path for line in lines if line.place} for lines in (before, after)]
+    known = same_files(*paths)
     left = [line for line in before if line.count]
     found: list[tuple[Line | None, Line | None]] = []
     rest = []
     for line in (line for line in after if line.count):
-        match = _nearest(line, [a for a in left if _line(a) == _line(line)])
+        match = _first(line, [a for a in left if _line(a) == _line(line)], known)
         if match is None:
             rest.append(line)
         else:
             left.remove(match)
             found.append((match, line))
-    groups: dict[str, list[Line]] = defaultdict(list)
-    for a in sorted(left, key=_line):
-        groups[a.op].append(a)
+    left.sort(key=_line)
     for line in sorted(rest, key=_line):
-        match = _nearest(line, groups[line.op])
+        match = _first(line, left, known)
         if match is not None:
-            groups[line.op].remove(match)
             left.remove(match)
         found.append((match, line))
     return [*found, *((a, None) for a in left)]
 
 
-def _nearest(line: Line, others: Sequence[Line]) -> Line | None:
-    """The first of the lines whose file's path ends most like that of this: folders differ, and names are shared."""
-    same = [other for other in others if _same_file(other, line)]
-    if line.place is None:
-        return same[0] if same else None
-    path = line.place.path
-    return max(same, key=lambda other: same_end(other.place.path if other.place else "", path), default=None)
+def _first(line: Line, others: Sequence[Line], known: Mapping[str, str]) -> Line | None:
+    """The first of the lines of the other recording that may be this one."""
+    return next((other for other in others if _may_be_same(other, line, known)), None)
 
 
-def _same_file(one: Line, other: Line) -> bool:
+def _may_be_same(one: Line, other: Line, known: Mapping[str, str]) -> bool:
     if one.op != other.op or one.fallback != other.fallback:
         return False
     if one.place is None or other.place is None:
         return one.place is other.place and one.module == other.module
-    return same_end(one.place.path, other.place.path) > 0
+    return known.get(other.place.path) == one.place.path
 
 
 def _line(line: Line) -> int:

@@ -64,7 +64,7 @@ class Join:
 
 def same_end(one: str, other: str) -> int:
     """How many of the last parts of two paths are the same."""
-    ends = zip(reversed(_parts(one)), reversed(_parts(other)), strict=False)
+    ends = zip(reversed(parts(one)), reversed(parts(other)), strict=False)
     count = 0
     for a, b in ends:
         if a != b:
@@ -73,5 +73,6 @@ def same_end(one: str, other: str) -> int:
     return count
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def parts(path: str) -> tuple[str, ...]:
+    """The names of a path, whatever system it is of."""
     return tuple(p for p in path.replace("\\", "/").split("/") if p not in ("", "."))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from syncscope.discover import did_you_mean
 from syncscope.errors import UserError
 
 USAGE = 2  # the exit code of a program that does not know its arguments
@@ -18,6 +19,13 @@ def script(path: str, command: str) -> str:
     Raises:
         UserError: there is none.
     """
+    if path.startswith("-") and not os.path.exists(path):
+        own = [name for option in click.get_current_context().command.params for name in option.opts]
+        hint = (
+            did_you_mean(path, own)
+            or f"`syncscope {command} --help` lists the options; those of the program stand behind it"
+        )
+        raise UserError(f"{command} has no option {path.partition('=')[0]}", hint)
     if os.path.isdir(path):
         raise UserError(f"{path} is a directory", f"give a script, or a module: syncscope {command} -m package.train")
     if not os.path.isfile(path):

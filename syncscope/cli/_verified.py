@@ -133,8 +133,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     if found.predicted:
         came = {True: "that came true", False: "that did not come true", None: "not measured"}[found.came_true]
         rows.append(("predicted", f"{interval_of_prediction(found.predicted)}: {came}"))
-    elif not found.stale and found.ratio is not None:
-        rows.append(("predicted", "nothing: the recording gives no price, or no wait went"))
+    elif found.unpredicted:
+        rows.append(("predicted", f"nothing: {visible(found.unpredicted)}"))
     rows += [("note", note) for note in found.notes]
     rows += [
         ("changed", f"{visible(path)}, by the program: too large for a copy, it stays so") for path in found.changed

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from syncscope.analysis.compare import freed_reads
 from syncscope.analysis.event_graph import event_graph_of
-from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of
+from syncscope.analysis.fidelity import GATE, OTHERS, Fidelity, added_unknown, bounds, fidelity_of
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
@@ -21,16 +21,17 @@ from syncscope.verify.values import Piece, PieceOf, Values
 
 def foretold(
     trace: Trace, before: Values, after: Values, piece: PieceOf, of_after: PieceOf, plain: Collection[Place] = ()
-) -> Ratio | None:
-    """The rewritten step over that as written, and between what it lies; None where the recording cannot be replayed, no
-    wait went, or what runs over all rows may be anything.
+) -> Ratio | str:
+    """The rewritten step over that as written, and between what it lies; or why there is none: the recording cannot be
+    replayed, no wait went, or what runs over all rows may be anything.
     At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
     event_graph = event_graph_of(trace)
     at = [None if read.place is None else _real(read.place) for read in event_graph.reads]
     event_graph.rewritten({number for number, place in enumerate(at) if place in plain})
     graph = event_graph.graph()
-    if not fidelity_of(event_graph, graph).enough:
-        return None
+    fidelity = fidelity_of(event_graph, graph)
+    if not fidelity.enough:
+        return _refusal(fidelity)
     graph = without_recorder(event_graph, trace)
     left = kept(before, after, piece, of_after)
     shares = {}
@@ -40,11 +41,27 @@ def foretold(
     freed = freed_reads(event_graph.reads, shares)
     window = timed_part(graph)
     step = window.of(replay(graph))
-    if not freed or step <= 0 or added_unknown(event_graph, freed):
-        return None
+    if not freed or step <= 0:
+        return "none of the recorded waits went"
+    if added_unknown(event_graph, freed):
+        return "what runs over all rows in place of few may take anything"
     predicted = window.of(replay(event_graph.graph(gone=True), freed))
     low, high = bounds(event_graph, graph, freed)
     return Ratio(predicted / step, min(low, predicted) / step, max(high, predicted) / step)
+
+
+def _refusal(fidelity: Fidelity) -> str:
+    """Why a recording has no prices."""
+    if fidelity.error is None:
+        return "no work of a device was recorded"
+    if fidelity.error > GATE:
+        return f"a replay is {fidelity.error:.1%} off the recording"
+    if fidelity.unexplained > GATE:
+        return f"in {fidelity.unexplained:.0%} of a step the device stands still for no recorded reason"
+    if fidelity.silent > GATE:
+        return f"in {fidelity.silent:.0%} of a step a thread waits for the device by no recorded call"
+    assert fidelity.shorter > OTHERS
+    return f"the recorded steps are {fidelity.shorter:.0%} shorter than the others of the same run"
 
 
 def _real(place: Place) -> Place:

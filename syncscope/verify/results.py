@@ -57,6 +57,7 @@ class Verification:
     reads_before: float | None = None
     reads_after: float | None = None
     predicted: Ratio | None = None
+    unpredicted: str = ""  # why nothing is
     fixes: list[TriedFix] = field(default_factory=list)
     patch: str = ""
     notes: list[str] = field(default_factory=list)
@@ -64,6 +65,10 @@ class Verification:
     interrupted: bool = False
     refused: bool = False  # something changed values beyond its text, or did not run
     files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # that change: before and after
+
+    def promise(self, said: Ratio | str) -> None:
+        """What a recording promises, or why it does not."""
+        self.predicted, self.unpredicted = (None, said) if isinstance(said, str) else (said, "")
 
     @property
     def came_true(self) -> bool | None:
@@ -110,6 +115,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "predicted_ratio": found.predicted.ratio if found.predicted else None,
         "predicted_low": found.predicted.low if found.predicted else None,
         "predicted_high": found.predicted.high if found.predicted else None,
+        "unpredicted": found.unpredicted or None,
         "came_true": found.came_true,
         "same_ratio": same.ratio if same else None,
         "same_low": same.low if same else None,

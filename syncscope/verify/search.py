@@ -182,6 +182,8 @@ class Search:
     def recording(self) -> Trace | None:
         """A short recording of the program as written; None where there is no device, or it cannot be made."""
         if self.found.device == "cpu" or self.found.steps < 4:
+            few = f"{self.found.steps} steps are too few to be recorded"
+            self.found.unpredicted = few if self.found.steps < 4 else "on a CPU nothing waits for a device"
             return None
         self.tell("as written, recorded: what does a replay promise")
         skip = min(UNRECORDED, self.found.steps // 3)
@@ -189,7 +191,7 @@ class Search:
             run = self._run("trace", AS_WRITTEN, skip=skip, steps=min(self.found.steps, skip + RECORDED))
             return kineto.read(run.folder / TRACE)
         except (RunFailedError, UserError) as error:
-            self.found.notes.append(f"no recording, so that nothing is predicted: {error}")
+            self.found.unpredicted = f"no recording could be made: {error}"
             return None
 
     def run_late(self, steps: int) -> RunResult:

@@ -190,8 +190,8 @@ class Fixes:
                 if c not in search.failed and not narrow(search.ratio(c), search.settings.precision)
             ]
             whole = [together] if not narrow(search.ratio(together), search.settings.precision) else []
-            decided = _known(search.ratio(together))
-            until = 1.0 if not decided else EACH if len(good) > 1 else ALL
+            gains = self.found.is_gain(search.ratio(together))
+            until = EACH if gains and len(good) > 1 else ALL if gains else 1.0
             if not (open_ or whole) or search.spent() > until:
                 return
             search.turn([*whole, *open_])
@@ -291,7 +291,7 @@ class Fixes:
             for line in range(one.line, one.end_line + 1)
             if one.fix.adds is not Adds.ROWS
         }
-        self.found.predicted = foretold(recording, before, after, *self.search.pieces(chosen), plain)
+        self.found.promise(foretold(recording, before, after, *self.search.pieces(chosen), plain))
 
 
 def _worth(ratio: Ratio | None) -> float:

@@ -31,4 +31,4 @@ def compare(search: Search, recording: Trace | None) -> None:
     search.until_narrow([OTHER])
     if recording is not None:
         before, after = search.pieces(OTHER)
-        found.predicted = foretold(recording, search.values[AS_WRITTEN], search.values[OTHER], before, after)
+        found.promise(foretold(recording, search.values[AS_WRITTEN], search.values[OTHER], before, after))

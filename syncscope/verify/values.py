@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,24 +106,25 @@ def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) ->
     losses = _of_sequences(one.losses, other.losses)
     before, after = _by_piece(one.reads, piece), _by_piece(other.reads, of_other)
     worst, where, compared = 0.0, "", 0
-    moved: dict[tuple[str, int], list[NotedValue]] = defaultdict(
+    moved: dict[str, list[NotedValue]] = defaultdict(
         list
-    )  # by file and step: what is read in another piece
+    )  # by file: what is read in another piece, perhaps in another step
     for key, mine in before.items():
         for step, values in mine.items():
             theirs = after.get(key, {}).pop(step, [])
             apart = _apart(values, theirs)
             if apart is None:
-                moved[key[0], step] += values
+                moved[key[0]] += values
                 after[key][step] = theirs
                 continue
             compared += len(values)
             if apart > worst:
                 worst, where = apart, f"{os.path.relpath(key[0])}:{_line_of(one.reads, piece, key)}"
-    for (path, step), values in moved.items():
-        theirs = [value for key, steps in after.items() if key[0] == path for value in steps.get(step, [])]
-        if _are_same_numbers(values, theirs):  # others may be of other things
-            compared += len(values)
+    for path, values in moved.items():
+        others = [
+            value for key, steps in after.items() if key[0] == path for found in steps.values() for value in found
+        ]
+        compared += _same_numbers(values, others, one.steps)
     read = sum(map(len, one.reads.values()))
     return Difference(weights, 0.0 if losses is None else losses, worst, compared, read, where)
 
@@ -170,11 +171,16 @@ def _apart(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | 
     return LAST_BIT if apart == 0.0 and any(v.is_cut for v in (*mine, *theirs)) else apart  # it is what is not kept
 
 
-def _are_same_numbers(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> bool:
-    """Whether numbers that are read one by one here are those read at once there, in whatever order."""
-    if any(value.is_cut or not value.head for value in (*mine, *theirs)):
-        return False
-    return sorted(repr(x) for v in mine for x in v.head) == sorted(repr(x) for v in theirs for x in v.head)
+def _same_numbers(mine: Sequence[NotedValue], theirs: Sequence[NotedValue], steps: int) -> int:
+    """How many numbers that are read one by one here are read at once there; 0 where those are others, as it seems.
+
+    Of all but two steps: what is read at the end of one here may be read in the next there.
+    """
+    one, other = (
+        Counter(repr(x) for value in values if not value.is_cut for x in value.head) for values in (mine, theirs)
+    )
+    both = (one & other).total()
+    return both if both >= min(one.total(), other.total()) * (1 - 2 / steps) else 0
 
 
 def _of_sequences(mine: Sequence[NotedValue], theirs: Sequence[NotedValue]) -> float | None:

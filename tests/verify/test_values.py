@@ -30,16 +30,20 @@ def test_numbers_read_at_once_are_those_read_one_by_one() -> None:
     assert difference(run(1.5, 2), run([1.5, 2.0]), *pieces({}, {})).reads == 0.0
 
 
-@pytest.mark.parametrize(("last", "compared"), [(3.0, 3), (4.0, 0)])
-def test_numbers_of_several_lines_are_found_where_all_are_read_at_once(last: float, compared: int) -> None:
-    before, after = (
-        b"a = x.item()\nb = y.item()\nz.backward()\nc = z.item()\n",
-        b"z.backward()\na, b, c = all.tolist()\n",
+@pytest.mark.parametrize(("wrong", "compared"), [(0.0, 58), (0.5, 0)])
+def test_numbers_of_several_lines_are_found_where_all_are_read_at_once(wrong: float, compared: int) -> None:
+    """One of them a step later."""
+    before, after = b"a = x.item()\nz.step()\nb = y.item()\n", b"z.step()\na, b = both.tolist()\n"
+
+    def read(step: int, *values: float) -> NotedValue:
+        return NotedValue(step, *digest(np.asarray(values if len(values) > 1 else values[0])))
+
+    steps = range(30)
+    first, second = Place("train.py", 1), Place("train.py", 3)
+    one = Values(
+        30, [], {first: [read(n, n + 0.25) for n in steps], second: [read(n, -n) for n in steps[1:]]}, {}, [], []
     )
-    values = {line: [NotedValue(1, *digest(np.asarray(float(line))))] for line in (1, 2)}
-    values[4] = [NotedValue(1, *digest(np.asarray(3.0)))]
-    one = Values(3, [], {Place("train.py", line): read for line, read in values.items()}, {}, [], [])
-    at_once = [NotedValue(1, *digest(np.asarray([1.0, 2.0, last])))]
-    other = Values(3, [], {Place("train.py", 2): at_once}, {}, [], [])
+    at_once = [read(n, n - 0.75 + wrong * n, -n) for n in steps[1:]]
+    other = Values(30, [], {Place("train.py", 2): at_once}, {}, [], [])
     found = difference(one, other, *pieces({"train.py": before}, {"train.py": after}))
-    assert (found.reads, found.compared, found.read) == (0.0, compared, 3)
+    assert (found.reads, found.compared, found.read) == (0.0, compared, 59)
