@@ -127,7 +127,7 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
                 elif kind in _SEQUENCES:
                     _listed(x, key, given, buffers)
                 else:
-                    key += (kind, x)
+                    key += (kind, x or repr(x))  # -0.0 is equal to 0.0
             for word, x in kwargs.items():
                 kind = type(x)
                 if kind in _TENSORS:
@@ -138,7 +138,7 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
                     key.append(word)
                     _listed(x, key, given, buffers)
                 else:
-                    key += (word, kind, x)
+                    key += (word, kind, x or repr(x))
             if len(buffers) > 1 and len(set(map(id, buffers))) < len(buffers):  # tensors that share memory
                 key.append(tuple(map(buffers.index, buffers)))
             known = tuple(key)
@@ -173,7 +173,7 @@ def followed(label: str | None, run: Callable[..., Any]) -> Callable[..., Any]:
 def _listed(values: Any, key: list[Any], given: list[Any], buffers: list[Any]) -> None:
     """A list or tuple of an operator's arguments, perhaps of tensors."""
     if not values or type(values[0]) in _PLAIN:
-        key.append(tuple(values))
+        key.append(repr(values) if values and type(values[0]) is float else tuple(values))
         return
     key.append(len(values))
     for x in values:

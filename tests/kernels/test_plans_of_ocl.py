@@ -1,5 +1,7 @@
 """What is enqueued from notes is what the operator would enqueue; what depends on more than its arguments show is not kept."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -93,6 +95,20 @@ def test_an_output_that_grows_has_its_shape_each_time():
         out = torch.empty(0, device="ocl")
         torch.add(torch.ones(3, device="ocl"), 1, out=out)
         assert out.tolist() == [2, 2, 2]
+
+
+ZEROS = {
+    "filled": lambda x, zero: x.fill_(zero),
+    "padded": lambda x, zero: F.pad(x, (1, 1), value=zero)[:1],
+    "a list": lambda x, zero: torch._foreach_mul([x, x], [1.0, zero])[1],
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_a_zero_has_a_sign(name):
+    for zero in (0.0, 0.0, 0.0, -0.0, 0.0, -0.0):
+        result = ZEROS[name](torch.ones(8, device="ocl"), zero)
+        assert result.signbit().tolist() == [math.copysign(1, zero) < 0] * len(result)
 
 
 def test_the_default_dtype_counts():
