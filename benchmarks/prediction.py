@@ -6,6 +6,7 @@
     python benchmarks/prediction.py many-reads clipping   some of them
     python benchmarks/prediction.py --load 1 --steps 10   beside a busy process, ten steps recorded
     python benchmarks/prediction.py --cold one-read       each round in a process of its own, with no kernels built before
+    python benchmarks/prediction.py --again FOLDER        what `--keep FOLDER` left, priced once more
 
 `--loops` also takes a folder of one's own: `benchmarks/loops/__init__.py` says what a file holds.
 
@@ -37,7 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ from typing import Any, NamedTuple
 from loops import Step
 
 WARM = 20  # steps before a recording, which are timed without it
-TURNS = (True, False, False, True) * 2  # timed before a recording and again after it: as written, or without waits
+TURNS = (True, False, False, True)  # timed before a recording and again after it: as written, or without waits
 TURN = 0.04  # s that a turn takes at least
 NOISY = 0.05  # A/A from which on a loop says nothing
 LOOPS = Path(__file__).with_name("loops")
@@ -97,8 +98,8 @@ def loops_of(folder: Path) -> dict[str, Callable[[Any, Any], Step]]:
     return found
 
 
-def timed(torch: Any, device: Any, run: Step, steps: int) -> dict[bool, list[float]]:
-    """ms of a step without a recording, as written (True) and without waits, of each turn.
+def timed(torch: Any, device: Any, run: Step, steps: int, turns: int) -> dict[bool, list[float]]:
+    """ms of a step without a recording, as written (True) and without waits, of each turn: so many times `TURNS`.
 
     A turn is many steps in a row, and the device waited for at the end.
     """
@@ -117,7 +118,7 @@ def timed(torch: Any, device: Any, run: Step, steps: int) -> dict[bool, list[flo
     times: dict[bool, list[float]] = {True: [], False: []}
     with uncollected():
         counts = {reads: max(steps, math.ceil(1e3 * TURN / turn(reads, steps))) for reads in times}
-        for reads in TURNS:
+        for reads in TURNS * turns:
             times[reads].append(turn(reads, counts[reads]))
     return times
 
@@ -145,34 +146,49 @@ def recorded(run: Step, reads: bool, steps: int, warm: int) -> Any:
 
 
 def rounds_of(
-    torch: Any, device: Any, run: Step, rounds: int, steps: int, cold: bool, kept: str | None = None
+    torch: Any, device: Any, run: Step, given: argparse.Namespace, kept: str | None = None
 ) -> Iterator[Round]:
     """The rounds of one loop. A cold one records first, before anything was built. Its recordings are `kept` by that name."""
-    from syncscope.analysis.compare import compare
     from syncscope.kineto import save
 
-    early = [recorded(run, True, steps, 0)] if cold else []
+    steps = given.steps
+    early = [recorded(run, True, steps, 0)] if given.one_cold else []
     for reads in (True, False):
         for _ in range(3):
             run(reads)
     without = recorded(run, False, steps, WARM)  # which reads it does not make
     if kept:
         save(without, f"{kept}-without.json.gz")
-    for number in range(rounds):
-        before = timed(torch, device, run, steps)
+    for number in range(1 if given.one_cold else given.rounds):
+        before = timed(torch, device, run, steps, given.turns)
         trace = early.pop() if early else recorded(run, True, steps, WARM)
-        after = timed(torch, device, run, steps)
-        truth = Round(before[True] + after[True], before[False] + after[False])
+        after = timed(torch, device, run, steps, given.turns)
         if kept:
             save(trace, f"{kept}-{number}-written.json.gz")
-        found = compare(trace, without)
-        if found.predicted is None or found.predicted_range is None or found.before.step is None:
-            yield truth
-            continue
-        blocked = sum(line.blocked for line in found.gone)
-        blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
-        told = (found.before.step, found.predicted, *found.predicted_range, found.before.step - blocked)
-        yield Round(truth.written, truth.without, *(time / 1e6 for time in told))
+        yield foretold(before[True] + after[True], before[False] + after[False], trace, without)
+
+
+def foretold(written: list[float], unwaited: list[float], trace: Any, without: Any) -> Round:
+    """What was measured, with what a recording of the loop as written foretells; one `without` says which reads go."""
+    from syncscope.analysis.compare import compare
+
+    found = compare(trace, without)
+    if found.predicted is None or found.predicted_range is None or found.before.step is None:
+        return Round(written, unwaited)
+    blocked = sum(line.blocked for line in found.gone)
+    blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
+    told = (found.before.step, found.predicted, *found.predicted_range, found.before.step - blocked)
+    return Round(written, unwaited, *(time / 1e6 for time in told))
+
+
+def again(kept: Path, name: str, rounds: list[dict[str, Any]]) -> Iterator[Round]:
+    """The rounds that were kept of a loop, priced anew; of a round with two recordings of its own, these two."""
+    from syncscope.kineto import read
+
+    for number, one in enumerate(rounds):
+        own = kept / f"{name}-{number}-without.json.gz"
+        without = read(own if own.exists() else kept / f"{name}-without.json.gz")
+        yield foretold(one["written"], one["without"], read(kept / f"{name}-{number}-written.json.gz"), without)
 
 
 def in_processes(name: str, given: argparse.Namespace) -> Iterator[Round]:
@@ -181,7 +197,7 @@ def in_processes(name: str, given: argparse.Namespace) -> Iterator[Round]:
         with tempfile.TemporaryDirectory() as folder:
             cache = {"SYNCSCOPE_CACHE_DIR": folder, "POCL_CACHE_DIR": f"{folder}/pocl"}
             words = [name, "--loops", str(given.loops), "--device", given.device, "--steps", str(given.steps)]
-            command = [sys.executable, __file__, *words, "--one-cold"]
+            command = [sys.executable, __file__, *words, "--turns", str(given.turns), "--one-cold"]
             done = subprocess.run(command, env=os.environ | cache, capture_output=True, text=True, check=True)
             found = json.loads(done.stdout.splitlines()[-1])
             yield Round(**found)
@@ -205,6 +221,7 @@ class Errors(NamedTuple):
     blocked: float
     sign: bool  # whether it is wrong
     noisy: bool  # A/A says that the truth is not known well enough
+    outside: int = 0  # prices of single rounds whose range does not hold the truth
 
 
 def row(name: str, found: list[Round], errors: list[Errors]) -> str:
@@ -223,11 +240,12 @@ def row(name: str, found: list[Round], errors: list[Errors]) -> str:
         naive = median(one.by_blocked / median(one.without) for one in told) - 1
         low_truth, high_truth = interval([one.saves for one in found])
         surely = low_truth > same or high_truth < -same
-        errors.append(Errors(error, said - really, naive, surely and said * really < 0, same > NOISY))
+        outside = sum(_outside(one, (low_truth, high_truth)) for one in told)
+        errors.append(Errors(error, said - really, naive, surely and said * really < 0, same > NOISY, outside))
         cells += [f"{predicted:.2f}", f"{low:.2f}-{high:.2f}", f"{error:+.1%}", f"{said:+.1%}", f"{really:+.1%}"]
         cells += [f"{100 * (said - really):+.1f}", f"{naive:+.1%}"]
     cells += ["no price"] * (not told)
-    outside = sum(_outside(one, (low_truth, high_truth)) for one in told) if told else 0
+    outside = errors[-1].outside if told else 0
     more = f"  {len(found) - len(told)} refused" * (len(told) < len(found)) + f"  {outside} outside" * bool(outside)
     return f"{name:20}" + "".join(f"{cell:>13}" for cell in cells) + more + "  noisy" * (same > NOISY)
 
@@ -247,9 +265,13 @@ def main() -> None:
     options.add_argument("--device", default="ocl")
     options.add_argument("--rounds", type=int, default=6)
     options.add_argument("--steps", type=int, default=14, help="recorded in each round (default 14)")
+    options.add_argument(
+        "--turns", type=int, default=2, help="times that turns are made around each recording (default 2)"
+    )
     options.add_argument("--load", type=int, default=0, metavar="N", help="busy processes beside")
     options.add_argument("--cold", action="store_true", help="each round in a process that has built no kernel")
     options.add_argument("--keep", metavar="FOLDER", help="the recordings and rounds.json, for another look at them")
+    options.add_argument("--again", metavar="FOLDER", type=Path, help="price what --keep left there, and run nothing")
     options.add_argument("--one-cold", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.device == "ocl" and "POCL_CPU_MAX_CU_COUNT" not in os.environ:
@@ -259,6 +281,10 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
+    if given.again:
+        kept = json.loads((given.again / "rounds.json").read_text())
+        report((name, list(again(given.again, name, kept[name]))) for name in given.names or kept)
+        return
     if given.device == "ocl":
         import syncscope.kernels  # noqa: F401  registers the device
     device = torch.device(given.device)
@@ -267,32 +293,43 @@ def main() -> None:
     if unknown := set(given.names) - set(loops):
         options.error(f"no loop is called {', '.join(sorted(unknown))}; there are {', '.join(loops)}")
     if given.one_cold:
-        one = next(rounds_of(torch, device, loops[given.names[0]](torch, device), 1, given.steps, cold=True))
-        print(json.dumps(asdict(one)))
+        print(json.dumps(asdict(next(rounds_of(torch, device, loops[given.names[0]](torch, device), given)))))
         return
-    print(f"{'ms per step':20}" + "".join(f"{column:>13}" for column in COLUMNS), flush=True)
-    errors: list[Errors] = []
-    refused, rounds = 0, {}
-    with ExitStack() as stack:
-        for _ in range(given.load):
-            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
-            stack.callback(busy.kill)
+
+    def measured() -> Iterator[tuple[str, list[Round]]]:
+        rounds = {}
         for name in given.names or loops:
             if given.cold:
                 found = list(in_processes(name, given))
             else:
-                run = loops[name](torch, device)
                 kept = given.keep and f"{given.keep}/{name}"
-                found = list(rounds_of(torch, device, run, given.rounds, given.steps, cold=False, kept=kept))
+                found = list(rounds_of(torch, device, loops[name](torch, device), given, kept))
             if given.keep:
                 rounds[name] = [asdict(one) for one in found]
                 Path(given.keep, "rounds.json").write_text(json.dumps(rounds, indent=1))
-            refused += sum(one.predicted is None for one in found)
-            print(row(name, found, errors), flush=True)
+            yield name, found
+
+    with ExitStack() as stack:
+        for _ in range(given.load):
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", BUSY]))
+            stack.callback(busy.kill)
+        report(measured())
+
+
+def report(measured: Iterable[tuple[str, list[Round]]]) -> None:
+    """The table, a row as soon as its loop has been measured, and what all rows say."""
+    print(f"{'ms per step':20}" + "".join(f"{column:>13}" for column in COLUMNS), flush=True)
+    errors: list[Errors] = []
+    refused = prices = 0
+    for name, found in measured:
+        refused += sum(one.predicted is None for one in found)
+        prices += sum(one.predicted is not None for one in found)
+        print(row(name, found, errors), flush=True)
     summary("all loops", errors)
     if any(one.noisy for one in errors):
         summary(f"those with A/A up to {NOISY:.0%}", [one for one in errors if not one.noisy])
-    print(f"recordings without a price: {refused}")
+    outside = sum(one.outside for one in errors)
+    print(f"recordings with a price: {prices}, {outside} of them outside; without: {refused}")
 
 
 def summary(of: str, errors: list[Errors]) -> None:
