@@ -12,7 +12,7 @@ in how much a replay without waits depends on orders that nothing recorded expla
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.intervals import covered, union
-from syncscope.analysis.price import timed_part
+from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.replay import Outcome, replay
 from syncscope.model.trace import Lane, Trace
 
@@ -137,6 +137,25 @@ def added_unknown(event_graph: EventGraph, freed: Collection[int]) -> bool:
     window = timed_part(graph)
     least, most = (window.of(replay(event_graph.graph(added=added), freed)) for added in ("nothing", "most"))
     return most - least > window.of(replay(graph))
+
+
+def unforeseen_lines(event_graph: EventGraph, graph: Graph, members: Sequence[Sequence[int]]) -> frozenset[int]:
+    """The lines (by number) that seem to save something, but select rows, and what all rows add is not known to within a step.
+
+    `members` are the reads of each line. Lines that share a mask are rewritten together, and so are those that share a line
+    with these.
+    """
+    groups: list[set[int]] = []
+    for reads in {one.reads for one in event_graph.selections}:
+        of = {n for n, rows in enumerate(members) if not set(rows).isdisjoint(reads)}
+        apart = [group for group in groups if group.isdisjoint(of)]
+        groups = [*apart, of.union(*(group for group in groups if group not in apart))]
+    left, found, window = unpriced(graph), set[int](), timed_part(graph)
+    for group in groups:
+        freed = {r for n in group for r in members[n]} - left
+        if added_unknown(event_graph, freed) and window.of(replay(graph)) > window.of(replay(graph, freed)):
+            found |= group
+    return frozenset(found)
 
 
 def crowded(event_graph: EventGraph) -> float:

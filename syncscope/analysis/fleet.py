@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 INLINE = 4  # so few ranks are not worth a pool of processes
 TABLES = ("collectives", "reads", "graph")
 ENTRIES = {Run: 0, Launch: 1, Hold: 2}
+OF_GRAPH = ("queues", "holds", "end", "ends", "depth", "free", "together", "ops", "origin")
 STRAGGLERS = """
 with c as (  -- a double holds no nanoseconds since 1970, so times are since the first rank
     select rank, key, origin - min(origin) over () + start as began, origin - min(origin) over () + "end" as ended
@@ -102,7 +103,8 @@ def store(rank: Rank, folder: Path) -> None:
         "error": rank.error,
         "name": rank.name,
         "world": rank.world,
-        "graph": {k: getattr(graph, k) for k in ("queues", "holds", "end", "ends", "depth", "free", "ops", "origin")},
+        "graph": {name: getattr(graph, name) for name in OF_GRAPH},
+        "unforeseen": sorted(rank.unforeseen),
         "steps": [asdict(step) for step in graph.steps],
     }
     for table, rows in kept.items():
@@ -140,6 +142,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
         error=rest["error"],
         name=rest["name"],
         world=rest["world"],
+        unforeseen=frozenset(rest["unforeseen"]),
         collectives=collectives,
         graph=Graph(
             stream=_entries(tables["graph"].to_pylist()),
@@ -151,6 +154,7 @@ def _loaded(parquet: Any, folder: Path, name: str) -> Rank:
             ends=tuple(graph["ends"]),
             depth=graph["depth"],
             free=tuple(graph["free"]),
+            together=tuple(tuple(reads) for reads in graph["together"]),
             ops=graph["ops"],
             origin=graph["origin"],
         ),

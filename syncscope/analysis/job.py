@@ -14,7 +14,7 @@ from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine
 from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
 from syncscope.analysis.rank import Rank
 from syncscope.analysis.summary import Key, key_of
-from syncscope.analysis.verdict import WORTH
+from syncscope.analysis.verdict import WORTH, unforeseen_told
 from syncscope.errors import UserError
 from syncscope.model.durations import in_ms
 from syncscope.model.report import Price
@@ -35,6 +35,7 @@ class JobLine:
     count: float
     blocked: float
     price: Price | None
+    unforeseen: bool = False  # on some rank nobody can say what a step takes without it: it has no price
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
     """
     ranks = _numbered(ranks)
     joint = JointReplay(ranks)
-    members = _lines(ranks)
+    members, unforeseen = _lines(ranks)
     value = _JobValue(joint, list(members.values()))
     meets = joint.meets()
     doubtful = [rank for rank in ranks if rank.error is not None and rank.error > GATE]
@@ -84,12 +85,13 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         saving = 0.0
     steps = max(1, len(ranks[0].graph.steps))
     lines = [_line(key, rows, ranks, steps, price) for (key, rows), price in zip(members.items(), found, strict=True)]
+    lines += [replace(_line(key, rows, ranks, steps, None), unforeseen=True) for key, rows in unforeseen.items()]
 
     def dear(i: int) -> tuple[float, float]:
-        price = found[i]
+        price = lines[i].price
         return -(price.share if price else 0.0), -lines[i].blocked
 
-    order = sorted(range(count), key=dear)
+    order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}
     single_rank = value.by_rank() if trusted and len(ranks) <= ALONE else [None] * len(ranks)
     rows = joint.rows(meets, single_rank)
@@ -101,7 +103,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         saving=saving,
         fidelity=value.error,
         plan=tuple(position[i] for i in plan),
-        verdict=_verdict(value.step, saving, value.error, doubtful, rows, meets),
+        verdict=_verdict(value.step, saving, value.error, doubtful, rows, meets) + _unforeseen(lines),
         notes=joint.notes,
     )
 
@@ -150,12 +152,20 @@ class _JobValue:
         return list(gains)
 
 
-def _lines(ranks: Sequence[Rank]) -> dict[Key, list[tuple[int, int]]]:
+def _lines(ranks: Sequence[Rank]) -> tuple[dict[Key, list[tuple[int, int]]], dict[Key, list[tuple[int, int]]]]:
+    """The reads of each line, as rank and number; apart, those of lines that are unforeseen on any rank."""
     found: dict[Key, list[tuple[int, int]]] = defaultdict(list)
     for r, rank in enumerate(ranks):
         for number, read in enumerate(rank.graph.reads):
             found[key_of(read)].append((r, number))
-    return dict(found)
+    apart = {key for key, rows in found.items() if any(number in ranks[r].unforeseen for r, number in rows)}
+    return {k: v for k, v in found.items() if k not in apart}, {k: v for k, v in found.items() if k in apart}
+
+
+def _unforeseen(lines: Sequence[JobLine]) -> str:
+    """A sentence on the lines without a price; empty where there are none."""
+    named = [f"`{line.op}`" + (f" at {line.place}" if line.place else "") for line in lines if line.unforeseen]
+    return f" {unforeseen_told(named)}" if named else ""
 
 
 def _line(key: Key, members: list[tuple[int, int]], ranks: Sequence[Rank], steps: int, price: Price | None) -> JobLine:

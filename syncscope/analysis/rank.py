@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from syncscope.analysis.event_graph import event_graph_of
-from syncscope.analysis.fidelity import fidelity_of
+from syncscope.analysis.fidelity import fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.start_causes import COLLECTIVE
+from syncscope.analysis.summary import by_line
 from syncscope.analysis.waits import Launches
 from syncscope.model.report import Read, Step
 from syncscope.model.trace import Kind, Trace
@@ -36,7 +37,8 @@ class Collective:
 @dataclass(frozen=True, slots=True)
 class Rank:
     """What a job's analysis needs of one rank. `origin` is time 0 of its graph, Unix ns; `error` the part of its own
-    steps that is wrong in a replay or unexplained: None without device work."""
+    steps that is wrong in a replay or unexplained: None without device work. Of the reads (by number) that are `unforeseen`
+    nobody can say what a step takes without them."""
 
     number: int
     origin: int
@@ -45,6 +47,7 @@ class Rank:
     error: float | None
     name: str = ""
     world: int = 0  # how many ranks the job had, 0 where the recording does not say
+    unforeseen: frozenset[int] = frozenset()
 
 
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
@@ -53,6 +56,8 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     rows, keys = _collectives(trace, event_graph.launched, event_graph.steps)
     graph = event_graph.graph(collectives={row: i for i, row in enumerate(rows)})
     trusted = fidelity_of(event_graph, graph)
+    members = list(by_line(event_graph.reads).values())
+    unforeseen = unforeseen_lines(event_graph, event_graph.graph(), members) if event_graph.selections else ()
     if number is None:
         number = int(trace.meta.get("rank", -1))
     return Rank(
@@ -63,6 +68,7 @@ def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
         error=None if trusted.error is None else max(trusted.error, trusted.unexplained),
         name=name,
         world=int(trace.meta.get("world_size", 0)),
+        unforeseen=frozenset(read for line in unforeseen for read in members[line]),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from syncscope.analysis.advice import advised, unforeseen
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import added_unknown, bounds, crowded, fidelity_of
+from syncscope.analysis.fidelity import bounds, crowded, fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
@@ -53,7 +53,7 @@ def summarize(
     steady = tuple(found_steps[n] for n in alike(found_steps))
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
-    members = _by_line(found)
+    members = by_line(found)
     lines = [
         _line(key, [found[i] for i in rows if not steady or found[i].step in numbers], max(1, len(steady)), join)
         for key, rows in members.items()
@@ -109,7 +109,7 @@ def summarize(
 
 
 def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
-    unknown = _unknown(event_graph, graph, members)
+    unknown = unforeseen_lines(event_graph, graph, members)
     costs = price_lines(graph, members, unknown=unknown)
     left = unpriced(graph)
     everything = {r for n, rows in enumerate(members) if n not in costs.left for r in rows} - left
@@ -146,24 +146,6 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         step, saving = _step_and_saving(event_graph.graph(Recorder(each)), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
-
-
-def _unknown(event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> frozenset[int]:
-    """The lines (by number) that seem to save something, but select rows, and what all rows add is not known to within a step.
-
-    Lines that share a mask are rewritten together, and so are those that share a line with these.
-    """
-    groups: list[set[int]] = []
-    for reads in {one.reads for one in event_graph.selections}:
-        of = {n for n, rows in enumerate(members) if not set(rows).isdisjoint(reads)}
-        apart = [group for group in groups if group.isdisjoint(of)]
-        groups = [*apart, of.union(*(group for group in groups if group not in apart))]
-    left, found = unpriced(graph), set[int]()
-    for group in groups:
-        freed = {r for n in group for r in members[n]} - left
-        if added_unknown(event_graph, freed) and _step_and_saving(graph, freed)[1] > 0:
-            found |= group
-    return frozenset(found)
 
 
 def _range(event_graph: EventGraph, graph: Graph, freed: set[int], step: float) -> tuple[float, float]:
@@ -240,13 +222,13 @@ def groups(graph: Graph, lines: tuple[Line, ...], members: list[list[int]]) -> t
 
 
 def _sorted(report: Report) -> Report:
-    """Lines in the order of the plan, then by what they cost; without prices by how long the device then had nothing to do."""
+    """Lines in the order of the plan, then by what they cost; without a price by how long the device then had nothing to do."""
     lines = report.lines
 
     def dear(i: int) -> tuple[float, float, float, float]:
         price = lines[i].price
         turn = report.plan.index(i) if i in report.plan else len(lines)
-        return turn, -(price.share if price else 0.0), -lines[i].idle_after, -lines[i].blocked
+        return turn, -(price.share if price else lines[i].idle_after), -lines[i].idle_after, -lines[i].blocked
 
     order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}
@@ -273,7 +255,8 @@ def key_of(read: Read) -> Key:
     return read.op, read.place, "" if read.place else read.module, read.function, read.fallback
 
 
-def _by_line(reads: Sequence[Read]) -> dict[Key, list[int]]:
+def by_line(reads: Sequence[Read]) -> dict[Key, list[int]]:
+    """The numbers of the reads of each line."""
     lines: dict[Key, list[int]] = {}
     for number, read in enumerate(reads):
         lines.setdefault(key_of(read), []).append(number)

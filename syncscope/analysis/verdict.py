@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from syncscope.analysis.fidelity import GATE, OTHERS, sped_up
 from syncscope.analysis.graph import NEVER, Graph
@@ -62,18 +63,15 @@ def verdict(report: Report) -> str:
         return f"The host was blocked for {about_ms(blocked)} of a {per}; prices were not asked for."
     share = report.saving / report.step if report.step else 0.0
     low, high = report.saving_range or (report.saving, report.saving)
+    unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
     if not report.plan:
         shorter = (
             f"without any wait a {per} of {about_ms(report.step)} would be {about_ms(max(0.0, report.saving))} "
             f"({max(0.0, share):.1%}) shorter"
         )
-        unforeseen = [line for line in report.lines if line.price is None and line.advice is Advice.LEAVE]
         if unforeseen:
-            return (
-                f"No price for {name(unforeseen[0])}: it keeps so few rows that nobody can say what a {per} of "
-                f"{about_ms(report.step)} takes over all of them. Try its rewrite (`syncscope verify`). Without the other "
-                f"waits a {per} would be {about_ms(max(0.0, report.saving))} ({max(0.0, share):.1%}) shorter."
-            )
+            rest = f"Without the other waits a {per} of {about_ms(report.step)} would be {about_ms(max(0.0, report.saving))}"
+            return f"{unforeseen_told(unforeseen)} {rest} ({max(0.0, share):.1%}) shorter."
         longer = [line for line in report.lines if line.price and line.advice is Advice.LEAVE and line.price.alone < 0]
         if share < WORTH and longer:
             more = about_ms(max(-line.price.alone for line in longer if line.price))
@@ -95,7 +93,18 @@ def verdict(report: Report) -> str:
     saved, cost = claim(gain, report.plan_range), claim(report.saving, report.saving_range)
     return (
         f"Fixing {what} saves {saved} of {about_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
-        f"All waits together cost {cost} ({share:.1%}); the host is blocked for {about_ms(blocked)}."
+        f"All {'other ' * bool(unforeseen)}waits together cost {cost} ({share:.1%}); the host is blocked for "
+        f"{about_ms(blocked)}."
+    ) + (f" {unforeseen_told(unforeseen)}" if unforeseen else "")
+
+
+def unforeseen_told(lines: Sequence[str]) -> str:
+    """What is said of lines without a price, and what to do next; each is named as in a sentence."""
+    others = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+    them, their = ("they keep", "their rewrites") if others else ("it keeps", "its rewrite")
+    return (
+        f"No price for {lines[0]}{others}: {them} so few rows that nobody can say what a step takes over all of them; "
+        f"`syncscope verify` measures {their}."
     )
 
 

@@ -208,7 +208,9 @@ def table(report: Report, width: int) -> Iterator[Text]:
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
         yield Text.assemble(margin, about(line), no_wrap=True, overflow="ellipsis")
         if line.why and line.advice is not None:
-            said = Text(f"{line.advice}: {line.why}", "yellow" if line.advice is Advice.LEAVE else "green")
+            said = Text(
+                f"{line.advice}: {line.why}", "yellow" if line.advice in (Advice.LEAVE, Advice.TRY) else "green"
+            )
             yield from (Text.assemble(margin, part) for part in said.wrap(Console(), width - len(margin)))
     if (more := len(report.lines) - MOST_LINES) > 0:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")

@@ -92,6 +92,7 @@ class Advice(StrEnum):
     LEAVE = "leave"  # whatever takes its place makes a step longer, or no shorter
     REWRITE = "rewrite"
     LATER = "read later"  # the value of the step before is enough
+    TRY = "try"  # what it saves cannot be foretold, only measured
 
 
 @dataclass(frozen=True, slots=True)

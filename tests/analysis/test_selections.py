@@ -2,16 +2,22 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 
+from syncscope import kineto
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import bounds
+from syncscope.analysis.job import job
 from syncscope.analysis.price import timed_part
+from syncscope.analysis.rank import rank_of
 from syncscope.analysis.replay import replay
 from syncscope.analysis.summary import summarize
+from syncscope.cli import commands
 from syncscope.model.finding import Adds, Finding, Fix, Safety
 from syncscope.model.report import Advice
 from syncscope.model.source import Place, Span
@@ -91,7 +97,7 @@ def test_where_most_rows_are_kept_it_is_rewritten() -> None:
 
 def test_where_all_rows_may_take_anything_there_is_no_price() -> None:
     report = summarize(training(kept=10, rows=10_000, put=""))  # nothing may hang on it, or all
-    (line,) = (line for line in report.lines if line.advice is Advice.LEAVE)
+    (line,) = (line for line in report.lines if line.advice is Advice.TRY)
     assert line.price is None
     assert line.why.startswith("no price: 0.1% of the rows are kept")
     assert report.plan == ()
@@ -229,3 +235,69 @@ def test_positions_that_were_an_index_have_a_way_back_too() -> None:
 def names_of(trace: Trace, event_graph: EventGraph, work: NDArray[np.intp]) -> list[str]:
     """What pieces of work are called."""
     return [trace.names[trace.name[event_graph.device_work.row[j]]] for j in work.tolist()]
+
+
+def recorded(folder: Path, **changes: int) -> str:
+    """A recording of which nobody can say what its step takes over all rows; on disk."""
+    path = folder / f"few{'-'.join(map(str, changes.values()))}.json.gz"
+    kineto.save(training(**{"kept": 10, "rows": 10_000, "put": ""} | changes), path)  # type: ignore[arg-type]
+    return str(path)
+
+
+REFUSED = "No price for `mask_read` at train.py:26: it keeps so few rows that nobody can say what a step takes over all of them"
+NEXT = "`syncscope verify` measures"
+
+
+def test_the_terminal_says_which_line_has_no_price_and_what_to_do_next(tmp_path: Path) -> None:
+    said = CliRunner().invoke(commands, ["report", recorded(tmp_path)]).output
+    said = " ".join(said.split())
+    assert REFUSED in said
+    assert "try: no price: 0.1% of the rows are kept" in said
+    assert NEXT in said
+    assert "leave:" not in said
+
+
+def test_the_page_says_it_too(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    CliRunner().invoke(commands, ["report", recorded(tmp_path), "-o", str(page)])
+    assert "it keeps so few rows that nobody can say" in page.read_text()
+
+
+def test_diff_says_why_nothing_is_predicted(tmp_path: Path) -> None:
+    after = tmp_path / "after.json.gz"
+    kineto.save(without_reads(training(kept=10, rows=10_000, put="")), after)
+    said = CliRunner().invoke(commands, ["diff", recorded(tmp_path), str(after)]).output
+    assert "Nothing is predicted: what a step takes over all rows" in " ".join(said.split())
+
+
+def without_reads(trace: Trace) -> Trace:
+    """The same recording without its reads and their waits."""
+    return Trace.of(
+        [event for event in trace if event.kind is not Kind.READ and event.name != "cudaStreamSynchronize"],
+        recorder="syncscope",
+    )
+
+
+def test_a_line_without_a_price_is_named_beside_a_plan() -> None:
+    """A second line reads a number, which has a price; the plan has it, and the verdict has both."""
+    trace = training(kept=10, rows=10_000, put="")
+    events = list(trace)
+    for kernel in [event for event in trace if event.name == "body_backward"]:
+        begin, end = kernel.start - 4 * US, kernel.end + 4 * US
+        events.append(Event(Kind.CALL, "cudaStreamSynchronize", MAIN, begin, end - begin))
+        events.append(Event(Kind.READ, "item", MAIN, begin, end - begin, place=Place("train.py", 40)))
+    report = summarize(Trace.of(sorted(events, key=lambda e: e.start), recorder="syncscope"))
+    refused = next(line for line in report.lines if line.place == MASK)
+    assert refused.advice is Advice.TRY
+    assert REFUSED in report.verdict
+    if report.plan:
+        assert report.verdict.startswith("Fixing one line saves")
+
+
+def test_a_job_has_no_price_for_it_either() -> None:
+    ranks = [rank_of(training(kept=10, rows=10_000, put=""), number, f"rank {number}") for number in range(2)]
+    found = job(ranks)
+    (line,) = (line for line in found.lines if line.place == MASK)
+    assert line.price is None
+    assert line.unforeseen
+    assert REFUSED in found.verdict
