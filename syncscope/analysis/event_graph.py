@@ -86,7 +86,7 @@ class EventGraph:
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
-        self.taken_out = TakenOut(trace, reads, host, work, pinned)
+        self.taken_out = TakenOut(trace, reads, host, work, steps, pinned)
         launch_times = self._host.begin[work.enqueued] + host.origin if len(host.row) else work.start + host.origin
         counted = self.taken_out.launched_by(self.counting)
         self.selections = selections(trace, reads, work.row, launch_times.astype(np.int64), counted)
@@ -128,11 +128,12 @@ class EventGraph:
         `collectives` numbers the work (by its row in the trace) that ends together with that of other ranks. What began
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
         then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched
-        values or asked how many there are. If something `stays` in its place, a copy or the latter only waits for nothing, and
-        instead of the former the host launches something. With `ordered`, work of different queues keeps the order in which it
-        was done (`analysis.orders`). With `gone`, every read goes with all it did, uploads aside. With `slow`, what the host's
-        next work took beyond the usual goes, too: a host that slept goes on more slowly. What runs over the rows of a selection
-        runs over all rows without it, as far as it is `known` to, or the `most` that may (`analysis.selections`).
+        values or asked how many there are, and what follows is called as ever. If something `stays` in its place, a copy or the
+        latter only waits for nothing, and instead of the former the host launches something. With `ordered`, work of different
+        queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read goes with all it did, uploads
+        aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that slept goes on more slowly.
+        What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the `most` that may
+        (`analysis.selections`).
         """
         recorder = self.recorder if recorder is None else recorder
         chosen = self.selections
@@ -190,6 +191,7 @@ class EventGraph:
                 spared[self.reads[number].calls[-1]] += launching
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
+        anew = {} if stays else out.anew()
         marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
         reach = np.maximum.accumulate(ends) if len(ends) else ends
@@ -205,7 +207,7 @@ class EventGraph:
                 freely = min(back - quickest + CALL[0], CALL[1], host.end[item] - began[item])
                 freely = spared.get(row, freely)
                 if number >= 0 and row == self.reads[number].calls[-1]:
-                    freely -= max(float(slower[item]), colder.get(number, 0.0))
+                    freely -= max(float(slower[item]), colder.get(number, 0.0)) + anew.get(number, 0.0)
                 fold.hold(found, back - recorder.share * min(max(back, 0.0), DRIVEN), freely, number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)

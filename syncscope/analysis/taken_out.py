@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.hosts import Host, Recorder, recorded
+from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.start_causes import DeviceWork
 from syncscope.analysis.uploads import pinned_bandwidth
 from syncscope.analysis.waits import FROM_PAGEABLE, TO_HOST, TO_PAGEABLE
 from syncscope.model.ops import COPIES, COUNTS, VALUES
-from syncscope.model.report import Read
-from syncscope.model.trace import Trace
+from syncscope.model.report import Read, Step
+from syncscope.model.trace import Flag, Kind, Trace
 
 ROUNDED = 1_000  # ns by which the end of an expression may be off: some files have whole microseconds
 SLOWER = 80_000.0  # ns a wait: what a host that slept was seen to lose by cold caches, at most
 PACE = 0.15, 150_000.0  # of its own work after a wait a host was seen to lose, at most; longer gaps, ns, are sleep
 CACHES = 2.5e6  # bytes: with so many copied by the host, its caches hold e times less of what it works with
 COLDEST = 150_000.0  # ns that filling them again was seen to take, at most
+OPTIMIZER = re.compile(r"^Optimizer\.(?:step|zero_grad)#")
 PAGEABLE = re.compile(rf"{FROM_PAGEABLE.pattern}|{TO_PAGEABLE.pattern}")
 Times = NDArray[np.float64]
 
@@ -36,9 +38,16 @@ class TakenOut:
     """
 
     def __init__(
-        self, trace: Trace, reads: Sequence[Read], host: Host, work: DeviceWork, pinned: float | None = None
+        self,
+        trace: Trace,
+        reads: Sequence[Read],
+        host: Host,
+        work: DeviceWork,
+        steps: Sequence[Step] = (),
+        pinned: float | None = None,
     ) -> None:
         self._trace, self._reads, self._host, self._work = trace, reads, host, work
+        self._steps = {step.index: step for step in steps}
         self._number_of = {row: number for number, read in enumerate(reads) for row in read.calls}
         self._by_call = np.argsort(work.enqueued, kind="stable")
         self.whole = frozenset(number for number, read in enumerate(reads) if read.row >= 0)
@@ -114,6 +123,42 @@ class TakenOut:
             number = number_of.get(int(self._host.row[item]), -1)
             lost = min(COLDEST, PACE[0] * float(so_far[following] - so_far[item]))
             found[number] = found.get(number, 0.0) + lost * (1 - math.exp(-copied[item] / CACHES))
+        return found
+
+    def anew(self) -> dict[int, float]:
+        """By read: what operators after it took longer on the host, ns, for they were called as none before (`Flag.ANEW`).
+
+        A number that is read, or so many rows as are kept, is another in each step; a tensor, and all rows, are always alike.
+        Those of an optimizer are not for a read: it counts its steps. An operator's like are those of its name that were known,
+        else all that were known. The last read of the step that was over is taken for the reason.
+        """
+        trace, found = self._trace, dict[int, float]()
+        rows = trace.rows(Kind.OP)
+        new = (trace.flags[rows] & Flag.ANEW) != 0
+        asking = sorted(self.fetching | self.counting, key=lambda number: int(trace.end[self._reads[number].row]))
+        if not new.any() or new.all() or not asking:
+            return found
+        known = rows[~new]
+        over = trace.end[[self._reads[number].row for number in asking]]
+        optimizing = Nesting(trace, Kind.ANNOTATION)
+        reach = dict[int, int]()  # by thread: when the last of them was over, for those within are its own
+        for row in rows[new].tolist():
+            start, lane = int(trace.start[row]), int(trace.lane[row])
+            last = int(np.searchsorted(over, start, side="right")) - 1
+            if start < reach.get(lane, 0) or last < 0:
+                continue
+            reach[lane] = int(trace.end[row])
+            number, following = asking[last], self._reads[asking[last + 1]] if last + 1 < len(asking) else None
+            step = self._steps.get(self._reads[number].step)
+            within = following is not None and trace.start[following.row] <= start
+            if within or (step is not None and start >= step.end):
+                continue
+            around = optimizing.around(lane, start, reach[lane])
+            if any(OPTIMIZER.search(trace.names[trace.name[region]]) for region in around):
+                continue
+            alike = known[trace.name[known] == trace.name[row]]
+            usual = float(np.median(trace.duration[alike if len(alike) else known]))
+            found[number] = found.get(number, 0.0) + max(0.0, float(trace.duration[row]) - usual)
         return found
 
     def _counting_of(self) -> frozenset[int]:

@@ -67,7 +67,7 @@ class Graph:
             for enqueue, arguments in commands:
                 enqueue(*arguments)
             for observer in queue.observers:
-                observer(label, start, False, (), {}, None)
+                observer(label, start, queue.AS_KNOWN, (), {}, None)
 
 
 def capture(step: Callable[[], Any]) -> Graph:

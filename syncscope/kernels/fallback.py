@@ -29,7 +29,7 @@ def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     start = monotonic_ns()
     result = _run(op, name, args, kwargs)
     for observer in queue.observers:
-        observer(name, start, True, args, kwargs, result)
+        observer(name, start, queue.ON_CPU, args, kwargs, result)
     return result
 
 

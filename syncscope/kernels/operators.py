@@ -232,6 +232,7 @@ def watched(name: str, kernel: Kernel) -> Kernel:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         start = monotonic_ns() if queue.observers else 0
+        before = plans.decided
         try:
             result = kernel(*args, **kwargs)
         except NotNative:
@@ -240,8 +241,9 @@ def watched(name: str, kernel: Kernel) -> Kernel:
             except NotNative:
                 return fallback.on_cpu(target, *args, **kwargs)
         if start:
+            how = queue.ANEW if plans.decided != before else queue.AS_KNOWN
             for observer in queue.observers:
-                observer(label, start, False, args, kwargs, result)
+                observer(label, start, how, args, kwargs, result)
         return result
 
     return run

@@ -26,6 +26,7 @@ _PLAIN = frozenset((int, float, bool))  # of a list of these all are of one type
 _MOST = 4096  # calls of different looks: a loss that selects by a mask has another shape on every step
 _plans: dict[Any, Plan | None] = {}
 _seen: set[int] = set()  # hashes of keys that came once
+decided = 0  # calls so far that looked like none before
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
     name = next(_numbers)
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        global decided
         if queue.recorders:  # an operator within one that is noted down, or in a step that is captured
             return kernel(*args, **kwargs)
         key: list[Any] = [name, _default_dtype()]
@@ -146,6 +148,7 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
         except (AttributeError, TypeError):  # a tensor of another device; an argument that cannot be looked up
             return kernel(*args, **kwargs)
         if plan is _UNKNOWN:
+            decided += 1
             looks = hash(known)
             if looks in _seen:
                 return _noted(known, given, buffers, kernel, args, kwargs)

@@ -21,13 +21,14 @@ import torch
 from syncscope.kernels import in_c
 from syncscope.kernels.device import context
 
-Observer = Callable[[str, int, bool, tuple[Any, ...], dict[str, Any], Any], None]
+Observer = Callable[[str, int, int, tuple[Any, ...], dict[str, Any], Any], None]
 Reader = Callable[[str, int, int, int], None]
 
 # At the end of every operator that the device ran, on the thread that ran it: its name, its start (ns of time.monotonic_ns),
-# whether it fell back to the CPU, arguments and result: to look at, not to keep, or their memory would stay. The end is the
-# observer's to take. Operators called by an operator report too, and nest in time.
+# how it ran (below), arguments and result: to look at, not to keep, or their memory would stay. The end is the observer's to
+# take. Operators called by an operator report too, and nest in time.
 observers: list[Observer] = []
+AS_KNOWN, ON_CPU, ANEW = 0, 1, 2  # of a call that looks like none before is worked out anew what it launches
 # After every wait of the host for bytes: the operator that read, the bytes, host start and end.
 readers: list[Reader] = []
 

@@ -42,6 +42,7 @@ class Flag(IntFlag):
     NONE = 0
     BLOCKING = 1  # the call returns only when the device has done what it waits for
     FALLBACK = 2  # an operator that the device does not have and the CPU ran
+    ANEW = 4  # an operator that was called as none before, with other shapes or numbers: the host had to decide what to launch
 
 
 @dataclass(frozen=True, slots=True)

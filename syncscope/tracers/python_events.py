@@ -46,7 +46,7 @@ class PythonEvents:
         self.memory_wanted = 0  # and what is allocated and freed, by line
         self._handle, self._path = record_file.create(NAME, folder)
         self._reads: deque[Record] = deque()
-        self._ops: deque[tuple[int, str, int, int, bool, int, int]] = deque()
+        self._ops: deque[tuple[int, str, int, int, int, int, int]] = deque()
         self._steps: deque[tuple[int, int, int, int, int]] = deque()
         self._names = Table[str]()
         self._written = 0  # how many of them are on disk
@@ -71,15 +71,15 @@ class PythonEvents:
         with self._lock:
             return self._number(text)
 
-    def operator(self, name: str, start: int, end: int, fallback: bool, thread: int, detail: int = 0) -> None:
-        """An operator of our own device has run on this thread; `detail` is a number that `fact` gave."""
-        self._ops.append((OP, name, start, end, fallback, thread, detail))
+    def operator(self, name: str, start: int, end: int, how: int, thread: int, detail: int = 0) -> None:
+        """An operator of our own device has run on this thread; `how` is queue.py's, `detail` a number that `fact` gave."""
+        self._ops.append((OP, name, start, end, how, thread, detail))
         if len(self._ops) > BATCH:
             self.flush()
 
     def annotation(self, name: str, start: int, end: int) -> None:
         """A `record_function` of the user's has ended on this thread."""
-        self._ops.append((ANNOTATION, name, start, end, False, reads.local.thread, 0))
+        self._ops.append((ANNOTATION, name, start, end, 0, reads.local.thread, 0))
 
     def step(self, number: int, start: int, end: int, window: int) -> None:
         """A step of this window has ended on this thread."""
@@ -127,14 +127,14 @@ class PythonEvents:
     def _step_row(self, number: int, start: int, end: int, thread: int, window: int) -> tuple[int, ...]:
         return (STEP, 0, 0, 0, thread, 0, self._number(f"ProfilerStep#{number}"), 0, -1, start, end, 0, window)
 
-    def _op_rows(self, ops: list[tuple[int, str, int, int, bool, int, int]]) -> NDArray[Any]:
+    def _op_rows(self, ops: list[tuple[int, str, int, int, int, int, int]]) -> NDArray[Any]:
         """By columns: there are hundreds of operators in a step, and a row at a time would cost more than recording them."""
         rows = np.zeros(len(ops), record_file.RECORD)
         if ops:
-            kinds, names, starts, ends, fallbacks, threads, details = zip(*ops, strict=True)
+            kinds, names, starts, ends, hows, threads, details = zip(*ops, strict=True)
             rows["type"], rows["name"] = kinds, [self._number(name) for name in names]
             rows["t0"], rows["t1"], rows["tid"], rows["size"], rows["a"] = starts, ends, threads, -1, details
-            rows["flags"] = np.where(fallbacks, Flag.FALLBACK, Flag.NONE)
+            rows["flags"] = np.array((Flag.NONE, Flag.FALLBACK, Flag.ANEW), np.uint8)[list(hows)]
         return rows
 
     def _read_rows(self, found: list[Record]) -> NDArray[Any]:

@@ -211,8 +211,8 @@ def in_place(info: OpInfo, sample: SampleInput) -> bool:
 def sweep(info: OpInfo, dtype: torch.dtype, count: Count, most: int = SAMPLES) -> None:
     """Every chosen sample of a set; raises with the first that differs."""
 
-    def seen(operator: str, start: int, fallback: bool, *_: object) -> None:
-        if not fallback:
+    def seen(operator: str, start: int, how: int, *_: object) -> None:
+        if how != queue.ON_CPU:
             count.native.add(operator.removeprefix("aten::"))
 
     queue.observers.append(seen)

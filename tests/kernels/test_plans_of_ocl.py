@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from pyopencl import invoker
 from torch.nn import functional as F
 
 import syncscope.kernels  # noqa: F401 - registers the device
@@ -120,3 +121,23 @@ def test_the_default_dtype_counts():
         assert (x / 2).dtype == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_an_operator_is_noted_down_without_asking_a_database_on_disk(monkeypatch):
+    x = torch.ones(7, device="ocl")
+    x * 2.5  # the kernel is there
+    monkeypatch.setattr(invoker.invoker_cache, "on_disk", None)
+    for _ in range(3):
+        y = x * 3.5
+    assert y.tolist() == [3.5] * 7
+
+
+def test_observers_hear_which_operators_were_decided_anew():
+    x, heard = torch.ones(7, device="ocl"), []
+    queue.observers.append(lambda name, start, how, *_: heard.append(how))
+    try:
+        for number in (2.5, 2.5, 2.5, 3.5):
+            x * number
+    finally:
+        queue.observers.pop()
+    assert heard == [queue.ANEW, queue.ANEW, queue.AS_KNOWN, queue.ANEW]

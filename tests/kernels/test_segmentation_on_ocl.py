@@ -12,7 +12,7 @@ from syncscope.kernels import queue
 def watched():
     """(operators, fallbacks, reads) of a test."""
     operators, fallbacks, reads = [], [], []
-    queue.observers.append(lambda name, start, fell, *_: (fallbacks if fell else operators).append(name))
+    queue.observers.append(lambda name, start, how, *_: (fallbacks if how == queue.ON_CPU else operators).append(name))
     queue.readers.append(lambda name, size, start, end: reads.append(name))
     yield operators, fallbacks, reads
     queue.observers.pop()

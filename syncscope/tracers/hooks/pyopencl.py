@@ -13,6 +13,7 @@ from syncscope.tracers.hooks.listeners import listeners
 from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.places import HERE
 
+ON_CPU = 1  # as kernels/queue.py has it
 BY_OPERATOR = {
     "_local_scalar_dense": Op.ITEM,
     "index": Op.MASK_READ,
@@ -45,13 +46,13 @@ def _kernels(queue: Any) -> None:
     patches.later(queue.readers.remove, wait)
 
 
-def explain(operator: str, start: int, end: int, fallback: bool) -> None:
+def explain(operator: str, start: int, end: int, how: int) -> None:
     """After an operator that waited in the driver without a read: the destructor of an event that pyopencl keeps host memory
     alive with, say."""
     if reads.unexplained():
         frame = sys._getframe(1)
         name = operator.removeprefix("fallback of ").partition("::")[2] or operator
-        reads.tell(name, frame, reads.here(frame), start, end, -1, operator if fallback else "")
+        reads.tell(name, frame, reads.here(frame), start, end, -1, operator if how == ON_CPU else "")
 
 
 _PYOPENCL = {

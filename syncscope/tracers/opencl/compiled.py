@@ -39,10 +39,10 @@ def library() -> Any:
 _reasons: list[str] = []
 
 
-def observer(explain: Callable[[str, int, int, bool], None]) -> Callable[..., None] | None:
+def observer(explain: Callable[[str, int, int, int], None]) -> Callable[..., None] | None:
     """A function in C for `observers` of kernels/queue.py that writes to the record file while the hook records; None without.
 
-    `explain(name, start, end, fell back)` is called after an operator that waited in the driver without a read.
+    `explain(name, start, end, how it ran)` is called after an operator that waited in the driver without a read.
     """
     found = library()
     if not isinstance(found, c.CDLL):

@@ -15,7 +15,7 @@ WEAK const char *PyUnicode_AsUTF8AndSize(P, ssize_t *);
 WEAK P PyErr_Occurred(void);
 WEAK int PyErr_BadArgument(void);
 WEAK void Py_IncRef(P), Py_DecRef(P);
-WEAK char _Py_NoneStruct, _Py_TrueStruct;
+WEAK char _Py_NoneStruct;
 
 static uint32_t operator_name(P label) { /* 0 and an exception where it is no string */
   uint64_t id = map_get(operator_names, label);
@@ -30,17 +30,19 @@ static uint32_t operator_name(P label) { /* 0 and an exception where it is no st
   if (kept) Py_IncRef(label); /* so that nothing else gets its address */
   return id;
 }
-/* (name, start, fell back, ...): it ends now. `explain` is called with (name, start, end, fell back) where the thread has waited
+/* (name, start, how it ran, ...): it ends now. `explain` is called with (name, start, end, how) where the thread has waited
  * in the driver and nobody has said why. */
 static P operated(P explain, P const *args, ssize_t n) {
   uint64_t t1 = now();
   if (n < 3) { PyErr_BadArgument(); return 0; }
   uint64_t t0 = PyLong_AsUnsignedLongLong(args[1]);
   if (t0 == -1ull && PyErr_Occurred()) return 0;
+  uint64_t how = PyLong_AsUnsignedLongLong(args[2]);
+  if (how == -1ull && PyErr_Occurred()) return 0;
   if (recording()) {
     uint32_t name = operator_name(args[0]);
     if (!name) return 0;
-    Rec r = {.type = OPERATOR, .flags = args[2] == (P)&_Py_TrueStruct ? FELL_BACK : 0, .tid = me(), .name = name,
+    Rec r = {.type = OPERATOR, .flags = flags_of(how), .tid = me(), .name = name,
              .size = -1, .t0 = t0, .t1 = t1 < t0 ? t0 : t1};
     pthread_mutex_lock(&leaf);
     if (recording()) put(&r);

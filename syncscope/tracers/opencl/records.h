@@ -41,7 +41,8 @@ enum { FUNCTIONS(ID) NFN };
 enum { FUNCTIONS(SLOT) ASKED(SLOT) SLOTS = 149 };
 enum { CALL = 1, STAMP, QUEUE, NAME, CLOCK, DEVICE, OPERATOR = 8 /* python_events.py's */, SOURCE = 11, WINDOW = 255 };
 enum { BLOCKING = 1, FAILED = 2, PROFILED = 4, FORCED = 8, OUT_OF_ORDER = 16 };
-enum { FELL_BACK = 2 }; /* of an OPERATOR, as in model/trace.py */
+/* of an OPERATOR: how it ran, as kernels/queue.py says it, is a bit, as in model/trace.py */
+static uint8_t flags_of(unsigned long long how) { return how == 1 ? 2 : how == 2 ? 4 : 0; }
 
 typedef struct {
   uint8_t type, fn, flags, pad;

@@ -56,12 +56,12 @@ class Operators(Source):
             self._observers = None
 
     def _in_python(
-        self, name: str, start: int, fallback: bool, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+        self, name: str, start: int, how: int, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> None:
         end = monotonic_ns()
         detail = self._shapes.number(name, args, kwargs, result) if self._events.shapes_wanted else 0
-        self._events.operator(name, start, end, fallback, reads.local.thread, detail)
-        pyopencl.explain(name, start, end, fallback)
+        self._events.operator(name, start, end, how, reads.local.thread, detail)
+        pyopencl.explain(name, start, end, how)
 
 
 SOURCE = Operators
