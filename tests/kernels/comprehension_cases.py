@@ -51,6 +51,13 @@ def norm(x, g, dims):
     return (x - mean) / torch.sqrt(var + 1e-5) * g[:, None]
 
 
+def in_part(a):
+    c = a + F.pad(a[1:] * a[:-1], (1, 0))
+    c = torch.cat([c[:2], 3 * c[2:4], c[4:]])
+    c = torch.cat([torch.maximum(c[:-1], torch.maximum(a[:-1], a[1:])), c[-1:]])
+    return torch.cat([2 * c[:1], c[1:]])
+
+
 def one(name, signature, body, inputs, reference):
     return name, f"def {name}({signature}) -> (C) {{ {body} }}", inputs, reference
 
@@ -119,6 +126,20 @@ CASES = [
      (r(9, 10), r(8, 10), r(9, 8)), lambda x, w, g: x @ w.T * g),
     ("going_on", "def going_on(float(N,M) A, float(N) B) -> (C) { C(i) = B(i)\n C(i) += A(i,j)*A(i,j) where j in 1:M }",
      (r(3, 4), r(3)), lambda a, b: b + (a[:, 1:] ** 2).sum(1)),
+    one("in_place", "float(B,I) X, float(O,I) W, float(O) D",
+        "C(b,o) +=! X(b,i) * W(o,i)\n C(b,o) = C(b,o) + D(o)\n C(b,o) = fmax(C(b,o), 0)",
+        (r(9, 10), r(8, 10), r(8)), lambda x, w, c: F.relu(F.linear(x, w, c))),
+    one("named_again", "float(N,D) I",
+        "t(n) max=! I(n,d)\n C(n,d) = exp(I(n,d) - t(n))\n t(n) +=! C(n,d)\n C(n,d) = C(n,d) / t(n)",
+        (r(5, 9),), lambda x: x.softmax(1)),
+    one("in_part", "float(N) A",
+        "C(i) = A(i)\n C(i) += A(i) * A(i-1)\n C(i) = 3 * C(i) where i in 2:4\n C(i) max= A(i+k) where k in 0:2\n"
+        " C(i) *= 2 where i in 0:1", (r(9),), in_part),
+    one("guarded", "float(N) A, int D", "C(i) = i >= D ? A(i-D) + A(i) : A(i) where i in 0:N", (r(7), 3),
+        lambda a, d: a + F.pad(a[:-d], (d, 0))),
+    ("names_of_gradients", """def product_grad(float(M,K) A, float(K,N) B, float(M,N) d_C) -> (d_A, d_B) {
+        d_A(m,k) +=! d_C(m,n) * B(k,n)
+        d_B(k,n) +=! d_C(m,n) * A(m,k) }""", (r(5, 4), r(4, 3), r(5, 3)), lambda a, b, d: (d @ b.T, a.T @ d)),
     ("several", "def several(float(N,M) A) -> (S, M1, L) { S(m) +=! A(n,m)\n M1(m) max=! A(n,m)\n L(n) = A(n,0) }", (r(40, 6),),
      lambda a: (a.sum(0), a.amax(0), a[:, 0])),
     ("large", "def large(float(N) A) -> (S, M) { S +=! A(i)*A(i)\n M max=! A(i) }", (r(40_000),),

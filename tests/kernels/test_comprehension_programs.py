@@ -75,7 +75,8 @@ def programs(draw):
         }
         return texts.get(kind, f"({parts[0]} {kind} {parts[1]})")
 
-    for i in range(draw(st.integers(1, 4))):
+    count = draw(st.integers(1, 4))
+    for i in range(count):
         variables: set[str] = set()
         text = f"{value(2, variables)} * {read(variables)}"
         left = tuple(v for v in ("n", "m") if v in variables and draw(st.booleans()))
@@ -83,9 +84,18 @@ def programs(draw):
         where = ", ".join(f"{v} in 0:{'N' if v == 'n' else 'M'}" for v in sorted(variables))
         target = f"T{i}({','.join(left)})" if left else f"T{i}"
         lines.append(f"    {target} {op} {text} where {where}")
+        if left and draw(st.booleans()):  # and on with the same, perhaps in part
+            variables = set(left)
+            text = f"({value(1, variables)} + {' + '.join(left)})"
+            begins = {
+                v: draw(st.sampled_from(["0", f"{v.upper()}-1"])) if v in left else "0" for v in sorted(variables)
+            }
+            where = ", ".join(f"{v} in {begin}:{v.upper()}" for v, begin in begins.items())
+            op = draw(st.sampled_from(["+=", "*=", "max="] + [f"= {target} *"] * (variables == set(left))))
+            lines.append(f"    {target} {op} {text} where {where}")
         if left:
             ranks[f"T{i}"] = left
-    results = ", ".join(f"T{i}" for i in sorted(draw(st.sets(st.integers(0, len(lines) - 1), min_size=1))))
+    results = ", ".join(f"T{i}" for i in sorted(draw(st.sets(st.integers(0, count - 1), min_size=1))))
     return "def random(float(N) A, float(N,M) B, float(M) C) -> (" + results + ") {\n" + "\n".join(lines) + "\n}"
 
 

@@ -14,7 +14,7 @@ NAMES = [name for name, *_ in CASES + OTHERS]
 KERNELS = (
     "product bilinear chain row_sums column_sums diagonal reversed rolled padded conv1 conv2 grouped depthwise max_pool "
     "multiplied batch_norm softmax attend cross_entropy masked_loss gated going_on several large number places table "
-    "bag integers truth small steps repeated quotients no_number"
+    "bag integers truth small steps repeated quotients no_number in_place in_part guarded"
 ).split()
 ON_DEVICE = (
     "conv2",
@@ -89,6 +89,13 @@ def test_a_maximum_that_only_keeps_exp_from_overflow_has_no_gradient():
     assert torch.autograd.gradcheck(counts, (x,))
 
 
+@pytest.mark.parametrize("device", ["cpu", "ocl"])
+def test_what_depends_on_no_input_has_no_gradient(device):
+    x = torch.ones(1, device=device, requires_grad=True)
+    comprehension("def four(float(1) A) -> (C) { C(i) = 4.0 where exists A(i) }")(x).sum().backward()
+    assert x.grad is None
+
+
 def test_a_product_with_zeros_has_its_gradient():
     x = torch.tensor([[0.0, 3.0, 2.0], [0.0, 0.0, 2.0]], requires_grad=True)
     comprehension("def product(float(N,M) X) -> (C) { C(n) *=! X(n,m) }")(x).sum().backward()
@@ -154,7 +161,8 @@ def test_what_is_read_outside_is_zero_where_data_decides():
 @pytest.mark.parametrize(
     ("name", "kernels"),
     [("attend", 3), ("softmax", 1), ("layer_norm", 1), ("cross_entropy", 2), ("masked_loss", 2), ("perceptron", 1),
-     ("gated", 1), ("max_pool", 1), ("grouped", 1), ("conv2", 1), ("several", 2), ("chain", 2), ("large", 2)],
+     ("gated", 1), ("max_pool", 1), ("grouped", 1), ("conv2", 1), ("several", 2), ("chain", 2), ("large", 2),
+     ("in_place", 1), ("named_again", 1), ("going_on", 1)],
 )  # fmt: skip
 def test_statements_share_kernels(name, kernels):
     text, inputs = next((text, inputs) for n, text, inputs, _ in CASES if n == name)

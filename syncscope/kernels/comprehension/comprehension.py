@@ -72,15 +72,17 @@ class Comprehension(Runner):
         if wanted not in self._gradients:
             found = gradient(self.function, wanted)
             results, takes = self.function.results, [p.name for p in found.parameters]
-            own = [*map(gradient_of, results)]
+            own = [gradient_of(self.function, name) for name in results]
             longer = (*results, *(name for name in takes if name not in {*results, *self.names, *own}))
             known, made = (*self.names, *longer), {name: i for i, name in enumerate(found.results)}
+            if not takes:  # nothing depends on an input
+                made = {}
             self._gradients[wanted] = Parts(
                 Runner(replace(self.function, results=longer)),
                 Runner(found),
                 tuple(known.index(name) for name in takes if name not in own),
                 tuple(own.index(name) for name in takes if name in own),
-                tuple(made.get(gradient_of(name)) for name in self.names),
+                tuple(made.get(gradient_of(self.function, name)) for name in self.names),
             )
         return self._gradients[wanted]
 
@@ -161,9 +163,8 @@ class _Differentiable(torch.autograd.Function):
             return None, *ctx.made._backward(*taken, *given)
         parts: Parts = ctx.parts
         gradients = parts.backward.results([*taken, *(given[i] for i in parts.given)], ctx.line)
-        return None, *(
-            None if i is None else gradients[i] for i in parts.made
-        )  # autograd converts to the inputs' dtypes
+        # autograd converts to the inputs' dtypes
+        return None, *(None if i is None else gradients[i] for i in parts.made)
 
 
 def _kept(ctx: Any, taken: Sequence[Any], results: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -233,13 +233,9 @@ def poly(node: Node) -> Poly:
 def combine(kind: str, *parts: Poly) -> Poly:
     """Quotient and rest as Python has them ("//" and "%"), the least and the most of several."""
     if kind in ("min", "max"):
-        distinct = tuple(dict.fromkeys(parts))
-        known = [p.number for p in distinct if p.number is not None]
-        if len(distinct) == 1:
-            return parts[0]
-        if len(known) == len(distinct):
-            return Poly.of((min if kind == "min" else max)(known))
-        return Poly.of(Apply(kind, distinct))
+        distinct, more = dict.fromkeys(parts), 1 if kind == "max" else -1
+        left = tuple(p for p in distinct if not any(((q - p).number or 0) * more > 0 for q in distinct))
+        return left[0] if len(left) == 1 else Poly.of(Apply(kind, left))
     a, b = parts
     by = b.number
     if by and all(f % by == 0 for _, f in a.terms):
@@ -329,10 +325,12 @@ def interval(node: Node, ranges: Mapping[str, Interval]) -> Interval:
             return (min(lows), min(highs)) if kind == "min" else (max(lows), max(highs))
         case Apply("//" | "%" as kind, args):
             (low, high), (by, same) = (interval(x, ranges) for x in args)
-            if by == same > 0 and math.isfinite(low) and math.isfinite(high):
+            if by > 0 and math.isfinite(low) and math.isfinite(high):
+                found = [x // y for x in (low, high) for y in (by, same)]
                 if kind == "//":
-                    return low // by, high // by
-                return (low % by, high % by) if low // by == high // by else (0, by - 1)
+                    return min(found), max(found)
+                whole = by * found[0]
+                return (low - whole, high - whole) if by == same and len({*found}) == 1 else (0, same - 1)
     return -math.inf, math.inf
 
 

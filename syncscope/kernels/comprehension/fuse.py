@@ -123,19 +123,24 @@ def _with_epilogues(parts: Made, program: Program) -> Made:
     result = list(parts)
     taken_in: list[Step] = []
     for i, part in enumerate(parts):
-        match readers.get(part.target):
-            case [Step() as step] if isinstance(part, Product) and times[part.target] == times[step.target] == 1:
-                taken = None if part.target in program.results else with_following(part, step, program)
-            case _:
-                continue
-        if taken is None or (taken.bias and first.get(taken.bias.tensor, -1) >= i):
-            continue
-        passes = step.target not in program.results and all(
-            isinstance(r, Step) and not r.reduced for r in readers.get(step.target, [])
-        )  # what goes over all elements afterwards may as well begin with this one
-        if not (taken.bias and passes):
-            result[i] = taken
-            taken_in.append(step)
+        taken: Step | Product | None = part
+        behind: list[Step] = []
+        while isinstance(taken, Product) and taken.target not in program.results:
+            match readers.get(taken.target):
+                case [Step() as step] if times[taken.target] == times[step.target] == 1:
+                    taken = with_following(taken, step, program)
+                    behind.append(step)
+                case _:
+                    break
+            if taken is None or (taken.bias and first.get(taken.bias.tensor, -1) >= i):
+                break
+            passes = step.target not in program.results and all(
+                isinstance(r, Step) and not r.reduced for r in readers.get(step.target, [])
+            )  # what goes over all elements afterwards may as well begin with this one
+            if not (taken.bias and passes):
+                result[i] = taken
+                taken_in += behind
+                behind = []
     return [p for p in result if not any(p is step for step in taken_in)]
 
 
@@ -280,7 +285,7 @@ class _Fusion:
         """The nest, or one that makes the parts of its reductions and one that puts them together."""
         first = nest.reductions
         depends = any(x.tensor in nest.values for s in first for x in reads(s.value))
-        if not first or depends or any(not s.sets for s in nest.steps):
+        if not first or depends:
             return [nest]
         length, shares = max(s.count(nest.inner(s)) for s in first), 1
         if nest.count < self.wanted and length >= _LONG:

@@ -8,7 +8,6 @@ the forward pass.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -41,9 +40,12 @@ from syncscope.kernels.comprehension.words import NotationError
 _TYPES = ("bool", "int", "float")  # by category
 
 
-def gradient_of(tensor: str) -> str:
-    """The name of a tensor's gradient."""
-    return f"d_{tensor}"
+def gradient_of(f: Function, tensor: str) -> str:
+    """The name of a tensor's gradient; "d_" and its own, or more of them where the function has such names itself."""
+    used, mark = {*f.sizes, *f.fixed}.union(*({*s.ranges, *names(s.value)} for s in f.statements)), "d_"
+    while any(f"{mark}{name}" in used for name in f.sizes):
+        mark += "d_"
+    return f"{mark}{tensor}"
 
 
 def gradient(f: Function, wanted: frozenset[str] | None = None) -> Function:
@@ -81,7 +83,6 @@ class _Gradient:
         self.parts: dict[str, list[Statement]] = {}  # of a tensor's gradient
         self.totals: dict[str, str] = {}  # and the name of it, once it is written
         self.flows: set[str] = set(self.wanted)  # tensors that depend on a wanted input
-        self.several = {t for t, n in Counter(s.target for s in f.statements).items() if n > 1}
         # Only the category of a dtype counts here.
         self.dtypes = {p.name: DTYPES.get(p.type, torch.int64) for p in f.parameters}
         self.dtypes |= {p.name: torch.float32 for p in f.parameters if p.type in FLOATS}
@@ -92,9 +93,10 @@ class _Gradient:
             if category(dtype) == FLOAT and _read(s.value) & self.flows and s.target not in without:
                 self.flows.add(s.target)
         self.used = {*self.sizes, *f.fixed}.union(*({*s.ranges, *names(s.value)} for s in f.statements))
-        if taken := sorted(self.used & set(map(gradient_of, self.sizes))):
-            raise self.fail(f.at, f"{taken[0]} is the name of a gradient", "choose another name")
-        self.used |= set(map(gradient_of, self.sizes))
+        self.used |= set(map(self.name, self.sizes))
+
+    def name(self, tensor: str) -> str:
+        return gradient_of(self.f, tensor)
 
     def fail(self, at: int, message: str, hint: str) -> NotationError:
         return self.f.error(at, message, f"{hint}, or give `backward=`")
@@ -107,10 +109,6 @@ class _Gradient:
 
     def made(self) -> Function:
         f = self.f
-        for i, s in enumerate(f.statements):
-            later = {x.target for x in f.statements[i + 1 :]} & self.several & self.flows
-            for x in (x for x in reads(s.value) if x.tensor in later):  # the value at that time is gone by then
-                raise self.fail(x.at, f"{x.tensor} is read here, and written again behind", "give each its own name")
         for s in reversed(f.statements):
             self.turn(s)
         makes = [n for n in self.wanted if self.total(n)]
@@ -118,15 +116,15 @@ class _Gradient:
             makes = self.wanted
             for n in makes:
                 left = {self.fresh(_letter(n, i)): (Poly(), size) for i, size in enumerate(self.sizes[n])}
-                self.statements.append(_part(tuple(left), Number(0.0), left, gradient_of(n)))
+                self.statements.append(_part(tuple(left), Number(0.0), left, self.name(n)))
         if not makes:
             raise f.error(f.at, f"no result of {f.name} has a gradient", "nothing of floating point is read")
-        results = tuple(map(gradient_of, makes))
+        results = tuple(map(self.name, makes))
         statements = self.needed(results)
         statements = [*self.again(_taken(statements)), *statements]
         taken = _taken(statements)
         kept = [self.parameter(t, t) for t in self.sizes if t in taken.difference(p.name for p in f.parameters)]
-        kept += [self.parameter(gradient_of(r), r) for r in f.results if gradient_of(r) in taken]
+        kept += [self.parameter(self.name(r), r) for r in f.results if self.name(r) in taken]
         said = set[str]().union(
             *(names(x) for s in statements for x in (s.value, *itertools.chain(*s.ranges.values())))
         )
@@ -160,7 +158,7 @@ class _Gradient:
 
     def again(self, wanted: set[str]) -> list[Statement]:
         """Statements of the forward pass that are cheap to make again."""
-        there = self.several.union(self.f.results, *map(_multiplied, self.f.statements))  # these are in memory anyway
+        there = set[str]().union(self.f.results, *map(_multiplied, self.f.statements))  # these are in memory anyway
         found: list[Statement] = []
         for s in reversed(self.f.statements):
             if s.target in wanted - there and not s.reduced:
@@ -175,9 +173,6 @@ class _Gradient:
         target = self.total(s.target) if found and s.target in self.flows else None
         if target is None:
             return
-        if s.target in self.several and s.op not in "+=":
-            message = f"{s.target} is written more than once, and not by sums alone: that has no gradient here"
-            raise self.fail(s.at, message, "give each its own name")
         incoming: Node = _element(target, s.out)
         if s.op in ("min", "max"):
             incoming = self.chosen(s, incoming)
@@ -187,7 +182,7 @@ class _Gradient:
         for read in found:
             steep = slope(s.value, read, self.fail)
             if steep is not None:
-                if not s.reduced and s.target not in self.several:  # as exp is its own slope
+                if not s.reduced:  # as exp is its own slope
                     steep = rewrite(steep, lambda x: again if x == s.value else x)
                 self.add(s, read, times(incoming, steep))
 
@@ -207,7 +202,7 @@ class _Gradient:
             flat, total = flat * (high - low) + Poly.of(name) - low, total * (high - low)
         reached = Apply("==", (s.value, _element(s.target, s.out)))
         first = self.fresh(f"first_{s.target}")
-        self.statements.append(Statement(first, s.out, "min", True, Apply("?", (reached, flat, total)), s.ranges))
+        self.statements.append(Statement(first, s.out, "min", Apply("?", (reached, flat, total)), s.ranges))
         return Apply("?", (Apply("==", (_element(first, s.out), flat)), incoming, ZERO))
 
     def others(self, s: Statement) -> Node:
@@ -218,7 +213,7 @@ class _Gradient:
         value = Apply("?", (same, ONE, _renamed(s.value, renamed)))
         ends = s.ranges | {new: s.ranges[old] for old, new in renamed.items()}
         rest, left = self.fresh(f"others_{s.target}"), (*s.out, *s.reduced)
-        self.statements.append(Statement(rest, left, "*", True, value, ends))
+        self.statements.append(Statement(rest, left, "*", value, ends))
         return _element(rest, left)
 
     def add(self, s: Statement, read: Read, value: Node) -> None:
@@ -263,7 +258,7 @@ class _Gradient:
         """The name of a tensor's gradient, which is written from its parts now; None if it has none."""
         if tensor in self.totals:
             return self.totals[tensor]
-        parts, name = self.parts.pop(tensor, []), gradient_of(tensor)
+        parts, name = self.parts.pop(tensor, []), self.name(tensor)
         if tensor in self.f.results:
             if parts:
                 left = parts[0].out
@@ -292,7 +287,7 @@ class _Gradient:
 
 def _part(left: tuple[str, ...], value: Node, ranges: dict[str, Range], name: str = "") -> Statement:
     """A part of a gradient: a sum over what has a range and is not on the left."""
-    return Statement(name, left, "+" if len(ranges) > len(left) else "=", True, value, ranges)
+    return Statement(name, left, "+" if len(ranges) > len(left) else "=", value, ranges)
 
 
 def _solvable(index: Poly, s: Statement, taken: set[str]) -> str | None:

@@ -13,7 +13,7 @@ from syncscope.kernels.comprehension.fuse import SHARE, Nest
 from syncscope.kernels.comprehension.places import placed
 from syncscope.kernels.comprehension.program import Ints, Program, Step
 from syncscope.kernels.comprehension.values import HELPERS, Block, Values, c_name
-from syncscope.kernels.elementwise import c_storage, compute_dtype, load, store
+from syncscope.kernels.elementwise import c_storage, compute_dtype, store
 from syncscope.kernels.generate.text import DIVIDE, loops
 from syncscope.kernels.programs import C_TYPE
 
@@ -163,9 +163,6 @@ void {self.name}({", ".join((*parameters, "Numbers p"))}) {{
         if step.target not in self.nest.stored:
             return
         place = f"{c_name(step.target)}_at + {self.index(step.left[0], to)}"
-        if not step.sets:
-            before = load(step.dtype, c_name(step.target), place, C_TYPE[compute_dtype(step.dtype)])
-            value = _FOLD[step.op].format(a=f"({before})", b=f"({value})")
         write = store(step.dtype, c_name(step.target), place, value)
         to.lines.append(write if self.s.deep == 1 else f"if ({who}) {{ {write} }}")
 

@@ -13,6 +13,7 @@ casts such as `float(x)`. A name that nothing else bears is an index variable of
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -26,12 +27,21 @@ from syncscope.kernels.comprehension.expressions import (
     Read,
     names,
     poly,
+    reads,
     rewrite,
     walk,
 )
 from syncscope.kernels.comprehension.functions import FUNCTIONS
 from syncscope.kernels.comprehension.ranges import ranged
-from syncscope.kernels.comprehension.statements import STRENGTH, Function, Parameter, Range, Statement
+from syncscope.kernels.comprehension.statements import (
+    STRENGTH,
+    Function,
+    Parameter,
+    Range,
+    Statement,
+    renamed,
+    written_over,
+)  # fmt: skip
 from syncscope.kernels.comprehension.words import FOREIGN, NotationError, Token, tokens
 
 FLOATS = ("float", "float16", "half", "bfloat16", "float32", "float64", "double")
@@ -59,7 +69,8 @@ class _Parser:
         self.sizes: dict[str, tuple[Poly, ...]] = {}  # of tensors: parameters, then what was written
         self.numbers: set[str] = set()  # sizes and integer parameters
         self.inputs: set[str] = set()
-        self.target = ""  # what the statement at hand writes
+        self.statements: list[Statement] = []
+        self.target, self.left = "", tuple[str, ...]()  # what the statement at hand writes, and by which variables
 
     @property
     def now(self) -> Token:
@@ -82,12 +93,12 @@ class _Parser:
     def expect(self, text: str, where: str) -> Token:
         token = self.next_if(text)
         if token is None:
-            raise self.fail(f"expected {text!r} {where}, not {self.now.text!r}")
+            raise self.fail(f"expected {text!r} {where}, not {self.now.text!r}", FOREIGN.get(self.now.text, ""))
         return token
 
     def name(self, what: str) -> Token:
         token = self.now
-        self.refuse(token.kind != "name", f"expected {what}, not {token.text!r}")
+        self.refuse(token.kind != "name", f"expected {what}, not {token.text!r}", FOREIGN.get(token.text, ""))
         self.refuse(token.text in _RESERVED, f"{token.text!r} is a word of the notation, and cannot be {what}")
         self.i += 1
         return token
@@ -109,23 +120,21 @@ class _Parser:
         name = self.name("the function's name").text
         parameters = tuple(self.listed(self.parameter, "after the function's name"))
         self.expect("->", "after the parameters")
-        self.refuse(self.now.text != "(", "results stand in parentheses", f"write -> ({self.now.text})")
-        results = self.listed(self.result)
+        results = self.listed(self.result) if self.now.text == "(" else [self.result()]
         self.refuse(not results, "there is no result", "name what is made, as in `-> (O)`")
         self.expect("{", "before the statements")
-        statements: list[Statement] = []
         while not self.next_if("}"):
             self.refuse(self.now.kind == "end", "the function is not closed", "write '}' after the last statement")
-            statements.append(self.statement())
+            self.statements += self.statement()
         self.refuse(
             self.now.kind != "end", f"{self.now.text!r} stands after the function", "one comprehension is one function"
         )
-        written = {s.target for s in statements}
+        written = {s.target for s in self.statements}
         for x in results:
             hint = f"add a statement `{x.text}(...) = ...`"
             self.refuse(x.text not in written, f"the result {x.text} is never written", hint, x.at)
         made, fixed = tuple(x.text for x in results), frozenset(self.numbers)
-        return Function(name, parameters, made, tuple(statements), self.sizes, fixed, self.text, at)
+        return Function(name, parameters, made, tuple(self.statements), self.sizes, fixed, self.text, at)
 
     def parameter(self) -> Parameter:
         kind = self.now.text
@@ -168,7 +177,7 @@ class _Parser:
         self.refuse(self.now.text in TYPES, "results are named without type or sizes", hint)
         return self.name("a result's name")
 
-    def statement(self) -> Statement:
+    def statement(self) -> list[Statement]:
         target = self.name("the name of what is written")
         left = self.listed(self.index) if self.now.text == "(" else []
         op = self.now
@@ -176,7 +185,7 @@ class _Parser:
         message = f"expected an assignment after {target.text}, not {op.text!r}"
         self.refuse(op.text not in _OPS, message, hint, target.at)
         self.i += 1
-        self.target = target.text
+        self.target, self.left = target.text, tuple(x.text for x in left)
         value = self.expression()
         if self.next_if("<=>"):  # the library's function for the same: parsed, as in the original, and not needed
             self.name("a function's name")
@@ -185,7 +194,7 @@ class _Parser:
         value = _given(value, lets)
         kind, sets = _OPS[op.text]
         self.check_target(target, left, op, sets)
-        out = tuple(x.text for x in left)
+        out = self.left
         for x in sorted((x for x in walk(value) if isinstance(x, Name)), key=lambda x: x.at):
             gone = kind == "=" and x.name not in self.numbers and x.name not in out
             hint = f"write +=!, *=!, min=! or max=! instead of =, or put {x.name} on the left"
@@ -193,10 +202,30 @@ class _Parser:
                 gone, f"{x.name} is on the right only: that is a reduction, and = is no operator of one", hint, x.at
             )
         written = " ".join(self.text[target.at : self.tokens[self.i - 1].end].split())
-        s = Statement(target.text, out, kind, sets, value, ranges, exists, written=written, at=target.at)
+        if there := target.text in self.sizes:
+            exists = (*exists, Read(target.text, tuple(map(Poly.of, out)), at=target.at))
+        s = Statement(target.text, out, kind, value, ranges, exists, written=written, at=target.at)
         s = ranged(s, self.sizes, self.numbers, self.text)
-        self.sizes.setdefault(s.target, tuple(s.ranges[n][1] for n in out))
-        return s
+        made = self.over(s, sets, op) if there else [s]
+        self.sizes |= {x.target: tuple(x.ranges[n][1] for n in out) for x in made}
+        return made
+
+    def over(self, s: Statement, sets: bool, op: Token) -> list[Statement]:
+        """A statement that goes on with a tensor, which has another name until then."""
+        old, part = self.fresh(s.target), self.fresh(f"{s.target}_part")
+        earlier = [renamed(x, s.target, old) for x in self.statements]
+        s = replace(renamed(s, s.target, old), target=s.target)
+        message, hint = f"{s.target} is written again, and what it was is never read", "give it another name"
+        lost = sets and not any(x.tensor == old for one in (*earlier, s) for x in reads(one.value))
+        self.refuse(lost, message, hint, s.at)
+        self.statements[:] = earlier
+        self.sizes[old] = self.sizes[s.target]
+        return written_over(s, self.sizes[old], old, part, sets)
+
+    def fresh(self, wish: str) -> str:
+        """A name like this that nothing in the text has."""
+        taken = self.sizes.keys() | {token.text for token in self.tokens}
+        return next(name for i in itertools.count(1) if (name := f"{wish}_{i}") not in taken)
 
     def check_target(self, target: Token, left: list[Token], op: Token, sets: bool) -> None:
         """Whether this may be written so."""
@@ -211,9 +240,9 @@ class _Parser:
             self.refuse(known, f"{x.text} is no index variable: it is known already", "choose a free name", x.at)
         if name not in self.sizes:
             message = f"{name} has no value that {op.text} could go on from"
-            return self.refuse(not sets, message, f"write {op.text}! to begin with nothing", op.at)
-        more = "" if op.text == "=" else f", or add to it with {op.text.rstrip('!')}"
-        self.refuse(sets, f"{name} is written already", f"give it another name{more}", at)
+            return self.refuse(
+                not sets, message, f"write {op.text}! to begin with nothing, or {name}(...) = ... before", op.at
+            )
         sizes = self.sizes[name]
         message = f"{name} has {_dimensions(sizes)}, and is written with {len(left)}"
         return self.refuse(len(sizes) != len(left), message, at=at)
@@ -312,20 +341,22 @@ class _Parser:
 
     def tensor(self, token: Token) -> Node:
         """An element of a tensor, or the size of one of its dimensions."""
-        name, at = token.text, token.at
-        if name == self.target:
-            message = f"{name} is an input, and inputs are never written"
-            self.refuse(name in self.inputs, message, "give the result its own name", at)
-            hint = "running sums and other scans are no comprehensions: use torch.cumsum and the like"
-            raise self.fail(f"{name} is read by the statement that writes it", hint, at)
-        sizes = self.sizes[name]
-        if self.next_if("."):
+        name, at, sizes = token.text, token.at, self.sizes.get(token.text, ())
+        if name in self.sizes and self.next_if("."):
             dim = self.now.text
             there = dim.isdigit() and int(dim) < len(sizes)
             self.refuse(not there, f"expected the number of a dimension of {name}, not {dim!r}")
             self.i += 1
             return replace(sizes[int(dim)].node(), at=at)
         indexes = self.listed(self.expression) if self.now.text == "(" else []
+        if name == self.target:
+            message = f"{name} is an input, and inputs are never written"
+            self.refuse(name in self.inputs, message, "give the result its own name", at)
+            hint = "running sums and other scans are no comprehensions: use torch.cumsum and the like"
+            again = name in self.sizes and indexes == [Name(x) for x in self.left]
+            self.refuse(not again, f"{name} is read by the statement that writes it", hint, at)
+        for x in (x for index in indexes for x in walk(index) if isinstance(x, Number) and isinstance(x.value, float)):
+            raise self.fail(f"{x.value} is no integer, and indexes {name}", "write int(...)", x.at)
         message = f"{name} has {_dimensions(sizes)}, and is read with {len(indexes)}"
         self.refuse(len(sizes) != len(indexes), message, at=at)
         return Read(name, tuple(map(poly, indexes)), self.unary() if self.next_if("else") else None, at=at)

@@ -134,14 +134,14 @@ def _product(unit: Product, program: Program, strides: Strides, tensors: Mapping
     a, b, out, alpha, numbers = unit.a.tensor, unit.b.tensor, unit.target, unit.alpha, unit.numbers
     dtype = _WIDER.get(unit.step.dtype, unit.step.dtype)
     widened = dtype != unit.step.dtype
-    if widened and (unit.bias is not None or not unit.step.sets):
+    if widened and unit.bias is not None:
         raise NotNative
     lie = {n: tuple(contiguous_stride(program.shapes[n])) if widened else strides(n) for n in (a, b)}  # made anew
     name = _named(program, [out])
     c = contraction(unit, name, lambda n: lie[n] if n in lie else strides(n))
     even = tuple(widened or n not in tensors or tensors[n].storage_offset() % 4 == 0 for n in (a, b))
     made = generated.plan(c, dtype, (*even, True))
-    bias = unit.bias.tensor if unit.bias is not None else None if unit.step.sets else out
+    bias = unit.bias.tensor if unit.bias is not None else None
 
     def enqueue(known: Known) -> None:
         factor = alpha

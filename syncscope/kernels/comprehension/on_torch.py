@@ -16,9 +16,6 @@ from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Numbe
 from syncscope.kernels.comprehension.functions import FUNCTIONS, OPERATORS
 from syncscope.kernels.comprehension.program import Program, Step
 
-_FOLDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "+": torch.add, "*": torch.mul, "min": torch.minimum, "max": torch.maximum,
-}  # fmt: skip
 _FARTHER = 8  # times as large as a tensor what is padded to it may be
 
 
@@ -38,13 +35,7 @@ def run(program: Program, tensors: Mapping[str, Any]) -> dict[str, Tensor]:
     known = dict(tensors)
     device = next((x.device for x in known.values() if isinstance(x, Tensor)), torch.device("cpu"))
     for step in program.steps:
-        made = _Space(step, known, device).made()
-        if not step.sets:
-            at = tuple(slice(*step.ranges[n]) for n in step.out)
-            whole = known[step.target].clone()
-            whole[at] = _FOLDS[step.op](whole[at], made)
-            made = whole
-        known[step.target] = made
+        known[step.target] = _Space(step, known, device).made()
     return {step.target: known[step.target] for step in program.steps}
 
 
@@ -58,7 +49,7 @@ class _Space:
         self.real = torch.float64 if step.dtype == torch.float64 else torch.get_default_dtype()
 
     def made(self) -> Tensor:
-        """What the statement gives, of its dtype; before what is there already."""
+        """What the statement gives, of its dtype."""
         step = self.step
         if step.op == "+" and step.dtype.is_floating_point and 0 not in self.sizes:
             return self.product_sum()

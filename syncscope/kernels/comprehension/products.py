@@ -111,8 +111,6 @@ def separated(step: Step, program: Program) -> Made:
     if not outer and set(small.out) <= seen:
         whole = _product(small, a, b, alpha, numbers)
         return [*made, whole] if whole else [step]
-    if not small.sets:
-        return [step]
     left, gone = [n for n in small.out if n in seen], [n for n in small.reduced if n in seen]
     read, part = _temporary(small, Apply("*", (a, b)), left, gone, program)
     product = _product(part, a, b, alpha * small.count(n for n in small.reduced if n not in seen), numbers)
@@ -121,7 +119,7 @@ def separated(step: Step, program: Program) -> Made:
 
 def hoisted(step: Step, program: Program) -> list[Step]:
     """A sum's factors that are the same for all of it come after it: then they need not be there before it begins."""
-    if step.op != "+" or not step.reduced or not step.sets or not step.dtype.is_floating_point:
+    if step.op != "+" or not step.reduced or not step.dtype.is_floating_point:
         return [step]
     every = factors(step.value)
     outer = [x for x in every if not names(x) & set(step.reduced)]
@@ -160,7 +158,7 @@ def _temporary(
     name, polys = program.part(map(step.size, left), step.dtype), tuple(map(Poly.of, left))
     ranges = {n: step.ranges[n] for n in (*left, *gone)}
     op, written = "+" if gone else "=", f"part of {step.written}"
-    return Read(name, polys), Step(name, left, op, True, value, ranges, step.dtype, written, polys)
+    return Read(name, polys), Step(name, left, op, value, ranges, step.dtype, written, polys)
 
 
 def _lifted(step: Step, value: Node, program: Program, made: Made) -> Read:
@@ -198,21 +196,21 @@ def contraction(p: Product, name: str, strides: Callable[[str], Ints]) -> Contra
         )
 
     out = index(p.step.left, strides(p.target))
-    bias = index(p.bias.indexes, strides(p.bias.tensor)) if p.bias else None if p.step.sets else out
+    bias = index(p.bias.indexes, strides(p.bias.tensor)) if p.bias else None
     z, m, n, k = (tuple(map(p.step.size, x)) for x in p.axes)
-    return Contraction(name, z, m, n, k, access(p.a), access(p.b), out, bias, p.then)
+    return Contraction(name, z, m, n, k, access(p.a), access(p.b), out, bias, "x" if p.then == _ADDED else p.then)
 
 
 def with_following(p: Product, step: Step, program: Program) -> Product | None:
     """The product with a statement taken in that only goes on with what it makes, element by element; None if it cannot."""
-    if p.bias is not None or p.then != "x" or not p.step.sets or step.reduced or not step.sets:
+    if step.reduced:
         return None
     found = [x for x in reads(step.value) if x.tensor == p.target]
     rest = {x for x in reads(step.value) if x.tensor != p.target}
     if (
         len(found) != 1
         or found[0].bounds
-        or len(rest) > 1
+        or len(rest) + (p.bias is not None) > 1
         or step.dtype != p.step.dtype
         or not step.dtype.is_floating_point
     ):
@@ -228,7 +226,7 @@ def with_following(p: Product, step: Step, program: Program) -> Product | None:
         if program.dtypes[bias.tensor] != step.dtype:
             return None
         bias = replace(bias, indexes=tuple(q.replaced(there) for q in bias.indexes))
-    then = _then(step.value, p.target)
+    then = _then(step.value, p)
     if then is None:
         return None
     # The loops stay as they are; only where an element lies follows the statement behind.
@@ -238,22 +236,23 @@ def with_following(p: Product, step: Step, program: Program) -> Product | None:
         p.step, target=step.target, out=out, ranges={n: p.step.ranges[n] for n in (*out, *p.step.reduced)},
         left=tuple(q.replaced(there) for q in step.left), written=f"{p.step.written}, then {step.target}",
     )  # fmt: skip
-    return replace(p, step=moved, then="x" if then == "(x + y)" else then, bias=bias)
+    return replace(p, step=moved, then=then, bias=bias or p.bias)
 
 
+_ADDED = "(x + y)"  # the bias is added by itself
 _THEN = {op: f"({{}} {op} {{}})" for op in "+ - * / < <= > >=".split()} | {"neg": "(-{})", "?": "({} ? {} : {})"}
 _CALLS = ("max", "min", "fmax", "fmin", "exp", "tanh", "sqrt", "fabs")
 
 
-def _then(node: Node, made: str) -> str | None:
+def _then(node: Node, p: Product) -> str | None:
     """C in `x`, what the product makes, and `y`, the other tensor, in their own type T."""
     match node:
         case Read(tensor):
-            return "x" if tensor == made else "y"
+            return p.then if tensor == p.target else "y"
         case Number(value) if abs(value) < float("inf"):
             return f"(T){float(value)!r}"
         case Apply(function, args):
-            parts = [text for x in args if (text := _then(x, made))]
+            parts = [text for x in args if (text := _then(x, p))]
             if len(parts) == len(args) and function in _THEN:
                 return _THEN[function].format(*parts)
             if len(parts) == len(args) and function in _CALLS:

@@ -22,6 +22,7 @@ from syncscope.kernels.comprehension.expressions import (
     interval,
     names,
     poly,
+    reads,
     replaced,
     truth,
 )  # fmt: skip
@@ -38,7 +39,6 @@ class Step:
     target: str
     out: tuple[str, ...]
     op: str
-    sets: bool
     value: Node
     ranges: dict[str, tuple[int, int]]
     dtype: torch.dtype
@@ -162,23 +162,24 @@ class _Binder:
         self.ends = {name: self.range(name) for name in s.ranges}
         self.runs = all(a < b for a, b in self.ends.values())
         self.over = {name: (float(a), float(b - 1)) for name, (a, b) in self.ends.items()}
+        self.guarded = False  # by a condition on indexes: what it keeps from being read outside need not be told
 
     def step(self) -> Step:
         s, program = self.s, self.program
         value = self.bound(s.value)
-        if s.sets:
-            for n in s.out:
-                if low := self.ends[n][0]:
-                    hint = f"shift it, or set all of {s.target} first and write this with += and the like"
-                    raise self.f.error(s.at, f"{n} begins at {low}: the rest of {s.target} would be unset", hint)
-            dtype = program.dtype(value)
-            self.shapes[s.target] = tuple(self.ends[n][1] for n in s.out)
-            program.dtypes[s.target] = torch.int64 if s.op in "+*" and not dtype.is_floating_point else dtype
-        for n, size in zip(s.out, self.shapes[s.target], strict=True):
-            if self.ends[n][0] < 0 or self.ends[n][1] > size:
-                message = f"{n} would leave {s.target}, which is {list(self.shapes[s.target])}"
-                raise self.f.error(s.at, message, "give a smaller range")
-        return Step(s.target, s.out, s.op, s.sets, value, self.ends, program.dtypes[s.target], s.written)
+        for x in s.exists:
+            if names(x) <= {*s.ranges, *self.given}:
+                self.bound(x)  # for its check
+        for n in s.out:
+            if low := self.ends[n][0]:
+                hint = (
+                    f"shift it, set all of {s.target} first, or let {n} begin at 0 and write `else 0` at what is read"
+                )
+                raise self.f.error(s.at, f"{n} begins at {low}: the rest of {s.target} would be unset", hint)
+        dtype = program.dtype(value)
+        self.shapes[s.target] = tuple(self.ends[n][1] for n in s.out)
+        program.dtypes[s.target] = torch.int64 if s.op in "+*" and not dtype.is_floating_point else dtype
+        return Step(s.target, s.out, s.op, value, self.ends, program.dtypes[s.target], s.written)
 
     def range(self, name: str) -> tuple[int, int]:
         """The numbers of a range."""
@@ -191,9 +192,10 @@ class _Binder:
         if b < a or (b == a and all(map(math.prod, self.shapes.values()))):
             why = "its `where` says" if self.s.why[name] == "where" else f"{self.s.why[name]} allows"
             known = names(low) | names(high)
-            found = ", ".join(f"{n} is {v.number}" for n, v in self.given.items() if n in known) or "that is empty"
-            message = f"nothing is left for {name}: {why} {said}, and {found}"
-            raise self.f.error(self.s.at, message, "the tensors are too small for it")
+            found = "".join(f", and {n} is {v.number}" for n, v in self.given.items() if n in known)
+            message = f"nothing is left for {name}: {why} {said}{found}"
+            hint = "" if self.s.why[name] == "where" else "the tensors are too small for it"
+            raise self.f.error(self.s.at, message, hint)
         return a, b
 
     def bound(self, node: Node) -> Node:
@@ -204,20 +206,28 @@ class _Binder:
                 return poly(node.with_parts(map(self.bound, node.parts)))
             case Read():
                 return self.read(node)
-        made = node.with_parts(map(self.bound, node.parts))
-        if isinstance(made, Apply) and made.function == "?" and (known := truth(made.args[0])) is not None:
-            return made.args[1] if known else made.args[2]
-        return made
+        if not isinstance(node, Apply) or node.function != "?":
+            return node.with_parts(map(self.bound, node.parts))
+        test, before = self.bound(node.args[0]), self.guarded
+        self.guarded = before or not reads(test)
+        yes, no = map(self.bound, node.args[1:])
+        self.guarded = before
+        known = truth(test)
+        return replace(node, args=(test, yes, no)) if known is None else yes if known else no
 
     def read(self, node: Read) -> Read:
         indexes = tuple(poly(self.bound(index)) for index in node.indexes)
         bounds = []
         for written, index, size in zip(node.indexes, indexes, self.shapes[node.tensor], strict=True):
+            if any(self.program.dtype(x).is_floating_point for x in index.parts):
+                raise self.f.error(
+                    node.at, f"{show(written)} is no integer, and indexes {node.tensor}", "write int(...)"
+                )
             low, high = interval(index, self.over)
             if not self.runs or (low >= 0 and high < size):
                 continue
             bounds.append((index, size))
-            if node.other is None and not index.data:
+            if node.other is None and not index.data and not self.guarded:
                 message = f"{show(node)} may leave {node.tensor}: {show(written)} cannot be followed"
                 if math.isfinite(low) and math.isfinite(high):
                     message = f"{show(node)} leaves {node.tensor}: {show(written)} is {low:.0f} to {high:.0f} of {size}"

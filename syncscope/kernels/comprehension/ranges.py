@@ -41,9 +41,6 @@ def ranged(s: Statement, sizes: Mapping[str, tuple[Poly, ...]], fixed: Set[str],
         return [_Bound(p, size, show(x)) for x in own for p, size in zip(x.indexes, sizes[x.tensor], strict=True)]
 
     inside = bounds(padded=False)
-    if not s.sets:
-        whole = Read(s.target, tuple(map(Poly.of, s.out)))
-        inside += [_Bound(p, size, show(whole)) for p, size in zip(whole.indexes, sizes[s.target], strict=True)]
     while left := [name for name in unknown if name not in ranges]:
         solved: dict[str, list[tuple[Range, str]]] = {}
         for b in inside:

@@ -37,7 +37,7 @@ class _Stride:
 def taken_apart(step: Step) -> list[Step]:
     """The statement, or one for each residue."""
     match step.value:
-        case Apply("?", (condition, value, Number(0))) if step.op == "+" and step.sets and step.reduced:
+        case Apply("?", (condition, value, Number(0))) if step.op == "+" and step.reduced:
             conditions = list(_all(condition))
         case _:
             return [step]

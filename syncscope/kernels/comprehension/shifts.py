@@ -27,7 +27,7 @@ _Known = Mapping[str, tuple[tuple[str, ...], _Follows | None]]  # by tensor: its
 
 def idle(f: Function) -> set[str]:
     """The targets of `max=!` and `min=!` on which no result depends."""
-    extremes = [s for s in f.statements if s.op in ("min", "max") and s.sets and s.target not in f.results]
+    extremes = [s for s in f.statements if s.op in ("min", "max") and s.target not in f.results]
     return {s.target for s in extremes if _gone(s, f)}
 
 
@@ -40,10 +40,8 @@ def _gone(extreme: Statement, f: Function) -> bool:
         found = _follows(s.value, known)
         if found is not None and found.element is not None and s.op != "=":
             moves = any(names(p) & set(s.reduced) for p in found.element)
-            if moves or s.op != "+" or not s.sets or found.times:
+            if moves or s.op != "+" or found.times:
                 found = None
-        if not s.sets and (found != _NOT or known.get(s.target, ((), _NOT))[1] != _NOT):
-            found = None
         known[s.target] = s.out, found
     return all(known[r][1] == _NOT for r in f.results)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read
+from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read, replaced, rewrite
 from syncscope.kernels.comprehension.words import NotationError
 
 Range = tuple[Poly, Poly]  # from the first to before the second
@@ -32,7 +32,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`target(out) op value`; `op` is "=", "+", "*", "min" or "max", and `sets` whether it begins anew.
+    """`target(out) op value`; `op` is "=", "+", "*", "min" or "max", and begins with nothing: each tensor is written once.
 
     `ranges` are those of the variables on the left, then of those that are reduced, in the order they appear in.
     """
@@ -40,7 +40,6 @@ class Statement:
     target: str
     out: tuple[str, ...]
     op: str
-    sets: bool
     value: Node
     ranges: dict[str, Range]
     exists: tuple[Node, ...] = field(default=(), compare=False)
@@ -70,6 +69,44 @@ class Function:
     def error(self, at: int, message: str, hint: str = "") -> NotationError:
         """What is wrong, to be raised."""
         return NotationError(self.text, at, message, hint)
+
+
+def renamed(s: Statement, old: str, new: str) -> Statement:
+    """With another name for a tensor."""
+
+    def change(x: Node) -> Node:
+        return replace(x, tensor=new) if isinstance(x, Read) and x.tensor == old else x
+
+    return replace(
+        s, target=new if s.target == old else s.target, value=rewrite(s.value, change),
+        exists=tuple(rewrite(x, change) for x in s.exists),
+    )  # fmt: skip
+
+
+def written_over(s: Statement, sizes: tuple[Poly, ...], old: str, part: str, anew: bool) -> list[Statement]:
+    """A statement whose target is there already, by the name `old`: what is not written anew, or not at all, stays as it is.
+
+    What the statement adds is a tensor of its own, `part`, where it reduces or does not run over all of `sizes`.
+    """
+    whole = {n: (Poly(), size) for n, size in zip(s.out, sizes, strict=True)}
+    full = all(s.ranges[n] == whole[n] for n in s.out)
+    if full and anew:
+        return [s]
+    before = Read(old, tuple(map(Poly.of, s.out)))
+    first: list[Statement] = []
+    made = s.value
+    if s.reduced or not full:
+        lows = {n: s.ranges[n][0] for n in s.out}
+        from_zero = {n: Poly.of(n) + low for n, low in lows.items()}
+        ranges = {n: (low - lows.get(n, 0), high - lows.get(n, 0)) for n, (low, high) in s.ranges.items()}
+        exists = tuple(replaced(x, from_zero) for x in s.exists)
+        why = s.why | {n: "its statement" for n, low in lows.items() if low.terms}
+        value = replaced(s.value, from_zero)
+        first = [replace(s, target=part, value=value, ranges=ranges, exists=exists, why=why)]
+        outside = {"+": Number(0), "*": Number(1)}.get("=" if anew else s.op, before)
+        made = Read(part, tuple(Poly.of(n) - low for n, low in lows.items()), None if full else outside)
+    value = made if anew else Apply(s.op, (before, made))
+    return [*first, replace(s, op="=", value=value, ranges=whole, exists=() if first else s.exists)]
 
 
 BINARY = (("||",), ("&&",), ("==", "!="), ("<", "<=", ">", ">="), ("+", "-"), ("*", "/", "//", "%"))  # weakest first
@@ -110,7 +147,7 @@ def show(node: Node, around: int = 0) -> str:
 def show_statement(s: Statement) -> str:
     """As it is written, with all its ranges."""
     target = f"{s.target}({', '.join(s.out)})" if s.out else s.target
-    op = s.op if s.op == "=" else f"{s.op}={'!' if s.sets else ''}"
+    op = s.op if s.op == "=" else f"{s.op}=!"
     clauses = [f"{name} in {show(low)}:{show(high)}" for name, (low, high) in s.ranges.items()]
     return f"{target} {op} {show(s.value)}" + (f" where {', '.join(clauses)}" if clauses else "")
 

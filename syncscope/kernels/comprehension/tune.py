@@ -78,8 +78,6 @@ def _nest(ready: on_ocl.Ready, plan: on_ocl.Plan, known: dict[str, Any], default
     """How many times as fast a nest became."""
     nest, end = ready.unit, perf_counter() + share
     assert isinstance(nest, Nest)
-    if any(not s.sets for s in nest.steps):
-        return 1.0
     expected = {name: known[name].clone() for name in nest.writes}
     name = schedules.class_of(nest, plan.program.name, plan.strides)
     times: dict[Schedule, float] = {}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from syncscope.errors import UserError
 
 _TOKEN = re.compile(
-    r"\s+|#[^\n]*|(?P<number>\d+\.\d*(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?)"
+    r"\s+|#[^\n]*|(?P<number>(?:\d+\.?\d*|(?<![\w)])\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<op><=>|->|(?:(?:min|max)(?==!?(?!=))|[+*])=!?(?!=)|\|\||&&|[=!<>]=|//|[-+*/%()?:,={}<>!.])|(?P<name>[A-Za-z_]\w*)"
 )
 # What other languages write, and what is written here.
@@ -16,6 +16,7 @@ FOREIGN = {
     "[": "an element is read as A(i, j)", "]": "an element is read as A(i, j)",
     ";": "a statement ends where the next begins", "^": "write pow(x, 2)", "**": "write pow(x, 2)",
     "and": "write &&", "or": "write ||", "not": "write !x", "if": "write condition ? this : that",
+    **dict.fromkeys("$<", "a number that is given at the call is a parameter: int s"),
     "sum": "a sum is a statement with +=!: what is on the right only is summed over",
     "mean": "a mean is a sum, by +=!, and a division by its length", "softmax": "write its maximum, its exp and its sum",
     "abs": "write fabs", "sigmoid": "write 1 / (1 + exp(-x))", "relu": "write max(x, 0)", "log_softmax": "write x - M - log(Z)",
