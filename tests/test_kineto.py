@@ -49,7 +49,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=50 * EFFORT)
+@settings(max_examples=50 * EFFORT)
 @given(st.lists(EVENTS, max_size=12), st.dictionaries(st.text(max_size=6), JSON, max_size=3))
 def test_what_is_written_is_read_back(events, meta):
     trace = Trace.of(events, **{"origin_ns": 7, "notes": ["a clock was guessed"], **meta})
@@ -84,7 +84,7 @@ ALLOCATIONS = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=50 * EFFORT)
+@settings(max_examples=50 * EFFORT)
 @given(st.lists(ALLOCATIONS, min_size=1, max_size=9))
 def test_allocations_are_read_back(rows):
     event = Event(Kind.READ, "item", Lane(1, 1), 0, 5, place=Place("train.py", 3))
@@ -225,7 +225,7 @@ DAMAGE = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=60 * EFFORT)
+@settings(max_examples=60 * EFFORT)
 @given(st.lists(DAMAGE, min_size=1, max_size=4), st.booleans())
 def test_no_damage_does_more_than_lose_events(damage, packed):
     text = gzip.compress(SMALL, mtime=0) if packed else SMALL
@@ -254,7 +254,7 @@ ARGS = [
 ]
 
 
-@settings(deadline=None, max_examples=60 * EFFORT)
+@settings(max_examples=60 * EFFORT)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(KEYS), ODD, max_size=4).map(lambda odd: call(1, args={}) | odd)

@@ -65,7 +65,7 @@ def test_reads_of_one_step_merged_into_one_keep_only_the_last():
     assert price.asynchronous <= price.alone
 
 
-@settings(deadline=None, max_examples=40 * EFFORT)
+@settings(max_examples=40 * EFFORT)
 @given(PROGRAMS, st.integers(0, 3))
 def test_shares_add_up_to_the_saving(program, seed):
     graph = graph_of(Device().run(program)[0])

@@ -146,7 +146,7 @@ STEP = st.lists(
 PROGRAMS = st.lists(STEP, min_size=1, max_size=4).filter(lambda p: any(x[0] == "launch" for s in p for x in s))
 
 
-@settings(deadline=None, max_examples=50 * EFFORT)
+@settings(max_examples=50 * EFFORT)
 @given(PROGRAMS)
 def test_what_never_changes_is_reproduced(program):
     trace, end = Device().run(program)
@@ -155,7 +155,7 @@ def test_what_never_changes_is_reproduced(program):
     assert replay(graph).end == pytest.approx(end)
 
 
-@settings(deadline=None, max_examples=50 * EFFORT)
+@settings(max_examples=50 * EFFORT)
 @given(PROGRAMS)
 def test_on_one_queue_the_loop_without_reads_is_predicted(program):
     program = [
@@ -182,7 +182,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40 * EFFORT)
+@settings(max_examples=40 * EFFORT)
 @given(st.lists(PARTS, min_size=4, max_size=20), st.integers(0, 2_000_000))
 def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(parts, work):
     step = [*itertools.chain.from_iterable(parts), ("launch", 0, 50_000), ("work", work)]
@@ -194,7 +194,7 @@ def test_queues_that_wait_for_each_other_are_predicted_without_a_record_of_it(pa
     assert replay(graph, range(len(graph.reads))).end == pytest.approx(end, rel=0.01, abs=5_000 * (1 + reads))
 
 
-@settings(deadline=None, max_examples=30 * EFFORT)
+@settings(max_examples=30 * EFFORT)
 @given(PROGRAMS, st.randoms())
 def test_side_by_side_is_one_by_one(program, random):
     graph = graph_of(Device().run(program)[0])
@@ -217,7 +217,7 @@ def test_back_pressure_stops_the_host(monkeypatch):
     assert ends[0] == pytest.approx(free.end)
 
 
-@settings(deadline=None, max_examples=30 * EFFORT)
+@settings(max_examples=30 * EFFORT)
 @given(st.lists(st.tuples(st.sampled_from([50_000, 200_000]), st.integers(0, 9)), min_size=12, max_size=24))
 def test_a_full_queue_holds_the_host_where_no_wait_does(steps):
     with pytest.MonkeyPatch.context() as patch:

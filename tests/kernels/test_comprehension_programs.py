@@ -16,8 +16,8 @@ from syncscope.kernels.comprehension.notation import parse
 from syncscope.kernels.comprehension.statements import show_function
 
 # Each kernel that is met takes PoCL a tenth of a second.
-FEW = settings(max_examples=4 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=40 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=4 * EFFORT, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=40 * EFFORT, suppress_health_check=list(HealthCheck))
 
 
 @FEW

@@ -23,7 +23,7 @@ from syncscope.kernels.tuning.problems import problems, product
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 
-FEW = settings(max_examples=3 * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=3 * EFFORT, suppress_health_check=list(HealthCheck))
 sizes = st.integers(1, 40)
 
 

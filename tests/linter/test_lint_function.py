@@ -56,13 +56,15 @@ def test_what_a_file_leaves_behind_is_freed_without_the_garbage_collector(door, 
     )
     door.write("layers.py", f"import torch\n\n\n{forward}\n")
     door.write("train.py", f"from layers import Layer\n{READS}{MASKS}")
-    syncscope.lint(".", all=True)  # what is made once
-    gc.collect()
+    left = []
     gc.disable()
     try:
-        for _ in range(5):
-            assert len(syncscope.lint(".", all=True)) == 5
-            syncscope.lint(source="import torch\n")
+        for _ in range(4):
+            gc.collect()
+            for _ in range(5):
+                assert len(syncscope.lint(".", all=True)) == 5
+                syncscope.lint(source="import torch\n")
+            left.append(gc.collect())
     finally:
         gc.enable()
-    assert gc.collect() < 100  # a tree is thousands
+    assert min(left) < 100, left  # a tree is thousands, each time; once there is what is made once, or of other threads

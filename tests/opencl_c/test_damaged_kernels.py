@@ -32,13 +32,13 @@ DAMAGE = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.sampled_from
 SUFFIX = st.sampled_from([".cl", ".cpp", ".py"])
 
 
-@settings(max_examples=60 * EFFORT, deadline=None)
+@settings(max_examples=60 * EFFORT)
 @given(st.binary(max_size=400), SUFFIX)
 def test_any_bytes_end_in_an_answer(raw: bytes, suffix: str) -> None:
     check(f"a{suffix}", b"__kernel clEnqueue pyopencl " + raw, EVERYTHING)
 
 
-@settings(max_examples=60 * EFFORT, deadline=None)
+@settings(max_examples=60 * EFFORT)
 @given(
     st.sampled_from(KERNELS), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.sampled_from(PIECES))), SUFFIX
 )

@@ -173,7 +173,7 @@ def assert_equivalent(written: str, fixed: str, inputs: str, safety: Safety, exa
     """Run the last function of two pieces of code on so many random inputs."""
     before, after = last_function(written), last_function(fixed)
 
-    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def same(data: st.DataObject) -> None:
         values = data.draw(arguments(inputs))

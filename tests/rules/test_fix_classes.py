@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from syncscope.model.finding import Safety
 
 BOTH = {Safety.SAFE, Safety.UNSAFE}
-QUIET = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+QUIET = {"database": None, "suppress_health_check": list(HealthCheck)}
 WAITS = {
     "_local_scalar_dense",
     "nonzero",

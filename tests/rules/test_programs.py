@@ -204,7 +204,7 @@ def program(body: str) -> str:
 
 
 def examine(allowed: set[Safety], inputs: str, safety: Safety, examples: int) -> None:
-    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def same(data: st.DataObject) -> None:
         written = program(data.draw(bodies()))

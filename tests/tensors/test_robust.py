@@ -78,7 +78,7 @@ def grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=60 * EFFORT, deadline=None)
+@settings(max_examples=60 * EFFORT)
 @given(st.lists(st.recursive(ATOMS, grown, max_leaves=8), min_size=1, max_size=4))
 def test_any_expression_can_be_followed(expressions: list[str]) -> None:
     lines = [f"    x, (y, *mask) = {e}, {e}\n    x[{e}] = {e}\n    if {e}: return {e}" for e in expressions]

@@ -26,7 +26,7 @@ def tick():
 threading.Thread(target=tick, daemon=True).start()
 torch.save(model.state_dict(), "checkpoint.pt")
 for step in range(40):
-    time.sleep(0.02)
+    time.sleep(0.05)
     model(torch.ones(2)).sum().backward()
     before = ticks
     optimizer.step()
@@ -59,7 +59,7 @@ def test_runs_take_turns_of_five_steps_and_rest_whole_in_between(project: Path, 
     lines = [line.split() for line in log.read_text().splitlines()]
     made = "".join(name for name, _ in lines)
     assert re.fullmatch("a{4}b{4}(a{5}b{5})*", made), made  # it is printed when the turn comes again
-    assert max(int(ticks) for _, ticks in lines) < 8  # of the ten and more while the other made its steps
+    assert max(int(ticks) for _, ticks in lines) < 20  # of the 25 and more while the other made its steps
     assert (project / "checkpoint.pt").read_text() == "of yesterday"
     assert sorted(path.name for path in project.iterdir()) == ["checkpoint.pt", "train.py"]
 
