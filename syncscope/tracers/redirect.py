@@ -1,13 +1,14 @@
 """Gives a script that asks for `cuda` another device: `ocl`, or the CPU in a dry run. Nobody needs a GPU to look for waits.
 
 `torch.device("cuda")` is the other device from then on, `.cuda()` and `.to("cuda")` go there, and `torch.cuda` says that there
-is one. What a script asks of CUDA alone (graphs, NCCL, memory figures) stays as it is, or answers 0. Classes and functions that
+is one. What a script asks of CUDA alone (graphs, NCCL, memory in use) stays as it is, or answers 0. Classes and functions that
 take a device are torch's own: only what they are given is another.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from time import perf_counter
@@ -37,6 +38,7 @@ NOTHING = """
 ZERO = """
     memory_allocated max_memory_allocated memory_reserved max_memory_reserved current_device initial_seed
 """.split()
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")  # bytes: scripts say which part of all they use
 LIGHTNING = ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric")
 
 
@@ -51,6 +53,7 @@ def to(device: str | None) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.callback(_forget)
         stack.callback(patches.when_imported("torch", _redirect))
+        stack.callback(patches.when_imported("torch.nn.parallel.data_parallel", _data_parallel))
         for package in LIGHTNING:
             stack.callback(patches.when_imported(f"{package}.accelerators.cuda", _lightning))
         if device == "cpu":
@@ -148,6 +151,11 @@ def _lightning(module: Any) -> None:
     patches.replace(module.CUDAAccelerator, "setup_device", lambda self, device: None)
 
 
+def _data_parallel(module: Any) -> None:
+    """`nn.DataParallel` over one device only runs its module, as it does by itself where there is no GPU."""
+    patches.replace(module, "_get_available_device_type", lambda: None)
+
+
 def _replace_cuda(torch: Any, cuda: Any) -> None:
     """What `torch.cuda` answers: there is one device, which has done nothing yet."""
     real: Any = getattr(torch, target or "", None) if target == "ocl" else _Host
@@ -159,10 +167,15 @@ def _replace_cuda(torch: Any, cuda: Any) -> None:
         "get_device_name": lambda device=None: f"{target} in place of cuda",
         "get_device_capability": lambda device=None: (0, 0),
         "get_device_properties": lambda device=None: SimpleNamespace(
-            name=f"{target} in place of cuda", major=0, minor=0, total_memory=0, multi_processor_count=1, warp_size=32
+            name=f"{target} in place of cuda",
+            major=0,
+            minor=0,
+            total_memory=MEMORY,
+            multi_processor_count=1,
+            warp_size=32,
         ),
         "is_bf16_supported": lambda *a, **k: True,
-        "mem_get_info": lambda device=None: (0, 0),
+        "mem_get_info": lambda device=None: (MEMORY, MEMORY),
         "memory_summary": lambda *a, **k: "",
         "memory_stats": lambda device=None: {},
         "get_arch_list": list,

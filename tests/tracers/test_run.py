@@ -24,9 +24,9 @@ import torch
 
 def main():
     assert __name__ == "__main__"
-    assert torch.cuda.is_available()
+    assert torch.cuda.is_available() and 0 < torch.cuda.get_device_properties(0).total_memory == torch.cuda.mem_get_info()[1]
     device = torch.device("cuda:0")
-    model = torch.nn.Linear(4, 1).to(device)
+    model = torch.nn.DataParallel(torch.nn.Linear(4, 1)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for step in range(4):
         x = torch.randn(8, 4).cuda(non_blocking=True)
