@@ -130,7 +130,8 @@ class _Parser:
             self.now.kind != "end", f"{self.now.text!r} stands after the function", "one comprehension is one function"
         )
         written = {s.target for s in self.statements}
-        for x in results:
+        for i, x in enumerate(results):
+            self.refuse(x.text in [y.text for y in results[:i]], f"there are two results called {x.text}", at=x.at)
             hint = f"add a statement `{x.text}(...) = ...`"
             self.refuse(x.text not in written, f"the result {x.text} is never written", hint, x.at)
         made, fixed = tuple(x.text for x in results), frozenset(self.numbers)
@@ -327,7 +328,8 @@ class _Parser:
     def called(self, token: Token) -> Node:
         name, function = token.text, FUNCTIONS.get(token.text)
         if function is None:
-            near = difflib.get_close_matches(name, [*self.sizes, *FUNCTIONS, *FOREIGN], 1, 0.75)
+            near = [x for x in self.sizes if x.lower() == name.lower()]
+            near = near or difflib.get_close_matches(name, [*self.sizes, *FUNCTIONS, *FOREIGN], 1, 0.75)
             hint = (
                 FOREIGN.get(near[0], f"do you mean {near[0]}?")
                 if near
@@ -336,7 +338,8 @@ class _Parser:
             raise self.fail(f"no tensor and no function is called {name}", hint, token.at)
         args, arity = self.listed(self.expression), function.arity
         wanted = f"{arity} argument{'s' if arity > 1 else ''}"
-        self.refuse(len(args) != arity, f"{name} takes {wanted}, not {len(args)}", at=token.at)
+        hint = f"the {name} of several elements is a statement with {name}=!" if name in ("min", "max") else ""
+        self.refuse(len(args) != arity, f"{name} takes {wanted}, not {len(args)}", hint, token.at)
         return Apply(name, tuple(args), at=token.at)
 
     def tensor(self, token: Token) -> Node:
@@ -345,7 +348,8 @@ class _Parser:
         if name in self.sizes and self.next_if("."):
             dim = self.now.text
             there = dim.isdigit() and int(dim) < len(sizes)
-            self.refuse(not there, f"expected the number of a dimension of {name}, not {dim!r}")
+            hint = f"as {name}.0; it has {_dimensions(sizes)}"
+            self.refuse(not there, f"expected the number of a dimension of {name}, not {dim!r}", hint)
             self.i += 1
             return replace(sizes[int(dim)].node(), at=at)
         indexes = self.listed(self.expression) if self.now.text == "(" else []

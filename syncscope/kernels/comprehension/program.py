@@ -106,7 +106,8 @@ def bind(f: Function, args: Sequence[Any]) -> Program:
     """
     if len(args) != len(f.parameters):
         hint = f"they are {', '.join(p.name for p in f.parameters)}"
-        raise f.error(f.at, f"{f.name} takes {len(f.parameters)} arguments, not {len(args)}", hint)
+        message = f"{f.name} takes {len(f.parameters)} argument{'s' * (len(f.parameters) != 1)}, not {len(args)}"
+        raise f.error(f.at, message, hint)
     given = _sizes(f, args)
     tensors = {p.name: x for p, x in zip(f.parameters, args, strict=True) if isinstance(x, Tensor)}
     numbers = frozenset(p.name for p in f.parameters if p.name not in tensors and p.name not in given)
@@ -143,7 +144,8 @@ def _misfit(p: Parameter, x: Any) -> str:
     if not isinstance(x, Tensor):
         if p.dims is None and isinstance(x, int if number else (int, float)):
             return ""
-        return f"{p.name} is a {'number' if p.dims is None else 'tensor'}, and was given {type(x).__name__}"
+        what = "whole number" if number else "number" if p.dims is None else "tensor"
+        return f"{p.name} is a {what}, and was given {type(x).__name__}"
     if number:
         return f"{p.name} is a number of the host, and was given a tensor: reading it would wait for the device"
     if x.dim() != (own := len(p.dims or ())):
@@ -231,6 +233,7 @@ class _Binder:
                 message = f"{show(node)} may leave {node.tensor}: {show(written)} cannot be followed"
                 if math.isfinite(low) and math.isfinite(high):
                     message = f"{show(node)} leaves {node.tensor}: {show(written)} is {low:.0f} to {high:.0f} of {size}"
-                raise self.f.error(node.at, message, f"give a smaller range, or write `{show(node)} else 0`")
+                hint = "" if node in self.s.exists else f", or write `{show(node)} else 0`"
+                raise self.f.error(node.at, message, f"give a smaller range{hint}")
         other = None if not bounds else Number(0) if node.other is None else self.bound(node.other)
         return Read(node.tensor, indexes, other, tuple(bounds), at=node.at)

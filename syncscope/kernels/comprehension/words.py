@@ -17,6 +17,7 @@ FOREIGN = {
     ";": "a statement ends where the next begins", "^": "write pow(x, 2)", "**": "write pow(x, 2)",
     "and": "write &&", "or": "write ||", "not": "write !x", "if": "write condition ? this : that",
     **dict.fromkeys("$<", "a number that is given at the call is a parameter: int s"),
+    "@": "a product is a sum: C(i,j) +=! A(i,k) * B(k,j)", "range": "write i in 0:N",
     "sum": "a sum is a statement with +=!: what is on the right only is summed over",
     "mean": "a mean is a sum, by +=!, and a division by its length", "softmax": "write its maximum, its exp and its sum",
     "abs": "write fabs", "sigmoid": "write 1 / (1 + exp(-x))", "relu": "write max(x, 0)", "log_softmax": "write x - M - log(Z)",
