@@ -94,8 +94,8 @@ def command(
         foreign = [name for name in networks if ":" not in name and name not in OWN]
         if foreign and importlib.util.find_spec("torchvision") is None:  # said before a process has started torch
             raise UserError(
-                f"{foreign[0]} is torchvision's, and torchvision is not installed",
-                f"pip install torchvision, in the version that fits your torch; without it there are {', '.join(OWN)}",
+                f"{foreign[0]} is no network of ours, and torchvision, which may have it, is not installed",
+                f"there are {', '.join(OWN)}; for more, pip install torchvision in the version that fits your torch",
             )
         request = {
             "networks": list(networks), "batches": _numbers(batches), "pass": which, "pixels": pixels, "seconds": seconds,

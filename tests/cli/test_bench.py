@@ -183,4 +183,4 @@ def test_a_file_that_reads_arguments_is_told_where_that_belongs(tmp_path):
 def test_without_torchvision_its_networks_are_refused_at_once(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     made = bench("lstm", "resnet50", "--device", "cpu")
-    assert made.exception.message == "resnet50 is torchvision's, and torchvision is not installed"
+    assert made.exception.message.startswith("resnet50 is no network of ours, and torchvision, which may have it")
