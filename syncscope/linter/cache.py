@@ -20,8 +20,11 @@ import msgspec
 from syncscope import files
 from syncscope.errors import UserError
 from syncscope.files import regular
+from syncscope.linter import engine
 from syncscope.linter.checked import Checked
 from syncscope.linter.config import Config
+from syncscope.tensors.reach import Reach
+from syncscope.tensors.steps import Steps
 
 KEEP = 30 * 24 * 3600  # seconds after which a cache file that nobody used is removed
 ROOMS = ("linter", "opencl_c", "rules", "rewrites", "codemod", "tensors", "model")  # what an answer hangs on
@@ -41,6 +44,13 @@ def distrusted() -> str:
     folder = files.cache_folder("lint")
     why = files.foreign(folder)
     return f"the cache in {folder} is not used: {why}; `chmod 700 {folder}`, or set {files.CACHE}" if why else ""
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """What a file of the cache holds: answers by path, and what the steps of each project reach."""
+
+    entries: dict[str, Entry]
+    steps: dict[str, tuple[str, Reach | None]]
 
 
 @cache
@@ -64,18 +74,21 @@ def digest(raw: bytes) -> str:
 
 
 class Cache:
-    """The answers for files below one root."""
+    """The answers for files below one root. What is known of the steps of projects is taken over into `steps`."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, steps: Steps) -> None:
         self.path = files.cache_folder("lint") / f"{digest(f'{root} {stamp()}'.encode())}.msgpack"
         self.changed = False
         self._hashes: dict[str, str] = {}
         self._rules = cache(rules_stamp)  # rules may change between two runs of one process
         self._entries: dict[str, Entry] = {}
+        self._steps = steps
         with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             raw = files.own(self.path)
             if digest(raw[32:]).encode() == raw[:32]:
-                self._entries = msgspec.msgpack.decode(raw[32:], type=dict[str, Entry])
+                kept = msgspec.msgpack.decode(raw[32:], type=Kept)
+                self._entries = kept.entries
+                steps.known = kept.steps | steps.known
 
     def key(self, path: str, raw: bytes, config: Config) -> str:
         """What must be equal for an answer to hold."""
@@ -104,7 +117,8 @@ class Cache:
     def _hash(self, path: str) -> str:
         if path not in self._hashes:
             try:
-                self._hashes[path] = digest(regular(path))
+                now = engine.still(self._steps, path)
+                self._hashes[path] = digest(regular(path)) if now is None else now
             except OSError:
                 self._hashes[path] = ""
         return self._hashes[path]
@@ -115,7 +129,7 @@ class Cache:
             return
         with contextlib.suppress(OSError, UserError, UnicodeEncodeError):
             entries = dict(list(self._entries.items())[-LARGEST:])
-            body = msgspec.msgpack.encode(entries)
+            body = msgspec.msgpack.encode(Kept(entries, self._steps.known))
             files.private(self.path.parent)
             files.write(self.path, digest(body).encode() + body)
             for stale in self._stale():

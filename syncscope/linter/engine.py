@@ -36,6 +36,7 @@ from syncscope.model.source import Place, Span
 from syncscope.rules import CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.project import Module
+from syncscope.tensors.steps import Steps
 from syncscope.tensors.syntax import held
 
 MENTION = b"torch"  # a file without it is never parsed
@@ -48,6 +49,7 @@ class Tracked(Project):
     def __init__(self, roots: tuple[Path, ...] = ()) -> None:
         super().__init__(roots)
         self.asked: dict[str, set[str]] = {}
+        self.told: dict[str, set[tuple[str, str]]] = {}  # of what a step reaches
 
     def module(self, importer: Module, name: str, level: int) -> Module | None:
         """The module that an import names; that the importer's answers rely on it is noted."""
@@ -56,14 +58,32 @@ class Tracked(Project):
             self.asked.setdefault(importer.path, set()).add(found.path)
         return found
 
+    def reaches(self, path: str, name: str, method: bool) -> bool:
+        """Whether a step reaches a function or method of a file; that its answers rely on it is noted."""
+        found = super().reaches(path, name, method)
+        self.told.setdefault(path, set()).add((f"{path}\0{'.' * method}{name}", "reached" * found))
+        return found
+
     def relied(self, path: str) -> tuple[tuple[str, str], ...]:
-        """Path and content hash of every file behind what was said of this one."""
+        """Path and content hash of every file behind what was said of this one, and what of it a step reaches: see `still`."""
         seen, todo = {path}, [path]
         while todo:
             new = self.asked.get(todo.pop(), set()) - seen
             seen |= new
             todo += new
-        return tuple((p, self.read[p]) for p in sorted(seen - {path}) if p in self.read)
+        read = ((p, self.read[p]) for p in sorted(seen - {path}) if p in self.read)
+        return (*read, *sorted(self.told.get(path, ())))
+
+
+def still(steps: Steps, key: str) -> str | None:
+    """What holds now of a function that an answer relied on being reached or not; None for the path of a file."""
+    path, zero, name = key.partition("\0")
+    return "reached" * steps.reach(path, name.lstrip("."), name.startswith(".")) if zero else None
+
+
+def project_of(config: Config) -> Tracked:
+    """The project of files with this configuration."""
+    return project((*config.src, config.root) if config.root else config.src)
 
 
 @lru_cache(maxsize=4)
@@ -170,7 +190,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
     if isinstance(source, Notebook):
         said += [broken_cell(source, number, error) for number, error in source.broken]
     try:
-        tracked = project((*config.src, config.root) if config.root else config.src)
+        tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
         found = sites(source.code, path, tracked, tree) if MENTION in source.code else ()
         view = View(source.code, found, tree, width(os.path.dirname(os.path.abspath(path))) if found else 0)

@@ -83,7 +83,7 @@ def run(
     if cached and jobs and not any(job.safeties for job in jobs):
         from syncscope.linter.cache import Cache
 
-        store = Cache(jobs[0].config.root)
+        store = Cache(jobs[0].config.root, engine.project_of(jobs[0].config).steps)
     todo: list[tuple[Job, int]] = []
     keys: dict[str, str] = {}
     for job in jobs:
@@ -106,6 +106,8 @@ def run(
     if processes > 1 and len(todo) > 1 and weight > WORTH_A_POOL:
         from syncscope.linter.pool import chunks, spread
 
+        for job, _ in todo:  # once, before the processes are forked
+            engine.project_of(job.config).steps.around(os.path.dirname(os.path.abspath(job.path)))
         split = [[job for job, _ in chunk] for chunk in chunks(todo, lambda item: item[1], processes)]
         for answers in spread(work, split, processes, crashed):
             done |= {answer.checked.path: answer for answer in answers}

@@ -101,6 +101,9 @@ def is_mask(name: str) -> int:
     return 1 if any(part in name for part in ("idx", "ids", "ind")) else 2
 
 
+# What people import by a star, from a file that imports it for all.
+BY_STAR = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "np": "numpy", "numpy": "numpy"}
+
 # -- classes
 
 # Bases that cannot be seen: with a `forward`, they are nn.Modules.
@@ -149,12 +152,13 @@ HOT = {
     "get_loss": "in the loss",
     "backward": "in `backward`",
 }
+STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|"
@@ -182,8 +186,15 @@ ASIDE = frozenset(
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
 ASIDE_WORD = re.compile(
-    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|datasets?|preprocess(ing)?)(_|$)"
+    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|preprocess(ing)?)(_|$)"
 )  # of a file's name
+TEST_FILE = re.compile(r"^test_|_test$|^conftest$")
+NO_STEPS = frozenset(
+    """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
+    data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
+    evaluators val scoring""".split()
+)
+"""Those of them in which also a `forward` or a `step` is none of the training."""
 ASIDE_CLASS = re.compile(
     r"BeamSearch|Searcher|^Visuali[sz]e|(Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind

@@ -12,23 +12,30 @@ from typing import Any
 from syncscope.model.ops import ASKED, COPIES, Op
 from syncscope.model.source import LINE_END, line_starts
 from syncscope.tensors import conventions
-from syncscope.tensors.project import Class, Module, ProjectFunction
-from syncscope.tensors.syntax import dotted, last_word, name_of, statements, walk
+from syncscope.tensors.hotness_by_name import MAYBE, by_name, by_place, known_by_name, picks_rows
+from syncscope.tensors.project import Module, ProjectFunction
+from syncscope.tensors.syntax import dotted, last_word, name_of, walk
 
 _NO_GRAD = {"no_grad", "inference_mode"}
-_MAYBE = "may run in every step"  # how the reason ends where there is none
 _FARTHEST = 3  # callers of callers that are asked
 TRAINING = (True, conventions.LOOP)  # known by the backward pass in it: outranks what the function is called
 
+OUTSIDE = "outside its training loop"  # how the reason ends of what such a function does before and after
+LOADER = (True, "in a loop over a loader")
 WARNED = (False, "only when it warns")
 MOVED = (False, "it is moved once, and kept")
 
 
-def trains(node: ast.For | ast.AsyncFor | ast.While, source: bytes) -> bool:
-    """Whether a loop holds a backward pass: it is a training loop, whatever its function is called."""
+def trains(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction | None, source: bytes) -> bool:
+    """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps."""
     spoken_of = any(node.lineno <= line <= (node.end_lineno or 0) for line in _backward_lines(source))
-    return spoken_of and any(
-        isinstance(each, ast.Call) and getattr(each.func, "attr", "") in ("backward", "manual_backward")
+    called_so = function is not None and conventions.HOT.get(function.name) is conventions.LOOP
+    return (spoken_of or called_so) and any(
+        isinstance(each, ast.Call)
+        and (
+            getattr(each.func, "attr", "") in ("backward", "manual_backward")
+            or (called_so and conventions.STEP.search(name_of(each.func)))
+        )
         for each in walk(node)
     )
 
@@ -41,28 +48,39 @@ def _backward_lines(source: bytes) -> tuple[int, ...]:
     return tuple(n for n, line in enumerate(LINE_END.split(source), 1) if b"backward" in line)
 
 
-@lru_cache(maxsize=64)
-def _has_training_loop(node: ast.AST, source: bytes) -> bool:
-    loops = (each for each in statements(node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While)))
-    return any(trains(loop, source) for loop in loops)
+def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, module: Module) -> tuple[bool, str]:
+    """Hot or cold by what a wait stands in: the loop or the arm around it, its function, its file."""
+    if conventions.TEST_FILE.search(Path(module.path).stem):
+        return False, "in a file of tests"
+    said = of_function(function)
+    if around is None or (
+        around[0] and around is not TRAINING and function is not None and not (said[0] or said[1].endswith(OUTSIDE))
+    ):
+        return said
+    return around
 
 
 def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
-    """Hot or cold by the function, for what stands outside its loops: by itself, or because only cold ones call it."""
-    return by_itself(function) if function is None else _by_its_callers(function, 0) or by_itself(function)
+    """Hot or cold by the function, for what stands outside its loops: by itself, or by who speaks of it."""
+    if function is None:
+        return by_itself(function)
+    said = _by_its_callers(function, 0) or by_itself(function)
+    if said[0] and said[1].endswith(MAYBE) and not _is_reached(function):
+        return False, f"nothing that runs in every step speaks of `{function.name}`"
+    return said
 
 
-def _has_loop(function: ProjectFunction | None) -> bool:
-    """Whether a loop is written in a function; where none is, its name alone says that it trains."""
-    return function is not None and any(
-        isinstance(s, (ast.For, ast.AsyncFor, ast.While)) for s in statements(function.node)
-    )
+def _is_reached(function: ProjectFunction) -> bool:
+    """Whether a step of the project reaches a function, or the one that it is in; True where that is not known."""
+    while (around := getattr(function.closure, "function", None)) is not None:
+        function = around
+    return function.module.project.reaches(function.module.path, function.name, function.cls is not None)
 
 
 def _by_its_callers(function: ProjectFunction, depth: int) -> tuple[bool, str] | None:
     """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method."""
     private = conventions.is_private(function.name)
-    if depth > _FARTHEST or not (private or (function.cls is not None and by_itself(function)[1].endswith(_MAYBE))):
+    if depth > _FARTHEST or not (private or (function.cls is not None and by_itself(function)[1].endswith(MAYBE))):
         return None
     why = ""
     for caller in _callers(function.module, function.name, private):
@@ -70,7 +88,7 @@ def _by_its_callers(function: ProjectFunction, depth: int) -> tuple[bool, str] |
             return None
         if caller is not function:
             hot, why = _by_its_callers(caller, depth + 1) or by_itself(caller)
-            if hot:
+            if hot or why.endswith(OUTSIDE):
                 return None
     return (False, f"`{function.name}` is called {why}") if why else None
 
@@ -114,7 +132,7 @@ def accepted(op: Op, operand: ast.expr | None, function: ProjectFunction | None,
     """Cold, where the host needs the value and nothing would help, or asks for it where no step is in sight."""
     if op is Op.GRAD_SCALER:
         return False, "by design, once a step"
-    if op in ASKED and (why.endswith(_MAYBE) or (why is conventions.LOOP and not _has_loop(function))):
+    if op in ASKED and why.endswith(MAYBE):
         return False, "asked for, where nothing says that it runs in every step"
     if op not in COPIES or function is None:
         return None
@@ -141,62 +159,26 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
             return False, "under no_grad: not in the training step"
         if name_of(target) in ("cache", "lru_cache", "cached_property"):
             return False, f"`{name}` is cached: it runs once"
-    cls = function.cls
-    if cls is not None and conventions.ASIDE_CLASS.search(cls.name):
-        return False, f"in `{cls.name}`: beside the training"
-    sampler = cls is not None and "set_timesteps" in cls.methods
-    if name in conventions.HOT and name != "__call__" and not sampler:
-        if conventions.HOT[name] is conventions.LOOP and _has_training_loop(node, function.module.source):
-            return False, f"in `{name}`, outside its training loop"
-        return True, conventions.HOT[name]
+    owner, methods = (function.cls.name, function.cls.methods) if function.cls is not None else ("", ())
+    said = by_name(name, owner, methods)
+    if said[0] and known_by_name(name, methods):
+        if conventions.NO_STEPS.intersection(function.module.package[1:]):
+            return False, by_place(function.module.package[1:], "", name)
+        return (False, f"in `{name}`, {OUTSIDE}") if said[1] is conventions.LOOP else said
     around = getattr(function.closure, "function", None)
     if around is not None and not (outer := by_itself(around))[0]:
         return outer
-    if conventions.COLD.match(name):
-        return False, f"in `{name}`: set-up"
-    if conventions.REPARAMETRIZATION.search(name):
-        return False, f"in `{name}`: weights are made anew, once"
-    if conventions.RESULT.search(name) and "loss" not in name:
-        return False, f"in `{name}`: a result, once an epoch"
-    if (
-        any(part.endswith("metrics") for part in function.module.package[1:])
-        and "update" not in name
-        and name != "forward"
-    ):
-        return False, f"in `{name}` of a metric: a result, once an epoch"
-    if cls is not None and conventions.is_result_of(cls.name, name):
-        return False, f"in `{name}` of a metric: a result, once an epoch"
-    if conventions.CHECK.match(name):
-        return False, f"in `{name}`: a check that is meant"
-    stem = Path(function.module.path).stem
-    if aside := conventions.ASIDE.intersection((*function.module.package[1:], stem.strip("_"))):
-        return False, f"in `{min(aside)}`: beside the training"
-    if conventions.ASIDE_WORD.search(stem):
-        return False, f"in `{stem}`: beside the training"
-    if conventions.DATA.match(name):
-        return False, f"in `{name}`: data is prepared on the host"
-    if conventions.EVALUATION.search(name):
-        return False, f"in `{name}`: evaluation"
-    if conventions.is_loss(name) or (cls is not None and conventions.is_loss(cls.name)):
-        return True, f"in the loss `{name}`"
-    if sampler and cls is not None and name not in conventions.NOISING:
-        return False, f"in `{cls.name}`: it samples, when training is over"
-    if cls is not None and (cls.name.endswith(conventions.PREPARING_CLASSES) or _picks_rows(cls)):
-        return False, f"in `{cls.name}`: data is prepared on the host"
-    return True, conventions.HOT.get(name, f"`{name}` {_MAYBE}")
+    if said[0] and (why := by_place(function.module.package[1:], Path(function.module.path).stem, name)):
+        return False, why
+    return said
 
 
 def on_host(function: ProjectFunction) -> bool:
     """Whether its values are the data pipeline's, which live on the host."""
     cls = function.cls
     return bool(conventions.DATA.match(function.name)) or (
-        cls is not None and (cls.name.endswith(conventions.DATA_CLASSES) or _picks_rows(cls))
+        cls is not None and (cls.name.endswith(conventions.DATA_CLASSES) or picks_rows(cls.name, cls.methods))
     )
-
-
-def _picks_rows(cls: Class) -> bool:
-    """Whether it is a sampler of a data set, which gives indices one by one; others sample anchors or noise on the device."""
-    return cls.name.endswith("Sampler") and "__iter__" in cls.methods
 
 
 def of_with(node: ast.With | ast.AsyncWith) -> tuple[bool, str] | None:

@@ -131,11 +131,7 @@ def _site(
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
-    hot, why = hotness.of_function(function)
-    if wait.hotness is not None and (
-        wait.hotness is hotness.TRAINING or not wait.hotness[0] or hot or function is None
-    ):
-        hot, why = wait.hotness
+    hot, why = hotness.of_wait(wait.hotness, function, module)
     if hot:
         hot, why = hotness.accepted(wait.op, wait.operand, function, why) or (hot, why)
     return Site(

@@ -14,6 +14,7 @@ from typing import Any
 from syncscope.files import regular
 from syncscope.model.fact import Fact
 from syncscope.tensors.parsed import Parsed, ParsedFiles
+from syncscope.tensors.steps import Steps
 from syncscope.tensors.syntax import name_of
 from syncscope.tensors.usage import Usage
 
@@ -285,6 +286,11 @@ class ProjectFiles:
         self._held = 0  # bytes of source behind the modules that are kept
         self._imported, self._linted = ParsedFiles(_IMPORTED), ParsedFiles(_LINTED)
         self._packages: dict[str, tuple[str, ...]] = {}
+        self.steps = Steps()
+
+    def reaches(self, path: str, name: str, method: bool) -> bool:
+        """Whether a step of the project that a file is in reaches a function or method of it; True where that is not known."""
+        return self.alone or self.steps.reach(path, name, method)
 
     def parsed(self, path: str, source: bytes, tree: ast.Module | None = None) -> Parsed:
         """A file with this content, parsed if it was not yet: it is linted by itself, and read for those that import it.

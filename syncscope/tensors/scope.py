@@ -52,6 +52,8 @@ def lookup(module: Module, name: str) -> Fact:
 def _resolve(module: Module, name: str) -> Fact:
     symbol = module.symbols.get(name)
     if symbol is None:
+        if "*" in module.symbols and name in conventions.BY_STAR:
+            return named(conventions.BY_STAR[name])
         return named(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     if isinstance(symbol, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return Fact(OTHER, confidence=3, ref=ProjectFunction(symbol, module))

@@ -137,7 +137,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
     before = frame.hotness
-    if hotness.trains(node, frame.module.source):
+    if hotness.trains(node, frame.function, frame.module.source):
         frame.hotness = hotness.TRAINING
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
@@ -168,12 +168,12 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
     before = frame.hotness
-    if hotness.trains(node, frame.module.source):
+    if hotness.trains(node, frame.function, frame.module.source):
         frame.hotness = hotness.TRAINING
     elif loader and (before is None or before[0]):
-        cold = hotness.by_itself(frame.function)
-        if cold[0] or frame.function is None:
-            frame.hotness = (True, "in a loop over a loader")
+        hot, why = hotness.by_itself(frame.function)
+        if hot or frame.function is None or why.endswith(hotness.OUTSIDE):
+            frame.hotness = hotness.LOADER
     bind(frame, node.target, each)
     execute(frame, node.body)
     frame.dead = False

@@ -160,15 +160,32 @@ def forge(folder: str) -> None:
     """Make every answer of the cache in this folder say that there is nothing to find."""
     import msgspec
 
-    from syncscope.linter.cache import Entry, digest
+    from syncscope.linter.cache import Kept, digest
     from syncscope.linter.checked import Checked
 
     (name,) = os.listdir(folder)
     path = os.path.join(folder, name)
     with open(path, "rb") as file:
-        entries = msgspec.msgpack.decode(file.read()[32:], type=dict[str, Entry])
-    for at, entry in entries.items():
+        kept = msgspec.msgpack.decode(file.read()[32:], type=Kept)
+    for at, entry in kept.entries.items():
         entry.answer = msgspec.Raw(msgspec.msgpack.encode(Checked(at)))
-    body = msgspec.msgpack.encode(entries)
+    body = msgspec.msgpack.encode(kept)
     with open(path, "wb") as file:
         file.write(digest(body).encode() + body)
+
+
+def test_a_function_that_a_step_elsewhere_begins_to_call_is_looked_at_again(door, analysed):
+    read = "import torch\n\n\ndef size_of(x: torch.Tensor):\n    return int(x.sum())\n"
+    model = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+    door.write("net/__init__.py", "")
+    door.write("net/sizes.py", read)
+    door.write("net/model.py", model)
+    assert door("lint").lines == []
+    analysed.clear()
+    door.write("net/model.py", model.replace("return x", "return size_of(x)"))
+    assert door("lint").lines == [("net/sizes.py", 5, "host-read")]
+    assert sorted(analysed) == ["net/model.py", "net/sizes.py"]
+    analysed.clear()
+    door.write("net/model.py", model.replace("return x", "return size_of(x) + 1"))
+    assert door("lint").lines == [("net/sizes.py", 5, "host-read")]
+    assert analysed == ["net/model.py"]

@@ -1,0 +1,143 @@
+"""What runs in a step is looked up in the whole project: who is spoken of by a step, itself or through others."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+from syncscope.tensors.reach import reach
+from syncscope.tensors.steps import files, roots
+
+MODEL = """
+from functools import partial
+
+import torch
+
+from .ops import called, kept
+from .mixins import Sized
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.prepare = partial(kept, 3)
+
+    def forward(self, x):
+        return called(x) / self.size_of(x)
+
+    def evaluate(self, x):
+        from .ops import only_evaluated
+        return only_evaluated(x)
+"""
+OPS = """
+import torch
+
+def called(x: torch.Tensor):
+    return through_another(x)
+
+def through_another(x: torch.Tensor):
+    return x.sum().item()  # hot
+
+def kept(n, x: torch.Tensor):
+    return x.sum().item()  # hot
+
+def only_evaluated(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def spoken_of_by_nobody(x: torch.Tensor):
+    \"\"\"As `through_another`.\"\"\"
+    def inside():
+        return x.sum().item()  # cold
+    return inside()
+
+class Pool:
+    def __iter__(self):
+        yield torch.ones(3, device="cuda").sum().item()  # hot
+"""
+MIXINS = """
+import torch
+
+class Sized:
+    def size_of(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def norm_of(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "project" / "net"
+    folder.mkdir(parents=True)
+    for name, text in {"__init__": "", "model": MODEL, "ops": OPS, "mixins": MIXINS}.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def heat(path: Path) -> dict[int, str]:
+    """Hot or cold, for each line with a wait."""
+    found = sites(path.read_bytes(), str(path), Project())
+    return {site.place.line: "hot" if site.hot else "cold" for site in found}
+
+
+def marked(text: str) -> dict[int, str]:
+    lines = enumerate(text.splitlines(), 1)
+    return {number: line.rpartition("# ")[2] for number, line in lines if line.endswith(("# hot", "# cold"))}
+
+
+@pytest.mark.parametrize("name", ["ops", "mixins"])
+def test_hot_is_what_a_step_in_another_file_reaches(package: Path, name: str) -> None:
+    path = package / f"{name}.py"
+    assert heat(path) == marked(path.read_text())
+
+
+def test_where_no_step_is_known_nothing_is_said_to_be_unreached(package: Path) -> None:
+    (package / "model.py").unlink()
+    assert set(heat(package / "ops.py").values()) == {"hot"}
+
+
+def test_a_function_with_a_backward_pass_is_a_step_wherever_programs_stand(package: Path) -> None:
+    (package / "model.py").unlink()
+    (package.parent / "pyproject.toml").touch()
+    tools = package.parent / "tools"
+    tools.mkdir()
+    program = "import torch\nfrom net.ops import only_evaluated\n\ndef run(batches):\n    for x in batches:\n"
+    (tools / "run.py").write_text(program + "        only_evaluated(x).backward()\n")
+    hot = [line for line, told in heat(package / "ops.py").items() if told == "hot"]
+    lines = OPS.splitlines()
+    assert [lines[line - 2] for line in hot] == ["def only_evaluated(x: torch.Tensor):", "    def __iter__(self):"]
+
+
+def test_tests_make_nothing_hot(package: Path) -> None:
+    tests = package / "tests"
+    tests.mkdir()
+    (tests / "__init__.py").touch()
+    (tests / "test_ops.py").write_text(
+        "import torch\nfrom net.ops import *\n\ndef forward(x):\n    spoken_of_by_nobody(x)\n"
+    )
+    assert heat(package / "ops.py") == marked(OPS)
+
+
+def test_the_root_is_the_folder_that_is_marked_or_the_outermost_package(package: Path) -> None:
+    inner = package / "inner"
+    inner.mkdir()
+    (inner / "__init__.py").touch()
+    assert [*roots(inner)] == [package]
+    (package.parent / "setup.py").touch()
+    assert [*roots(inner)] == [package.parent, package]
+    assert [*roots(package.parent)] == [package.parent]
+
+
+def test_what_is_installed_beside_the_project_and_hidden_folders_are_not_gone_through(package: Path) -> None:
+    for folder in (".venv/lib", "venv/site-packages/other"):
+        (package / folder).mkdir(parents=True)
+        (package / folder / "x.py").touch()
+    assert sorted(Path(path).name for path in files(package)) == ["__init__.py", "mixins.py", "model.py", "ops.py"]
+
+
+def test_text_that_is_no_python_is_gone_through_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_bytes(b"import torch\r\ndef forward(x:\r\n\tf(x\r\n\xff\xfe '''\r\n def f(x)\r\n")
+    known = reach(tmp_path, [str(path), str(tmp_path / "gone.py")])
+    assert known is not None
+    assert known.holds("forward", method=False)
