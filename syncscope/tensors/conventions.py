@@ -196,7 +196,7 @@ NO_STEPS = frozenset(
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 ASIDE_CLASS = re.compile(
-    r"BeamSearch|Searcher|^Visuali[sz]e|(Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+    r"BeamSearch|Searcher|^Visuali[sz]e|Demo|(Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 

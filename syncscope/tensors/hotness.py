@@ -50,7 +50,8 @@ def _backward_lines(source: bytes) -> tuple[int, ...]:
 
 def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, module: Module) -> tuple[bool, str]:
     """Hot or cold by what a wait stands in: the loop or the arm around it, its function, its file."""
-    if conventions.TEST_FILE.search(Path(module.path).stem):
+    path = Path(module.path)
+    if conventions.TEST_FILE.search(path.stem) or path.parent.name in ("test", "tests"):
         return False, "in a file of tests"
     said = of_function(function)
     if around is None or (
@@ -62,12 +63,12 @@ def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, m
 
 def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
     """Hot or cold by the function, for what stands outside its loops: by itself, or by who speaks of it."""
-    if function is None:
-        return by_itself(function)
-    said = _by_its_callers(function, 0) or by_itself(function)
-    if said[0] and said[1].endswith(MAYBE) and not _is_reached(function):
+    said = by_itself(function)
+    if function is None or not said[0]:
+        return said
+    if said[1].endswith(MAYBE) and not _is_reached(function):
         return False, f"nothing that runs in every step speaks of `{function.name}`"
-    return said
+    return _by_its_callers(function, 0) or said
 
 
 def _is_reached(function: ProjectFunction) -> bool:
@@ -159,6 +160,8 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
             return False, "under no_grad: not in the training step"
         if name_of(target) in ("cache", "lru_cache", "cached_property"):
             return False, f"`{name}` is cached: it runs once"
+        if name_of(target) == "setter":
+            return False, f"in the setter of `{name}`: set-up"
     owner, methods = (function.cls.name, function.cls.methods) if function.cls is not None else ("", ())
     said = by_name(name, owner, methods)
     if said[0] and known_by_name(name, methods):

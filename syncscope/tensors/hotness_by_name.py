@@ -50,7 +50,7 @@ def by_place(package: Sequence[str], stem: str, name: str) -> str:
         return f"in `{min(aside)}`: beside the training"
     if conventions.ASIDE_WORD.search(stem):
         return f"in `{stem}`: beside the training"
-    if any(part.endswith(("metric", "metrics")) for part in package) and "update" not in name and name != "forward":
+    if "update" not in name and name != "forward" and any(p.endswith(("metric", "metrics")) for p in (*package, stem)):
         return f"in `{name}` of a metric: a result, once an epoch"
     return ""
 

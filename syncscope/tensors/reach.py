@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from syncscope.files import regular
+from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import MAYBE, by_name, by_place
 
 _DEFINED = re.compile(rb"\n([ \t]*)(?:async )?(def|class) (\w+)")
@@ -25,14 +26,13 @@ _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs sta
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The names of what runs in steps: functions, spoken of by any name or attribute, and methods, by an attribute."""
+    """The names of what runs in steps: functions, and methods with a point before them."""
 
-    functions: frozenset[str]
-    methods: frozenset[str]
+    names: frozenset[str]
 
     def holds(self, name: str, method: bool) -> bool:
         """Whether one of this name is reached; what Python calls by itself is."""
-        return name.startswith("__") or name in (self.methods if method else self.functions)
+        return name.startswith("__") or (f".{name}" if method else name) in self.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,32 @@ class _Written:
 
     name: str
     cls: str
+    methods: set[str]  # of the class
     source: bytes
     begin: int
     end: int
-    hotness: tuple[bool, str]
-    beside: bool  # in a file beside the training
+
+    @property
+    def word(self) -> bytes:
+        """What speaks of it: of a method an attribute of its name, of a function its name."""
+        return b"." * bool(self.cls) + self.name.encode()
 
     def is_step(self) -> bool:
         """Whether it is known to run in every step."""
-        hot, why = self.hotness
-        known = hot and not why.endswith(MAYBE)
-        return known or self.source.find(b"backward(", self.begin, self.end) >= 0
+        if self.source.find(b"backward(", self.begin, self.end) >= 0:
+            return True
+        if (
+            self.name not in conventions.HOT
+            and not conventions.is_loss(self.name)
+            and not conventions.is_loss(self.cls)
+        ):
+            return False  # most are not, and the rest would be asked in vain
+        hot, why = by_name(self.name, self.cls, self.methods)
+        return hot and not why.endswith(MAYBE)
+
+    def goes_on(self) -> bool:
+        """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
+        return by_name(self.name, self.cls, self.methods)[0]
 
     def words(self) -> set[bytes]:
         """What it speaks of: names, and attributes with their point."""
@@ -60,13 +75,13 @@ class _Written:
 
 def _words(text: bytes) -> set[bytes]:
     plain = b" ".join(text.split(b'"""')[::2])
-    return set(plain.translate(_WORDS).replace(b".", b" .").split())
+    words = set(plain.translate(_WORDS).replace(b".", b" .").split())
+    return words | {word[1:] for word in words if word.startswith(b".")}  # `ops.sized` speaks of a function, too
 
 
 def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     """What the steps of these files reach; None where they hold no step."""
-    functions: dict[bytes, list[_Written]] = defaultdict(list)
-    methods: dict[bytes, list[_Written]] = defaultdict(list)
+    defined: dict[bytes, list[_Written]] = defaultdict(list)
     steps: list[_Written] = []
     todo: list[_Written] = []
     spoken: set[bytes] = set()  # by files themselves, outside of all functions
@@ -79,37 +94,32 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             continue
         package = [each for each in Path(path).relative_to(root.parent).parts[:-1] if each not in _ENTRANCES]
         source = b"\n" + source.replace(b"\r\n", b"\n")
-        written, outside = _written(source, package, Path(path).stem)
+        beside = bool(by_place(package, Path(path).stem, "forward"))
+        written, outside = _written(source)
         for each in written:
-            (methods if each.cls else functions)[each.name.encode()].append(each)
-            if not each.beside and each.is_step():
+            defined[each.word].append(each)
+            if not beside and each.is_step():
                 steps.append(each)
-            elif not each.beside and each.hotness[0] and each.name.startswith("__"):
+            elif not beside and each.name.startswith("__") and each.goes_on():
                 todo.append(each)  # Python itself calls it
-        if written and not written[0].beside:
+        if not beside:
             spoken |= _words(_IMPORTED.sub(b"", outside)) | set(_KEPT.findall(source))
     if not steps:
         return None
-    found: tuple[set[bytes], set[bytes]] = (set(), set())
-    for each in steps:
-        found[bool(each.cls)].add(each.name.encode())
+    reached = {each.word for each in steps}
+    waiting = defined.keys() - reached
     todo += steps
-    while spoken or todo:
-        if todo:
-            spoken |= todo.pop().words()
-        for word in spoken:
-            name = word.lstrip(b".")
-            if name in functions and name not in found[0]:
-                found[0].add(name)
-                todo += (each for each in functions[name] if each.hotness[0])
-            if name is not word and name in methods and name not in found[1]:
-                found[1].add(name)
-                todo += (each for each in methods[name] if each.hotness[0])
-        spoken.clear()
-    return Reach(*(frozenset(name.decode("utf-8", "replace") for name in names) for names in found))
+    while todo or spoken:
+        spoken |= todo.pop().words() if todo else set()
+        for name in spoken & waiting:
+            reached.add(name)
+            todo += (each for each in defined[name] if each.goes_on())
+        waiting -= reached
+        spoken = set()
+    return Reach(frozenset(word.decode() for word in reached))
 
 
-def _written(source: bytes, package: Sequence[str], stem: str) -> tuple[list[_Written], bytes]:
+def _written(source: bytes) -> tuple[list[_Written], bytes]:
     """The functions and methods of a file, without those inside of others, and the text outside of them."""
     found: list[tuple[int, int, int, str, str]] = []
     open_: list[tuple[int, bytes, str]] = []  # what the line at hand stands in: indentation, kind, name
@@ -135,8 +145,6 @@ def _written(source: bytes, package: Sequence[str], stem: str) -> tuple[list[_Wr
         end = ends.get(index, len(source))
         outside.append(source[last:start])
         last = end
-        beside = bool(by_place(package, stem, name))
-        hotness = by_name(name, cls, members[cls] if cls else ())
-        written.append(_Written(name, cls, source, begin, end, hotness, beside))
+        written.append(_Written(name, cls, members[cls] if cls else set(), source, begin, end))
     outside.append(source[last:])
     return written, b"\n".join(outside)
