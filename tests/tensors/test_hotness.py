@@ -254,3 +254,51 @@ def test_lightning_keeps_the_tensor_that_it_is_told_to_log() -> None:
 @pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py"])
 def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
     assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]
+
+
+AROUND_THE_LOOP = b"""
+import torch
+
+class Calibrator:
+    def fit(self, scores: torch.Tensor, targets: torch.Tensor):
+        first = scores.sum().item()  # cold
+        for column in range(3):
+            last = scores[:, column].max().item()  # cold
+        for batch in self.batches:
+            loss = self.train_on(batch)
+            total = loss.sum().item()  # hot
+        return first, last, total
+
+    @property
+    def scale(self):
+        return self._scale
+
+    @scale.setter
+    def scale(self, value: torch.Tensor):
+        self._scale = value.max().item()  # cold
+"""
+
+
+def heat(source: bytes, path: str) -> dict[int, str]:
+    found = sites(source, path)
+    return {site.place.line: "hot" if site.hot else "cold" for site in found if site.op == "item"}
+
+
+def test_what_fit_does_around_its_loop_and_setters_are_cold() -> None:
+    lines = enumerate(AROUND_THE_LOOP.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(AROUND_THE_LOOP, "calibrator.py") == {
+        n: told for n, told in marks.items() if n in heat(AROUND_THE_LOOP, "x.py")
+    }
+
+
+@pytest.mark.parametrize("path", ["test_gan.py", "gan_test.py", "tests/gan.py", "my_metrics.py"])
+def test_a_function_in_a_file_of_tests_or_metrics_is_cold(path: str) -> None:
+    source = b"import torch\n\ndef size_of(x: torch.Tensor):\n    return x.sum().item()\n"
+    assert heat(source, "gan.py") == {4: "hot"}
+    assert heat(source, path) == {4: "cold"}
+
+
+def test_names_that_come_by_a_star_import_are_those_that_people_mean() -> None:
+    source = b"from .imports import *\n# torch\ndef forward(self, logits):\n    return F.softmax(logits, dim=1).max().item()\n"
+    assert [(site.op, site.confidence > 1) for site in sites(source, "x.py")] == [("item", True)]
