@@ -26,6 +26,9 @@ VIEWS = frozenset(
 )
 """Functions and methods of torch, and attributes of a tensor, that may give what shares memory with it."""
 
+LAID_OUT = frozenset("flatten permute ravel reshape squeeze swapaxes transpose unsqueeze".split())
+"""Methods, of numpy's arrays too, that are given numbers only, and give nothing of them."""
+
 DESCRIBE = frozenset("device dtype grad_fn is_cuda is_leaf layout names ndim requires_grad shape".split())
 """Attributes of a tensor that are none."""
 
@@ -37,7 +40,8 @@ HOLD = frozenset("list tuple dict set zip enumerate reversed iter next min max s
 
 INERT = frozenset(
     """len print float int bool str abs round isinstance range type id hasattr repr sum any all format time.time
-    time.perf_counter""".split()
+    time.perf_counter numpy.arange numpy.empty numpy.eye numpy.full numpy.ones numpy.zeros numpy.random.permutation
+    numpy.random.rand numpy.random.randint numpy.random.randn numpy.random.uniform""".split()
 )
 """Functions that give nothing of what they are given, and change nothing."""
 
@@ -51,10 +55,8 @@ PURE = tuple(
 INPLACE_AT = (
     dict.fromkeys("relu relu6 selu silu mish hardsigmoid hardswish".split(), 1)
     | dict.fromkeys("elu celu leaky_relu".split(), 2)
-    | dict.fromkeys(
-        "threshold hardtanh dropout alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout".split(), 3
-    )
-    | {"rrelu": 4}
+    | dict.fromkeys("threshold hardtanh dropout alpha_dropout feature_alpha_dropout".split(), 3)
+    | {"dropout1d": 3, "dropout2d": 3, "dropout3d": 3, "rrelu": 4}
 )
 """The place of `inplace` among the arguments of torch.nn.functional."""
 
@@ -275,8 +277,9 @@ def _of_call(function: Function, call: ast.Call) -> set[str]:
     elif dotted in INERT:
         return set()
     else:  # whatever is given may come back
-        own = [call.func.value] if isinstance(call.func, ast.Attribute) and dotted is None else []
-        return {name for each in (*given, *own) for name in roots(function, each)}
+        if isinstance(call.func, ast.Attribute) and dotted is None:
+            given = [call.func.value, *(given if call.func.attr not in LAID_OUT else ())]
+        return {name for each in given for name in roots(function, each)}
     if name not in VIEWS and not name.endswith("_"):
         return set()
     return {name for each in given for name in roots(function, each)}
@@ -318,12 +321,9 @@ def writes(function: Function, use: ast.Name, binding: bool = True) -> bool:
                 node = parent
             case ast.keyword(arg=arg):
                 call = function.parent(parent)
-                if (
-                    arg == "out"
-                    or foreign(function, call)
-                    or not isinstance(call, ast.Call)
-                    or _in_place(function, call)
-                ):
+                if arg == "out" or not isinstance(call, ast.Call):
+                    return True
+                if foreign(function, call) or _in_place(function, call):
                     return True
                 node = call
                 if not roots(function, call) & {use.id}:

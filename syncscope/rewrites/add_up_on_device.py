@@ -179,6 +179,33 @@ EXAMPLES = (
     Example(
         """
         import torch
+
+        def mean_error(model, loader, device):
+            total, seen = 0, 1
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                total += torch.abs(model(x).sum(1) - y).sum().item()  # !
+                seen += len(y)
+            return total / seen
+        """,
+        """
+        import torch
+
+        def mean_error(model, loader, device):
+            total, seen = 0, 1
+            for x, y in loader:
+                x, y = x.to(device), y.to(device)
+                total = total + torch.abs(model(x).sum(1) - y).sum().detach().double()
+                seen += len(y)
+            total = float(total)
+            return total / seen
+        """,
+        Safety.UNSAFE,
+        "model: model; loader: loader; device: cpu",
+    ),
+    Example(
+        """
+        import torch
         from torch import nn
 
         def count(model: nn.Linear, loader):
@@ -262,7 +289,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if whole and isinstance(site.node, ast.Call) and function.dotted(site.node.func) == "float":
         return None
     surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
-    if dtype is Dtype.BOOL or not (whole or surely_float or is_float(function, tensor)):
+    surely_float = surely_float or is_float(function, tensor)
+    divided = dtype is Dtype.UNKNOWN and only_divided(function, total, added)  # which makes a float of whatever it is
+    if dtype is Dtype.BOOL or not (whole or surely_float or divided):
         return None
     long = whole and is_long(function, tensor)
     number, wide = ("int", "" if long else ".detach().long()") if whole else ("float", ".detach().double()")
@@ -283,7 +312,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if whole or (plain and same_float and real(function, tensor) and knows_float64(function)):
             return draft.fix(title, Safety.SAFE)
     where = "a tensor inside the loop" if whole else "a tensor inside the loop, in float64, which MPS has not"
-    more = "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
+    more = "" if whole or surely_float else f"; {function.file.quote(tensor)} must be real"
+    more += "; a GPU divides by a number less exactly than Python, in the last bit" if "/" in added.template else ""
     if factor is not None and not python_number(function, factor):
         more += f"; {function.file.text(factor)} must be a number of Python"
     return draft.fix(title, Safety.UNSAFE, f"{total} is {where}{more}")

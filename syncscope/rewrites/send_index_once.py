@@ -35,6 +35,30 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import numpy as np
+        import torch
+
+        def shuffled(x: torch.Tensor, y: torch.Tensor, args, agent):
+            flat = np.arange(args.rows).reshape(args.rows, args.columns)
+            rows = flat[:, args.first : args.last].ravel()
+            score = agent.score(x[rows])  # !
+            return score - y[rows]  # !
+        """,
+        """
+        import numpy as np
+        import torch
+
+        def shuffled(x: torch.Tensor, y: torch.Tensor, args, agent):
+            flat = np.arange(args.rows).reshape(args.rows, args.columns)
+            rows = flat[:, args.first : args.last].ravel()
+            rows_index = torch.as_tensor(rows, device=x.device)
+            score = agent.score(x[rows_index])
+            return score - y[rows_index]
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
