@@ -82,6 +82,17 @@ def statements(root: ast.AST) -> list[ast.AST]:
     return todo
 
 
+def expressions(statement: ast.AST) -> list[ast.AST]:
+    """The nodes in a statement, a handler or a case that are in no other one below it."""
+    found: list[ast.AST] = []
+    for field in _FIELDS[statement.__class__]:
+        value: Any = getattr(statement, field, None)
+        for each in value if value.__class__ is list else (value,):
+            if field not in _BLOCKS and each is not None:
+                found += walk(each)
+    return found
+
+
 def dotted(node: ast.expr | None) -> str:
     """`a.b.c` as text; "" when it is not such a chain."""
     parts: list[str] = []
