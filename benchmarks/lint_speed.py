@@ -105,6 +105,9 @@ def flake8() -> Path | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path, help="what to lint instead of the packages")
+    parser.add_argument(
+        "--ratio", action="store_true", help="only the CPU seconds beside those of ast.parse, once each"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="take the best of so many runs of what is short")
     said = parser.parse_args()
     files = with_torch(said.folders or corpus())
@@ -113,14 +116,17 @@ def main() -> None:
     names, count = list(map(str, files)), lines(files)
     print(f"{len(files)} files that mention torch, {count:,} lines\n")
 
-    cold = median(said.repeat, *LINT, "--no-cache", "--jobs", "1", *names)
-    parse = median(said.repeat, sys.executable, "-c", PARSE, *names)
+    repeat = 1 if said.ratio else said.repeat
+    cold = median(repeat, *LINT, "--no-cache", "--jobs", "1", *names)
+    parse = median(repeat, sys.executable, "-c", PARSE, *names)
     rate = count / cold.cpu
     print(f"cold, one process      {cold.cpu:7.1f} CPU s  {rate:9,.0f} lines a CPU s   (at least 40,000)")
     print(
         f"  as a multiple of ast.parse alone   {cold.cpu / parse.cpu:5.2f}   ({count / parse.cpu:,.0f} lines a CPU s)"
     )
     print(f"memory                 {cold.memory:7.0f} MB at most   (for a million lines at most 300)")
+    if said.ratio:
+        return
 
     two = run(*LINT, "--no-cache", "--jobs", "2", *names)
     print(f"two processes          {cold.wall / two.wall:7.2f} times one, by the clock   (at least 1.7)")

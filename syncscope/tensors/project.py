@@ -330,15 +330,15 @@ class ProjectFiles:
 
     def package_of(self, path: str) -> tuple[str, ...]:
         """The folders that are packages around a file, the outermost first, after the folder that holds them."""
-        folder = Path(path).parent
-        key = str(folder)
+        key = os.path.dirname(path)
         found = self._packages.get(key)
         if found is None:
+            folder = Path(path).parent
             names: list[str] = []
             while (folder / "__init__.py").is_file() and folder.name:
                 names.append(folder.name)
                 folder = folder.parent
-            found = self._packages[key] = (str(folder), *reversed(names))
+            found = self._packages[key] = (_text(folder), *reversed(names))
         return found
 
     def module(self, importer: Module, name: str, level: int) -> Module | None:
@@ -352,25 +352,24 @@ class ProjectFiles:
         return self._open(file) if file is not None else None
 
     def _resolve(self, package: tuple[str, ...], name: str, level: int) -> str | None:
-        above, *packages = package
+        above, *packages = package  # of which the first is "" where it is the current folder
         if level:
             kept = packages[: len(packages) - (level - 1)]
             if len(kept) + level - 1 != len(packages):
                 return None
-            file = self._file(Path(above, *kept), name)
+            file = self._file(os.path.join(above, *kept), name)
         else:
-            file = self._file(Path(above), name)
+            file = self._file(above, name)
             for root in self.roots if file is None else ():
-                file = file or self._file(root, name)
+                file = file or self._file(_text(root), name)
         return file
 
-    def _file(self, folder: Path, name: str) -> str | None:
-        key = f"{folder}/{name}"
-        if key not in self._files:
-            path = folder.joinpath(*name.split(".")) if name else folder
-            choices = [path / "__init__.py"] if not name else [path.with_name(path.name + ".py"), path / "__init__.py"]
-            self._files[key] = next((str(p) for p in choices if p.is_file()), None)
-        return self._files[key]
+    def _file(self, folder: str, name: str) -> str | None:
+        path = os.path.join(folder, *name.split("."))
+        if path not in self._files:
+            choices = (f"{path}.py", os.path.join(path, "__init__.py")) if name else (f"{path}__init__.py",)
+            self._files[path] = next(filter(os.path.isfile, choices), None)
+        return self._files[path]
 
     def _open(self, file: str) -> Module | None:
         if file not in self._modules:
@@ -392,3 +391,8 @@ class ProjectFiles:
 
 
 _MENTIONS = re.compile(rb"torch|import")
+
+
+def _text(folder: Path) -> str:
+    """A folder to which names are joined: "" is the current one."""
+    return "" if folder == Path() else str(folder)
