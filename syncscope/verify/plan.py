@@ -108,7 +108,8 @@ class Plan:
         self._versions: dict[frozenset[int], dict[str, bytes]] = {}
         for path, source in self._sources.items():
             self._first(path, source, allowed, only, rules)
-        self.unlisted = self._choose(waited, called, bool(only))
+        self._named, self._waited, self._called = bool(only), waited, called
+        self.unlisted = self._choose()
         firsts = [candidate for candidate in self.candidates if not candidate.idle]
         for candidate in firsts:
             self._follow(frozenset({candidate.number}), allowed)
@@ -140,15 +141,15 @@ class Plan:
                 seen.add(fix.edits)
                 self._add(path, finding, finding.place.line, finding.end_line, frozenset())
 
-    def _choose(self, waited: Seen, called: Seen, named: bool) -> int:
+    def _choose(self) -> int:
         """Keeps what can be tried, first that of lines that waited, and some that is not worth it; how many it drops."""
 
         def rank(candidate: Candidate) -> int:
             if candidate.idle:
                 return 2
-            return int(not waited(candidate.path, range(candidate.line, candidate.end_line + 1)))
+            return int(not self._waited(candidate.path, range(candidate.line, candidate.end_line + 1)))
 
-        judged = self.candidates if named else [replace(c, idle=_idle(c, waited, called)) for c in self.candidates]
+        judged = [replace(candidate, idle=self._idle(candidate)) for candidate in self.candidates]
         in_order = sorted(judged, key=rank)
         tried = [candidate for candidate in in_order if not candidate.idle][:MOST]
         idle = [candidate for candidate in in_order if candidate.idle][: MOST - len(tried)]
@@ -168,9 +169,24 @@ class Plan:
                     lines = LineMap(self.before[path], raw)
                     first, last = lines.line_before(finding.place.line), lines.line_before(finding.end_line)
                     if not self._is_another(path, finding, first, base):
-                        new.append(self._add(path, finding, first, max(first, last), base))
+                        number = self._add(path, finding, first, max(first, last), base)
+                        if self._idle(self.candidates[number]):
+                            self.candidates.pop()
+                        else:
+                            new.append(number)
         for number in new:
             self._follow(base | {number}, allowed)
+
+    def _idle(self, candidate: Candidate) -> str:
+        """Why a fix that nobody named is not worth trying."""
+        lines = range(candidate.line, candidate.end_line + 1)
+        if self._named:
+            return ""
+        if not self._called(candidate.path, lines):
+            return "its function did not run in these steps"
+        if candidate.family in HEARD:
+            return "" if self._waited(candidate.path, lines) else "its line did not wait in these steps"
+        return "" if candidate.finding.hot else "it runs too rarely"
 
     def _is_another(self, path: str, finding: Finding, line: int, base: frozenset[int]) -> bool:
         """Whether this is a candidate that is offered in other words, since what stands beside it was mended."""
@@ -230,16 +246,6 @@ class Plan:
             source = mended
             left.remove(by_key[taken[0].rule, key(taken[0].fix)])
         return source.raw
-
-
-def _idle(candidate: Candidate, waited: Seen, called: Seen) -> str:
-    """Why a fix is not worth trying."""
-    lines = range(candidate.line, candidate.end_line + 1)
-    if not called(candidate.path, lines):
-        return "its function did not run in these steps"
-    if candidate.family in HEARD:
-        return "" if waited(candidate.path, lines) else "its line did not wait in these steps"
-    return "" if candidate.finding.hot else "it runs too rarely"
 
 
 def _shown(path: str) -> str:

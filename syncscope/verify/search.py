@@ -354,6 +354,8 @@ class Search:
         if not found.steps:
             return f"{spent}, and the first run had not made its steps by then"
         each, first = (found.seconds - found.importing) / runs, found.starting / runs
+        if runs >= self.least:
+            return f"{spent} and a run {each:.1f} s; four times the budget makes an interval about half as wide"
         return (
             f"{spent} and a run {each:.1f} s, {first:.1f} s of it up to the end of its first step. {self.least} runs are the "
             f"least that decides: --budget {self.minutes(self.least)}m may hold them"

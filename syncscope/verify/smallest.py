@@ -53,14 +53,14 @@ class Fixes:
         if good:
             together = self.plan.closed(good)
             search.best = together
+            self._note_values(together)
             recording = recording or search.recording()
+            self._foretell(recording, together)
             self._time(together, good)
             kept = self._harmless(self._needed(together, good))
             search.best = kept or together
             if not kept:
-                values, _, apart = self._judge(together)
-                if values != CHANGED:  # it was not kept for that
-                    self.found.values, self.found.difference = values, apart
+                self._note_values(together)
             self._keep(kept)
             self._foretell(recording, search.best)
             if kept:
@@ -148,6 +148,13 @@ class Fixes:
         members = [self.plan.candidates[number] for number in chosen]
         safe = all(candidate.fix.safety is Safety.SAFE for candidate in members)
         return self.search.judge(chosen, any(candidate.rounds for candidate in members), safe)
+
+    def _note_values(self, chosen: Set) -> None:
+        """What these compute is said from now on, unless it is why they will not stay."""
+        self.search.tell("what all good fixes together compute")
+        values, _, apart = self._judge(chosen)
+        if values != CHANGED:
+            self.found.values, self.found.difference = values, apart
 
     def _harmless(self, kept: Set) -> Set:
         """The set without those that together change what each alone does not."""
@@ -272,7 +279,10 @@ class Fixes:
     def _tell(self) -> None:
         """The ratios that are known by now, and why the others do not stay."""
         self._refresh()
+        whole = self.search.ratio(self.search.best) if self.search.best else None
         for number, fix in self.tried.items():
+            if not fix.kept and not fix.why and fix.ratio is None and _known(whole) and not self.found.is_gain(whole):
+                fix.why = "all together do not gain"
             if not fix.kept and not fix.why:
                 fix.why = _no_gain(fix.ratio, fix.values, self.search.failed.get(self.plan.closed({number})))
         if self.search.best is not None:

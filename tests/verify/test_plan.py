@@ -64,3 +64,31 @@ def test_a_rule_that_does_not_exist_is_not_taken_for_one_without_fixes(project: 
     with pytest.raises(UserError, match="no rule is called 'host-red'") as error:
         Plan(project, rules=["host-red"])
     assert error.value.hint == "did you mean 'host-read'?"
+
+
+METERS = """
+import torch
+
+def {0}(model, criterion, optimizer, loader, device, meter):
+    for image, target in loader:
+        output = model(image.cuda())
+        loss = criterion(output, target.cuda())
+        loss.backward()
+        optimizer.step()
+        right = (output.argmax(1) == target).sum()
+        meter.update(loss=loss.item())
+        meter.update(right=right.item())
+"""
+
+
+def test_what_is_offered_in_another_place_once_a_fix_is_made_is_held_to_the_same(tmp_path: Path) -> None:
+    train = tmp_path / "train.py"
+    train.write_text(METERS.format("train") + METERS.format("evaluate"))
+    wait = range(1, len(METERS.splitlines()))  # in the first of the functions
+
+    def seen(path: str, lines: range) -> bool:
+        return not set(lines).isdisjoint(wait)
+
+    tried = [c for c in Plan([str(train)], waited=seen, called=seen).candidates if not c.idle]
+    assert "host-read" in {candidate.finding.rule for candidate in tried}
+    assert all(candidate.line in wait for candidate in tried)
