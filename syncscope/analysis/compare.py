@@ -59,6 +59,7 @@ class Comparison:
     pieces: tuple[float, float] = (0.0, 0.0)
     calls: tuple[float, float] = (0.0, 0.0)
     spread: tuple[float, float] | None = None
+    refusal: str = ""  # why the first recording has no prices
     unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
 
     @property
@@ -112,6 +113,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         pieces=pieces,
         calls=calls,
         spread=None if spreads[0] is None or spreads[1] is None else (spreads[0], spreads[1]),
+        refusal=fidelity_of(event_graph, event_graph.graph()).refusal,
         unforeseen=predicted is None and bool(freed),
     )
 

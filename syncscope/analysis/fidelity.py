@@ -54,6 +54,21 @@ class Fidelity:
         known = self.error is not None and max(self.error, self.unexplained, self.silent) <= GATE
         return known and self.shorter <= OTHERS
 
+    @property
+    def refusal(self) -> str:
+        """Why no prices may be given; "" where they may."""
+        if self.error is None:
+            return "no work of a device was recorded"
+        if self.error > GATE:
+            return f"a replay is {self.error:.1%} off the recording"
+        if self.unexplained > GATE:
+            return f"in {self.unexplained:.0%} of a step the device stands still for no recorded reason"
+        if self.silent > GATE:
+            return f"in {self.silent:.0%} of a step a thread waits for the device by no recorded call"
+        if self.shorter > OTHERS:
+            return f"the recorded steps are {self.shorter:.0%} shorter than the others of the same run"
+        return ""
+
 
 def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
     """How far replays of a graph, which `event_graph` gave, can be trusted."""

@@ -172,7 +172,11 @@ def sentence(found: Comparison) -> str:
     """Whether what was predicted came true."""
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
-        why = "the first recording cannot be replayed" if fewer else "no read went"
+        why = (
+            f"the first recording has no prices: {found.refusal or 'nobody waited in its steps'}"
+            if fewer
+            else "no read went"
+        )
         if found.unforeseen:
             why = "what a step takes over all rows, of which few were kept, lies further apart than a step is long"
             return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first without those reads and of the second')}"

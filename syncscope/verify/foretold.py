@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from syncscope.analysis.compare import freed_reads
 from syncscope.analysis.event_graph import event_graph_of
-from syncscope.analysis.fidelity import GATE, OTHERS, Fidelity, added_unknown, bounds, fidelity_of
+from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
@@ -31,7 +31,7 @@ def foretold(
     graph = event_graph.graph()
     fidelity = fidelity_of(event_graph, graph)
     if not fidelity.enough:
-        return _refusal(fidelity)
+        return fidelity.refusal
     graph = without_recorder(event_graph, trace)
     left = kept(before, after, piece, of_after)
     shares = {}
@@ -48,20 +48,6 @@ def foretold(
     predicted = window.of(replay(event_graph.graph(gone=True), freed))
     low, high = bounds(event_graph, graph, freed)
     return Ratio(predicted / step, min(low, predicted) / step, max(high, predicted) / step)
-
-
-def _refusal(fidelity: Fidelity) -> str:
-    """Why a recording has no prices."""
-    if fidelity.error is None:
-        return "no work of a device was recorded"
-    if fidelity.error > GATE:
-        return f"a replay is {fidelity.error:.1%} off the recording"
-    if fidelity.unexplained > GATE:
-        return f"in {fidelity.unexplained:.0%} of a step the device stands still for no recorded reason"
-    if fidelity.silent > GATE:
-        return f"in {fidelity.silent:.0%} of a step a thread waits for the device by no recorded call"
-    assert fidelity.shorter > OTHERS
-    return f"the recorded steps are {fidelity.shorter:.0%} shorter than the others of the same run"
 
 
 def _real(place: Place) -> Place:

@@ -383,6 +383,8 @@ class Search:
 
 def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
     hint = "it must run by itself before it can be verified"
+    if error.code == 0:
+        hint = "steps of processes that it starts (mp.spawn, torchrun) are not seen: let it train in its own"
     if RANKS.search(error.said):
         hint = f"as one rank: {ONE_RANK} syncscope verify ..."
     return CannotRunError(f"{program} cannot be run: {error.why}", hint, error.said, error.code)
