@@ -19,6 +19,7 @@ from syncscope.tensors.syntax import dotted, last_word, name_of, walk
 
 _IN_WORD = re.compile(rb"\w")
 _NO_GRAD = {"no_grad", "inference_mode"}
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FARTHEST = 3  # callers of callers that are asked
 TRAINING = (True, conventions.LOOP)  # known by the backward pass in it: outranks what the function is called
 
@@ -179,7 +180,8 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     if said[0] and known_by_name(name, methods):
         if conventions.NO_STEPS.intersection(function.module.package[1:]):
             return False, by_place(function.module.package[1:], "", name)
-        return (False, f"in `{name}`, {OUTSIDE}") if said[1] is conventions.LOOP else said
+        loops = said[1] is conventions.LOOP and any(isinstance(each, _LOOPS) for each in walk(node))
+        return (False, f"in `{name}`, {OUTSIDE}") if loops else said
     around = getattr(function.closure, "function", None)
     if around is not None and not (outer := by_itself(around))[0]:
         return outer

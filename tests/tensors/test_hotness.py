@@ -292,6 +292,15 @@ def test_what_fit_does_around_its_loop_and_setters_are_cold() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "told"), [("train", "hot"), ("patch_embed", "hot"), ("patch_merging", "hot"), ("patch_model", "cold")]
+)
+def test_a_train_without_a_loop_is_the_step_and_patches_of_an_image_are_no_set_up(name: str, told: str) -> None:
+    assert heat(f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n".encode(), "x.py") == {
+        4: told
+    }
+
+
 @pytest.mark.parametrize("path", ["test_gan.py", "gan_test.py", "tests/gan.py", "my_metrics.py"])
 def test_a_function_in_a_file_of_tests_or_metrics_is_cold(path: str) -> None:
     source = b"import torch\n\ndef size_of(x: torch.Tensor):\n    return x.sum().item()\n"
