@@ -44,6 +44,14 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction |
 
 
 @lru_cache(maxsize=64)
+def _holds_its_loop(function: ProjectFunction) -> bool:
+    """Whether one of its loops is known to train; else all of it may be what does."""
+    return any(
+        isinstance(each, _LOOPS) and trains(each, function, function.module.source) for each in walk(function.node)
+    )
+
+
+@lru_cache(maxsize=64)
 def _backward_lines(source: bytes) -> tuple[int, ...]:
     """The lines that speak of a backward pass."""
     if b"backward(" not in source:
@@ -180,8 +188,7 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     if said[0] and known_by_name(name, methods):
         if conventions.NO_STEPS.intersection(function.module.package[1:]):
             return False, by_place(function.module.package[1:], "", name)
-        loops = said[1] is conventions.LOOP and any(isinstance(each, _LOOPS) for each in walk(node))
-        return (False, f"in `{name}`, {OUTSIDE}") if loops else said
+        return (False, f"in `{name}`, {OUTSIDE}") if said[1] is conventions.LOOP and _holds_its_loop(function) else said
     around = getattr(function.closure, "function", None)
     if around is not None and not (outer := by_itself(around))[0]:
         return outer
