@@ -11,7 +11,7 @@ import numpy as np
 from syncscope.analysis.checkouts import same_files
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of
+from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of, is_vague
 from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
@@ -76,15 +76,16 @@ class Comparison:
 
     @property
     def came_true(self) -> bool | None:
-        """Whether the measured step lies in what was predicted; None without a prediction.
+        """Whether the measured step lies in what was predicted; None without a prediction, or where that is too vague to tell.
 
         Give or take its spread, and what is worth nothing anyway.
         """
-        if self.predicted_range is None or self.after.step is None:
+        if self.predicted_range is None or self.predicted is None or self.after.step is None:
             return None
         give = max(self.spread[1] if self.spread else 0.0, SLIGHT * self.after.step)
         low, high = self.predicted_range
-        return low - give <= self.after.step <= high + give
+        within = low - give <= self.after.step <= high + give
+        return None if within and is_vague(low, high, self.predicted) else within
 
 
 def compare(before: Trace, after: Trace) -> Comparison:

@@ -141,7 +141,12 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     margin = float(margins(graph, chosen)[0]) + error(graph, replay(graph)) * step + _unlike(event_graph.trace, step)
     margin += crowded(event_graph) * step
     beside = CONTENTION * max(0.0, step - lengths[0]) if event_graph.on_processor else 0.0
-    return min(lengths) - margin, max(lengths) + beside + margin
+    return max(0.0, min(lengths) - margin), max(lengths) + beside + margin
+
+
+def is_vague(low: float, high: float, predicted: float) -> bool:
+    """Whether a range is as wide as what is predicted: it holds nearly any step, and a step within it proves nothing."""
+    return high - low > predicted
 
 
 def added_unknown(event_graph: EventGraph, freed: Collection[int]) -> bool:

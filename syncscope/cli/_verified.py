@@ -131,7 +131,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         after = "" if found.reads_after is None else f", {found.reads_after:.3g} {rewritten}"
         rows.append(("reads", f"{found.reads_before:.3g} a step as written{after}"))
     if found.predicted:
-        came = {True: "that came true", False: "that did not come true", None: "not measured"}[found.came_true]
+        unknown = "a range as wide as a step says nothing" if found.vague else "not measured"
+        came = {True: "that came true", False: "that did not come true", None: unknown}[found.came_true]
         rows.append(("predicted", f"{interval_of_prediction(found.predicted)}: {came}"))
     elif found.unpredicted:
         rows.append(("predicted", f"nothing: {visible(found.unpredicted)}"))

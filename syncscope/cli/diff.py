@@ -183,12 +183,14 @@ def sentence(found: Comparison) -> str:
         return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first and of the second')}"
     low, high = found.predicted_range or (found.predicted, found.predicted)
     give = f" give or take {in_ms(found.spread[1], '')}" if found.spread else ""
-    verdict = "that came true" if found.came_true else "that did not come true"
-    if found.came_true and high - low > found.predicted:
-        verdict = "a range as wide as a step says nothing of it"
+    came = {
+        True: "that came true",
+        False: "that did not come true",
+        None: "a range as wide as a step says nothing of it",
+    }
     told = (
         f"Without the reads that went, a replay of the first recording gives a step of {in_ms(found.predicted)} "
-        f"({in_ms(low, '')} to {in_ms(high, '')}); measured is {in_ms(found.after.step or 0)}{give}: {verdict}, "
+        f"({in_ms(low, '')} to {in_ms(high, '')}); measured is {in_ms(found.after.step or 0)}{give}: {came[found.came_true]}, "
         f"the prediction is off by {found.error:+.1%}."
     )
     if found.within_noise:

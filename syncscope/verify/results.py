@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncscope.analysis.fidelity import is_vague
 from syncscope.model.finding import Finding, Fix
 from syncscope.verify.timing import Ratio
 from syncscope.verify.values import Difference
@@ -71,12 +72,19 @@ class Verification:
         self.predicted, self.unpredicted = (None, said) if isinstance(said, str) else (said, "")
 
     @property
+    def vague(self) -> bool:
+        """Whether the prediction is too wide to be held against anything."""
+        said = self.predicted
+        return said is not None and is_vague(said.low, said.high, said.ratio)
+
+    @property
     def came_true(self) -> bool | None:
-        """Whether what was predicted and what was measured may be the same; None where one of them is missing."""
+        """Whether what was predicted and what was measured may be the same; None where one is missing or too wide."""
         if self.predicted is None or self.ratio is None or self.ratio.turns < 2:
             return None
         slight = 0.01  # of a step: worth nothing anyway
-        return self.predicted.low - slight <= self.ratio.high and self.ratio.low <= self.predicted.high + slight
+        within = self.predicted.low - slight <= self.ratio.high and self.ratio.low <= self.predicted.high + slight
+        return None if within and self.vague else within
 
     @property
     def gains(self) -> bool:

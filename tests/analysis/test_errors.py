@@ -13,6 +13,9 @@ from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
 from syncscope.analysis.verdict import claim
+from syncscope.cli.diff import sentence
+from syncscope.verify.results import Verification
+from syncscope.verify.timing import Ratio
 
 MS = 1_000_000
 
@@ -113,3 +116,17 @@ def test_recordings_that_differ_by_chance_are_within_noise():
     slower = [[("launch", 0, 9 * MS), ("work", 4 * MS)]] * 6  # something else was changed
     found = compare(Device().run(loop([57]))[0], Device().run(slower)[0])
     assert found.came_true is False
+
+
+def test_a_range_as_wide_as_the_step_it_predicts_proves_nothing():
+    found = compare(Device().run(loop([57]))[0], Device().run(loop([]))[0])
+    assert found.came_true
+    wide = replace(found, predicted_range=(0.0, 2.1 * found.predicted))
+    assert wide.came_true is None
+    assert "as wide as a step" in sentence(wide)
+    outside = replace(wide, after=replace(wide.after, step=3 * found.predicted))
+    assert outside.came_true is False
+    promised = Verification("train.py", ratio=Ratio(0.9, 0.8, 1.0, turns=5), predicted=Ratio(0.9, 0.8, 1.0))
+    assert promised.came_true
+    promised.predicted = Ratio(0.9, 0.4, 1.4)
+    assert promised.came_true is None
