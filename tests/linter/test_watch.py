@@ -9,19 +9,22 @@ import threading
 
 from linter.conftest import READS
 
+PATIENCE = 100  # seconds for what takes one where nothing else runs
+
 
 def test_a_change_is_seen_and_ctrl_c_ends(door):
     path = door.write("train.py", "import torch\n")
     command = [sys.executable, "-m", "syncscope", "lint", "--watch"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        said: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=lambda: [said.put(line) for line in process.stdout], daemon=True).start()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    said: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=lambda: [said.put(line) for line in process.stdout], daemon=True).start()
 
-        def wait_for(words: str) -> str:
-            while words not in (line := said.get(timeout=30)):
-                pass
-            return line
+    def wait_for(words: str) -> str:
+        while words not in (line := said.get(timeout=PATIENCE)):
+            pass
+        return line
 
+    try:
         wait_for("no findings in 1 file")
         wait_for("watching")
         path.write_text(READS)
@@ -31,4 +34,7 @@ def test_a_change_is_seen_and_ctrl_c_ends(door):
         wait_for("no findings")
         wait_for("watching")
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(PATIENCE) == 0
+    finally:
+        process.kill()  # it watches for ever: whoever waits for it would, too
+        process.wait()
