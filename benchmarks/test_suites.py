@@ -178,7 +178,7 @@ def main() -> int:
             for word, tree in trees.items():
                 same = found and not counts[word]  # nothing was changed: nothing to run again
                 last = next(reversed(found.values()), ({}, 0))
-                run = (given.python, given.tests, more, given.seconds)
+                run = (os.path.abspath(given.python), given.tests, more, given.seconds)
                 found[word] = (last[0], 0) if same else outcomes(tree, *run, places[word])
             return found
 
