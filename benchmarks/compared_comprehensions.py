@@ -95,28 +95,28 @@ def mlp(float(B,I) X, float(J,I) W1, float(J) C1, float(K,J) W2, float(K) C2, fl
 }"""
 
 
-def mlp(x, *rest):
+def mlp(x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
     for w, c in zip(rest[::2], rest[1::2], strict=True):
         x = F.relu(F.linear(x, w, c))
     return x
 
 
-def masked_loss(x, y):
+def masked_loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     keep = y > 0
     return torch.where(keep, F.smooth_l1_loss(x, y, reduction="none"), 0.0).sum() / keep.sum().clamp(min=1)
 
 
-def segmentation_loss(logits, target):
+def segmentation_loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     target = torch.where(target == 9, -1, target)
     labels = torch.count_nonzero(target.flatten().sort().values.diff()) + 1
     return torch.where(labels < 2, 0.0, F.cross_entropy(logits, target, ignore_index=-1))
 
 
-def attend(q, k, v):
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return torch.softmax(q @ k.transpose(-1, -2), -1) @ v
 
 
-def kronecker(x, a, b, c):
+def kronecker(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
     y = torch.einsum("mxyz,cz->mxyc", x, c)
     y = torch.einsum("mxyc,by->mxbc", y, b)
     return torch.einsum("mxbc,ax->mabc", y, a)

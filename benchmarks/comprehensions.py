@@ -63,7 +63,7 @@ def milliseconds(run: Callable[[], Any], wait: Callable[[], None], seconds: floa
     run()
     wait()
     again = max(1, min(100, int(0.02 / (time.perf_counter() - begin))))
-    times = []
+    times: list[float] = []
     end = time.perf_counter() + seconds
     while len(times) < 5 or (time.perf_counter() < end and len(times) < 60):
         begin = time.perf_counter()
@@ -96,10 +96,9 @@ def on_device(device: str, cases: list[Case], small: bool, seconds: float, tunin
         import syncscope.kernels
         from syncscope.kernels import comprehension
 
-    wait = {"ocl": lambda: torch.ocl.synchronize(), "cuda": lambda: torch.cuda.synchronize(), "cpu": lambda: None}[
-        device
-    ]
-    compiled = {}
+    waits: dict[str, Callable[[], None]] = {"cuda": torch.cuda.synchronize, "cpu": lambda: None}
+    wait = waits[device] if device != "ocl" else torch.ocl.synchronize
+    compiled: dict[str, Callable[[], object]] = {}
     for case in cases if compiles else []:
         with contextlib.suppress(Exception):
             run = call(case, torch.compile(case.torch), arguments(case, case.small if small else case.sizes, device))

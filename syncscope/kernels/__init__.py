@@ -21,4 +21,6 @@ if not OFF:
     selftest.require()
     register.register()
 
-from syncscope.kernels.comprehension import comprehension as comprehension  # noqa: E402
+from syncscope.kernels.comprehensions import Comprehension  # noqa: E402
+
+comprehension = Comprehension  # called as a function is

@@ -55,6 +55,8 @@ _HEADER = pocl_header.path(WHEEL) if is_of_wheel(device) else None
 
 # The shape of `cl/rows.cl`: items of a work-group, and elements that an item takes at a time.
 GROUP, WIDTH = (256, 4) if is_gpu else (1, 8)
+# A kernel copied with its program's work done: asked of drivers of processors only, from OpenCL 2.1 on.
+_CLONES = not is_gpu and tuple(map(int, device.version.split()[1].split("."))) >= (2, 1)
 _types: dict[int, list[Any]] = {}  # of a kernel's arguments, by its address: kernels live as long as the process
 built = 0  # programs so far: a step in which this grows is no measure of others
 _INCLUDE = re.compile(r'#include "([a-z_]+\.cl)"\n')
@@ -138,7 +140,7 @@ def build(source: str, name: str, *types: tuple[str, str]) -> cl.Kernel:
 def with_arguments(kernel: cl.Kernel, arguments: Sequence[Any]) -> cl.Kernel:
     """The same kernel once more, with arguments of its own that stay as they are until others are set."""
     # On PoCL making one from its program takes 300 us, and an operator over rows that a mask selects is noted down each time.
-    own = cl.Kernel(kernel.program, kernel.function_name) if is_gpu else kernel.clone()
+    own = kernel.clone() if _CLONES else cl.Kernel(kernel.program, kernel.function_name)
     for at, (kind, value) in enumerate(zip(_types[kernel.int_ptr], arguments, strict=True)):
         own.set_arg(at, value if kind in (None, np.void) else kind(value))
     return own

@@ -1,5 +1,6 @@
 """Half precision on the device: torch.autocast and GradScaler as on CUDA, and operators called with halves directly."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -148,6 +149,9 @@ class Language(nn.Module):
         return self.last(self.block(self.words(x), src_mask=mask, is_causal=True)).flatten(0, 1)
 
 
+ONCE = [(Classifier, False, torch.float16), (Language, True, torch.bfloat16)]  # each model, optimizer and dtype
+
+
 def trained(kind, dtype, fused):
     torch.manual_seed(0)
     x, y = (
@@ -172,13 +176,18 @@ def trained(kind, dtype, fused):
     return torch.stack(losses).cpu()
 
 
-@pytest.mark.parametrize("kind", [Classifier, Language])
-@pytest.mark.parametrize("fused", [False, True])
-def test_training_follows_that_in_float32(kind, fused):
+@pytest.mark.parametrize(
+    ("kind", "fused", "dtype"),
+    [
+        pytest.param(*case, marks=() if case in ONCE else pytest.mark.slow)
+        for case in itertools.product([Classifier, Language], [False, True], HALVES)
+    ],
+)
+def test_training_follows_that_in_float32(kind, fused, dtype):
     before = dict(fallback.counts)
     wide = trained(kind, None, fused)
-    for dtype, off in ((torch.float16, 0.02), (torch.bfloat16, 0.1)):
-        assert (trained(kind, dtype, fused) - wide).abs().max() < off * wide[0]
+    off = {torch.float16: 0.02, torch.bfloat16: 0.1}[dtype]
+    assert (trained(kind, dtype, fused) - wide).abs().max() < off * wide[0]
     assert wide[-1] < wide[0] / 2
     assert fallback.counts == before
 

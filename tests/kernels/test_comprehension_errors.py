@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from syncscope.kernels import comprehension
-from syncscope.kernels.comprehension.words import NotationError
+from syncscope.kernels.comprehensions.words import NotationError
 
 MISTAKES = [
     ("def f(float(N) A) -> (C) { C = A(i) }", (), "i is on the right only"),

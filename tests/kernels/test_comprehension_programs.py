@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncscope.kernels import comprehension
-from syncscope.kernels.comprehension import on_ocl, schedules
-from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.notation import parse
-from syncscope.kernels.comprehension.statements import show_function
+from syncscope.kernels.comprehensions import on_ocl, schedules
+from syncscope.kernels.comprehensions.functions import FUNCTIONS
+from syncscope.kernels.comprehensions.notation import parse
+from syncscope.kernels.comprehensions.statements import show_function
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 # Each kernel that is met takes PoCL a tenth of a second.
 FEW = settings(max_examples=4 * EFFORT, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=40 * EFFORT, suppress_health_check=list(HealthCheck))

@@ -6,7 +6,7 @@ from comprehension_cases import ATTEND, close
 
 from syncscope.errors import UserError
 from syncscope.kernels import comprehension
-from syncscope.kernels.comprehension import on_ocl, schedules
+from syncscope.kernels.comprehensions import on_ocl, schedules
 
 
 def test_tuning_keeps_what_is_faster_for_this_size(monkeypatch, tmp_path):

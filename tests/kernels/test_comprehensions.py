@@ -6,9 +6,10 @@ from comprehension_cases import ATTEND, CASES, OTHERS, close, moved, tensors
 from effort import EFFORT
 
 from syncscope.kernels import comprehension, queue
-from syncscope.kernels.comprehension.products import Product
-from syncscope.kernels.comprehension.words import NotationError
+from syncscope.kernels.comprehensions.products import Product
+from syncscope.kernels.comprehensions.words import NotationError
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 NAMES = [name for name, *_ in CASES + OTHERS]
 # What runs on the device each time: each shape of kernel once.
 KERNELS = (

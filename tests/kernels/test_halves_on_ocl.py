@@ -1,5 +1,7 @@
 """Tensors in half precision: the kernels of float32 read, widen, compute, round and write them, in as many launches."""
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -41,7 +43,17 @@ def results(work, inputs, device, dtype):
     return [x.detach().cpu().double() for x in (made, *(x.grad for x in given))]
 
 
-@pytest.fixture(params=["cpu", "gpu"])
+def every_other(*parts):
+    """Combinations of two dtypes with others such that each part meets each dtype; the rest find the same, slowly."""
+    found = []
+    for *rest, dtype in itertools.product(*parts, range(len(HALVES))):
+        places = [part.index(value) for part, value in zip(parts, rest, strict=True)]
+        marks = pytest.mark.slow if (sum(places) + dtype) % 2 else ()
+        found.append(pytest.param(*rest, HALVES[dtype], marks=marks))
+    return found
+
+
+@pytest.fixture
 def shape(request, monkeypatch):
     """Kernels for CPUs and, which any device can run, those for GPUs."""
     if request.param == "cpu" and run.SHAPE == "gpu":
@@ -68,8 +80,7 @@ def launches():
     queue.recorders.remove(record)
 
 
-@pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize(("name", "shape", "dtype"), every_other(list(WORK), ["cpu", "gpu"]), indirect=["shape"])
 def test_halves_are_as_exact_as_on_the_cpu_and_take_the_launches_of_float32(name, dtype, shape, launches):
     torch.manual_seed(0)
     *sizes, work = WORK[name]
@@ -108,9 +119,7 @@ def test_floats_are_rounded_as_on_the_cpu(dtype):
     assert torch.equal(x.to("ocl").to(dtype).cpu().view(torch.int16), x.to(dtype).view(torch.int16))
 
 
-@pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
-@pytest.mark.parametrize("fused", [None, True])
+@pytest.mark.parametrize(("kind", "fused", "dtype"), every_other([torch.optim.SGD, torch.optim.AdamW], [None, True]))
 def test_parameters_in_half_precision_are_updated_in_as_few_launches(dtype, kind, fused, launches):
     def updated(device, dtype):
         torch.manual_seed(0)

@@ -122,6 +122,22 @@ def test_operators_take_a_number_of_python_on_either_side(name):
         assert torch.equal(function(13, x.to("ocl")).cpu(), function(13, x))
 
 
+@pytest.mark.parametrize("exponent", [1, 2, 3.0, 0.5, -0.5, -1, -2, 1.5])
+def test_powers_that_need_no_pow_are_as_the_cpu_has_them(exponent):
+    torch.manual_seed(0)
+    x = torch.cat([torch.randn(4000), torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan])])
+    there = x.to("ocl").requires_grad_()
+    if exponent in (1, 2, 3):  # products alone round alike, `pow` does not
+        assert torch.equal(there.pow(exponent).cpu()[:4000], x.pow(exponent)[:4000])
+        assert torch.equal(x.long().to("ocl").pow(int(exponent)).cpu(), x.long().pow(int(exponent)))
+    torch.testing.assert_close(there.pow(exponent).cpu(), x.pow(exponent), equal_nan=True)
+    here = x.clone().requires_grad_()
+    for tensor in (here, there):
+        tensor.pow(exponent).sum().backward()
+    torch.testing.assert_close(there.grad.cpu(), here.grad, equal_nan=True)
+    torch.testing.assert_close(there.detach().pow_(exponent).cpu(), x.pow(exponent), equal_nan=True)
+
+
 def test_checkpoint_hooks_and_functional_gradients():
     x = torch.rand(4, device="ocl", requires_grad=True)
     seen = []

@@ -10,6 +10,7 @@ from known_gaps import GAPS
 
 from syncscope.kernels import queue
 
+pytestmark = pytest.mark.usefixtures("unoptimised")
 CASES = sweep.chosen()
 
 

@@ -47,9 +47,11 @@ def test_a_gpu_whose_driver_no_file_names(tmp_path, there):
     cards = tmp_path / ("gpus" if there else "none")
     setup = f"import pathlib, syncscope.opencl_driver as d; d.CARDS = pathlib.Path({str(cards)!r})"
     env = {name: value for name, value in os.environ.items() if name != device.ENV}
-    for use in ("import syncscope.kernels", "import sys; sys.argv[1:] = ['doctor']; import syncscope.__main__"):
-        done = subprocess.run([sys.executable, "-c", f"{setup}; {use}"], capture_output=True, text=True, env=env)
-        said = done.stdout + done.stderr
+    use = "import syncscope.kernels; sys.argv[1:] = ['doctor']; import syncscope.__main__"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {setup}; {use}"], capture_output=True, text=True, env=env
+    )
+    for said in (done.stdout, done.stderr):  # by the doctor, by the device
         assert "Traceback" not in said
         assert ("echo libnvidia-opencl.so.1 | sudo tee /etc/OpenCL/vendors/nvidia.icd" in said) == there
         assert ("there is an NVIDIA GPU, and no OpenCL platform of it" in said) == there

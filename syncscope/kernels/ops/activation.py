@@ -29,7 +29,17 @@ _CLAMP = Pointwise(
     "self < low ? low : self",
     ("self", "low", "high"),
 )
-_SQUARE = Pointwise("square", "self * self", ("self",))
+_WHOLE_POWERS = {  # of any type
+    1: Pointwise("itself", "self", ("self",)),
+    2: Pointwise("square", "self * self", ("self",)),
+    3: Pointwise("cube", "self * self * self", ("self",)),
+}
+_POWERS = {  # as PyTorch's own
+    0.5: Pointwise("sqrt", "sqrt(self)", ("self",), kind="floating"),
+    -0.5: Pointwise("rsqrt", "1 / sqrt(self)", ("self",), kind="floating"),
+    -1: Pointwise("reciprocal", "1 / self", ("self",), kind="floating"),
+    -2: Pointwise("reciprocal_square", "1 / (self * self)", ("self",), kind="floating"),
+}
 _NOT = {
     True: Pointwise("logical_not", "self == 0", ("self",)),
     False: Pointwise("bitwise_not", "~self", ("self",), kind="integer"),
@@ -77,11 +87,10 @@ def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Tensor) -> Ten
 
 @op("pow.Tensor_Scalar_out")
 def pow_scalar(self: Tensor, exponent: Any, *, out: Tensor) -> Tensor:
-    """Powers; squares and roots, which optimizers take, without `pow`."""
-    if exponent == 2 and out.dtype == self.dtype:
-        return apply(_SQUARE, out, (self,))
-    if exponent == 0.5 and out.dtype == self.dtype:
-        return native["sqrt.out"](self, out=out)
+    """Powers; those that networks and optimizers take without `pow`, which costs twenty multiplications."""
+    powers = _WHOLE_POWERS | _POWERS if out.dtype.is_floating_point else _WHOLE_POWERS
+    if out.dtype == self.dtype and (power := powers.get(exponent)):
+        return apply(power, _fits(out, self), (self,))
     return native["pow.Tensor_Tensor_out"](self, exponent, out=out)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from syncscope.kernels import storage
 from syncscope.kernels.elementwise import Pointwise, apply, layout, result_shape
 from syncscope.kernels.operators import functional, has_composite, inferred, native, on_cpu, overload, overloads
+from syncscope.kernels.ops import activation  # noqa: F401  what it declares comes before the tables
 
 # Numbers that decide the result's dtype as tensors do; others (alpha, eps, negative_slope) never do.
 _OPERANDS = {"self", "other", "exponent", "min", "max", "end", "weight", "values"}
@@ -178,7 +179,7 @@ def caller(op: Pointwise, name: str) -> Callable[..., Any]:
 
 def declare(kind: str, table: dict[str, str]) -> None:
     """Makes every overload of each name native that has a CPU kernel, is not composed of others, and asks for nothing that
-    the expression leaves out; a name with a variant (`div.out`) is that overload alone."""
+    the expression leaves out; a name with a variant (`div.out`) is that overload alone; what has a function stays."""
     for name, expression in table.items():
         base, _, variant = name.partition(".")
         words = set(re.findall(r"[a-z_]\w*", expression))
@@ -186,7 +187,7 @@ def declare(kind: str, table: dict[str, str]) -> None:
             for full in [name] if variant else overloads(packet):
                 arguments = overload(full)._schema.arguments
                 taken = _taken(arguments, words, bool(variant))
-                if taken is not None and (variant or (on_cpu(full) and not has_composite(full))):
+                if taken is not None and full not in chosen and (variant or (on_cpu(full) and not has_composite(full))):
                     op = Pointwise(base.rstrip("_"), expression, *taken, kind)
                     native[full] = caller(op, full)
                     if any(a.is_out for a in arguments) and (plain := functional(full)):
@@ -212,5 +213,6 @@ def _taken(arguments: Sequence[Any], words: set[str], partly: bool) -> tuple[tup
     return tuple(operands), tuple(numbers)
 
 
+chosen = frozenset(native)  # between expressions, by functions of activation.py
 for _kind_of_table, _table in _TABLES.items():
     declare(_kind_of_table, _table)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from syncscope.kernels import storage
 from syncscope.kernels.elementwise import Pointwise, apply, promoted, result_shape
-from syncscope.kernels.operators import into_out, native
+from syncscope.kernels.operators import NotNative, into_out, native
 
 _NONE, _MEAN = 0, 1
 
@@ -37,6 +37,10 @@ _LOSSES = {
         "delta",
     ),
 }
+_OF_PROBABILITIES = Loss(  # logarithms end at -100, as torch's do
+    "(target - 1) * (log1p(-self) < -100 ? (T)-100 : log1p(-self)) - target * (log(self) < -100 ? (T)-100 : log(self))",
+    "(self - target) / fmax((1 - self) * self, (T)1e-12)",
+)
 
 
 def _forward(name: str, loss: Loss) -> Callable[..., Tensor]:
@@ -81,3 +85,27 @@ for _name, _loss in _LOSSES.items():
         native[f"{_name}_backward.grad_input"] = _into(_slope, "grad_input")
     if _name == "mse_loss":
         native["mse_loss_backward"] = _slope
+
+
+_entropy = _forward("binary_cross_entropy", _OF_PROBABILITIES)
+_slope_of_entropy = _backward("binary_cross_entropy", _OF_PROBABILITIES)
+
+
+def _binary_cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN) -> Tensor:
+    if weight is not None:
+        raise NotNative
+    return _entropy(self, target, reduction)
+
+
+def _binary_cross_entropy_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN
+) -> Tensor:
+    if weight is not None:
+        raise NotNative
+    return _slope_of_entropy(grad_output, self, target, reduction)
+
+
+native["binary_cross_entropy"] = _binary_cross_entropy
+native["binary_cross_entropy.out"] = into_out(_binary_cross_entropy)
+native["binary_cross_entropy_backward"] = _binary_cross_entropy_backward
+native["binary_cross_entropy_backward.grad_input"] = _into(_binary_cross_entropy_backward, "grad_input")

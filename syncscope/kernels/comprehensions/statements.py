@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read, replaced, rewrite
-from syncscope.kernels.comprehension.words import NotationError
+from syncscope.kernels.comprehensions.expressions import Apply, Name, Node, Number, Poly, Read, replaced, rewrite
+from syncscope.kernels.comprehensions.words import NotationError
 
 Range = tuple[Poly, Poly]  # from the first to before the second
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from syncscope.kernels.comprehension import on_torch
-from syncscope.kernels.comprehension.notation import INTEGERS
-from syncscope.kernels.comprehension.program import Program, bind
-from syncscope.kernels.comprehension.statements import Function
+from syncscope.kernels.comprehensions import on_torch
+from syncscope.kernels.comprehensions.notation import INTEGERS
+from syncscope.kernels.comprehensions.program import Program, bind
+from syncscope.kernels.comprehensions.statements import Function
 
 _KEPT = 256  # shapes whose plans are kept
 _OURS = (str(Path(__file__).parents[2]) + "/", str(Path(torch.__file__).parent) + "/")
@@ -79,7 +79,7 @@ class Runner:
             message = f"the tensors of {self.function.name} are on several devices"
             raise self.function.error(self.function.at, message, said)
         if any(x.device.type == "ocl" for x in tensors.values()):
-            from syncscope.kernels.comprehension import on_ocl
+            from syncscope.kernels.comprehensions import on_ocl
             from syncscope.kernels.operators import NotNative
 
             with contextlib.suppress(NotNative):  # then it runs through torch, operator by operator

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from syncscope.kernels.comprehension.expressions import Apply, Node, Poly, Read, names, reads, replaced, rewrite, walk
-from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.products import Made, Product, hoisted, separated, with_following
-from syncscope.kernels.comprehension.program import Ints, Program, Step
-from syncscope.kernels.comprehension.residues import taken_apart
+from syncscope.kernels.comprehensions.expressions import Apply, Node, Poly, Read, names, reads, replaced, rewrite, walk
+from syncscope.kernels.comprehensions.functions import FUNCTIONS
+from syncscope.kernels.comprehensions.products import Made, Product, hoisted, separated, with_following
+from syncscope.kernels.comprehensions.program import Ints, Program, Step
+from syncscope.kernels.comprehensions.residues import taken_apart
 from syncscope.kernels.device import is_gpu
 
 _AGAIN = 16  # how often an element that is dear to compute is computed again at most

@@ -13,17 +13,17 @@ import pyopencl as cl
 import torch
 
 from syncscope.errors import UserError
-from syncscope.kernels.comprehension import on_ocl, schedules
-from syncscope.kernels.comprehension.explain import seconds as measured
-from syncscope.kernels.comprehension.fuse import Nest
-from syncscope.kernels.comprehension.nests import Schedule
+from syncscope.kernels.comprehensions import on_ocl, schedules
+from syncscope.kernels.comprehensions.explain import seconds as measured
+from syncscope.kernels.comprehensions.fuse import Nest
+from syncscope.kernels.comprehensions.nests import Schedule
 from syncscope.kernels.device import is_gpu
 from syncscope.kernels.generate import run as generated
 from syncscope.kernels.tuning import search as products
 from syncscope.kernels.tuning import store
 
 if TYPE_CHECKING:
-    from syncscope.kernels.comprehension.runner import Runner
+    from syncscope.kernels.comprehensions.runner import Runner
 
 _CLOSE = 1e-4  # of the largest element: how far a schedule's results may be from the default's
 _BETTER = 0.97  # of the default's time, below which a schedule is worth keeping

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from syncscope.kernels.comprehension.dtypes import DTYPES, FLOAT, kind, settled
-from syncscope.kernels.comprehension.expressions import (
+from syncscope.kernels.comprehensions.dtypes import DTYPES, FLOAT, kind, settled
+from syncscope.kernels.comprehensions.expressions import (
     COMPARISONS,
     Apply,
     Interval,
@@ -22,8 +22,8 @@ from syncscope.kernels.comprehension.expressions import (
     interval,
     names,
 )  # fmt: skip
-from syncscope.kernels.comprehension.functions import call
-from syncscope.kernels.comprehension.program import Program
+from syncscope.kernels.comprehensions.functions import call
+from syncscope.kernels.comprehensions.program import Program
 from syncscope.kernels.elementwise import compute_dtype, load
 from syncscope.kernels.generate.text import Fields
 from syncscope.kernels.programs import C_TYPE

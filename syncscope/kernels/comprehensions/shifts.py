@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Poly, Read, names
-from syncscope.kernels.comprehension.statements import Function, Statement
+from syncscope.kernels.comprehensions.expressions import Apply, Node, Number, Poly, Read, names
+from syncscope.kernels.comprehensions.statements import Function, Statement
 
 
 class _Follows(NamedTuple):

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels.comprehension.dtypes import DTYPES
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read, factors, interval
-from syncscope.kernels.comprehension.functions import FUNCTIONS, OPERATORS
-from syncscope.kernels.comprehension.program import Program, Step
+from syncscope.kernels.comprehensions.dtypes import DTYPES
+from syncscope.kernels.comprehensions.expressions import Apply, Name, Node, Number, Poly, Read, factors, interval
+from syncscope.kernels.comprehensions.functions import FUNCTIONS, OPERATORS
+from syncscope.kernels.comprehensions.program import Program, Step
 
 _FARTHER = 8  # times as large as a tensor what is padded to it may be
 

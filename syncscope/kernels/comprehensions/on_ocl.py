@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
-from syncscope.kernels.comprehension import schedules
-from syncscope.kernels.comprehension.fuse import Nest, Strides, Unit, fused
-from syncscope.kernels.comprehension.nests import Schedule, Written
-from syncscope.kernels.comprehension.products import Product, contraction
-from syncscope.kernels.comprehension.program import Program
+from syncscope.kernels.comprehensions import schedules
+from syncscope.kernels.comprehensions.fuse import Nest, Strides, Unit, fused
+from syncscope.kernels.comprehensions.nests import Schedule, Written
+from syncscope.kernels.comprehensions.products import Product, contraction
+from syncscope.kernels.comprehensions.program import Program
 from syncscope.kernels.device import device, is_gpu
 from syncscope.kernels.generate import run as generated
 from syncscope.kernels.generate.ir import Contraction

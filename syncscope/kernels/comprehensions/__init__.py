@@ -10,8 +10,4 @@
 On the device `ocl` it runs as few kernels, on any other through torch.
 """
 
-from syncscope.kernels.comprehension.comprehension import Comprehension
-
-comprehension = Comprehension
-
-__all__ = ["Comprehension", "comprehension"]
+from syncscope.kernels.comprehensions.comprehension import Comprehension as Comprehension

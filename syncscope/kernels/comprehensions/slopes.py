@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 
 from syncscope.errors import UserError
-from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Read, rewrite, walk
-from syncscope.kernels.comprehension.functions import FUNCTIONS, OPERATORS
-from syncscope.kernels.comprehension.notation import FLOATS, parse
+from syncscope.kernels.comprehensions.expressions import Apply, Node, Number, Read, rewrite, walk
+from syncscope.kernels.comprehensions.functions import FUNCTIONS, OPERATORS
+from syncscope.kernels.comprehensions.notation import FLOATS, parse
 
 ZERO, ONE = Number(0), Number(1)
 Fail = Callable[[int, str, str], UserError]  # from a place in the text, the message and a hint

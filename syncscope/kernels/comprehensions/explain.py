@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from syncscope.kernels import queue
-from syncscope.kernels.comprehension.expressions import Apply, reads, walk
-from syncscope.kernels.comprehension.on_ocl import Plan, Ready
-from syncscope.kernels.comprehension.products import Product
-from syncscope.kernels.comprehension.program import Program
+from syncscope.kernels.comprehensions.expressions import Apply, reads, walk
+from syncscope.kernels.comprehensions.on_ocl import Plan, Ready
+from syncscope.kernels.comprehensions.products import Product
+from syncscope.kernels.comprehensions.program import Program
 from syncscope.kernels.device import info, is_gpu
 
 if TYPE_CHECKING:
-    from syncscope.kernels.comprehension.runner import Runner
+    from syncscope.kernels.comprehensions.runner import Runner
 
 _LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
 

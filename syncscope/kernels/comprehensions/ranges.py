@@ -11,9 +11,9 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import NamedTuple
 
-from syncscope.kernels.comprehension.expressions import Apply, Name, Poly, Read, combine, names, reads, walk
-from syncscope.kernels.comprehension.statements import Range, Statement, show
-from syncscope.kernels.comprehension.words import NotationError
+from syncscope.kernels.comprehensions.expressions import Apply, Name, Poly, Read, combine, names, reads, walk
+from syncscope.kernels.comprehensions.statements import Range, Statement, show
+from syncscope.kernels.comprehensions.words import NotationError
 
 
 class _Bound(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels.comprehension.dtypes import DTYPES, INT, category, kind, settled
-from syncscope.kernels.comprehension.expressions import (
+from syncscope.kernels.comprehensions.dtypes import DTYPES, INT, category, kind, settled
+from syncscope.kernels.comprehensions.expressions import (
     Apply,
     Name,
     Node,
@@ -26,8 +26,8 @@ from syncscope.kernels.comprehension.expressions import (
     replaced,
     truth,
 )  # fmt: skip
-from syncscope.kernels.comprehension.notation import INTEGERS
-from syncscope.kernels.comprehension.statements import Function, Parameter, Statement, show
+from syncscope.kernels.comprehensions.notation import INTEGERS
+from syncscope.kernels.comprehensions.statements import Function, Parameter, Statement, show
 
 Ints = tuple[int, ...]
 

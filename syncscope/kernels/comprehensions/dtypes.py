@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from syncscope.kernels.comprehension.expressions import Apply, Name, Node, Number, Poly, Read
-from syncscope.kernels.comprehension.functions import FUNCTIONS, OPERATORS
-from syncscope.kernels.comprehension.notation import TYPES
+from syncscope.kernels.comprehensions.expressions import Apply, Name, Node, Number, Poly, Read
+from syncscope.kernels.comprehensions.functions import FUNCTIONS, OPERATORS
+from syncscope.kernels.comprehensions.notation import TYPES
 
 DTYPES = {"half": torch.float16, "double": torch.float64} | {
     name: getattr(torch, name) for name in TYPES if name not in ("half", "double", "float", "int")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from syncscope.kernels.comprehension.expressions import Node, Poly, Read, names, reads, rewrite
-from syncscope.kernels.comprehension.fuse import Nest
-from syncscope.kernels.comprehension.program import Ints, Step
+from syncscope.kernels.comprehensions.expressions import Node, Poly, Read, names, reads, rewrite
+from syncscope.kernels.comprehensions.fuse import Nest
+from syncscope.kernels.comprehensions.program import Ints, Step
 
 
 def placed(nest: Nest, strides: Callable[[str], Ints]) -> tuple[dict[str, int], list[Step]]:

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Poly, Read, factors, joined, names, reads
-from syncscope.kernels.comprehension.functions import call
-from syncscope.kernels.comprehension.program import Ints, Program, Step
+from syncscope.kernels.comprehensions.expressions import Apply, Node, Number, Poly, Read, factors, joined, names, reads
+from syncscope.kernels.comprehensions.functions import call
+from syncscope.kernels.comprehensions.program import Ints, Program, Step
 from syncscope.kernels.device import is_gpu
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import torch
 
-from syncscope.kernels.comprehension.dtypes import DTYPES, FLOAT, category, kind, settled
-from syncscope.kernels.comprehension.expressions import (
+from syncscope.kernels.comprehensions.dtypes import DTYPES, FLOAT, category, kind, settled
+from syncscope.kernels.comprehensions.expressions import (
     Apply,
     Name,
     Node,
@@ -30,12 +30,12 @@ from syncscope.kernels.comprehension.expressions import (
     replaced,
     rewrite,
 )  # fmt: skip
-from syncscope.kernels.comprehension.notation import FLOATS, parse
-from syncscope.kernels.comprehension.ranges import ranged
-from syncscope.kernels.comprehension.shifts import idle
-from syncscope.kernels.comprehension.slopes import ONE, ZERO, plus, slope, times
-from syncscope.kernels.comprehension.statements import Function, Parameter, Range, Statement, show, show_function
-from syncscope.kernels.comprehension.words import NotationError
+from syncscope.kernels.comprehensions.notation import FLOATS, parse
+from syncscope.kernels.comprehensions.ranges import ranged
+from syncscope.kernels.comprehensions.shifts import idle
+from syncscope.kernels.comprehensions.slopes import ONE, ZERO, plus, slope, times
+from syncscope.kernels.comprehensions.statements import Function, Parameter, Range, Statement, show, show_function
+from syncscope.kernels.comprehensions.words import NotationError
 
 _TYPES = ("bool", "int", "float")  # by category
 

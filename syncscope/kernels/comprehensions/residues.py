@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from syncscope.kernels.comprehension.expressions import Apply, Node, Number, Poly, conditional, poly, replaced, truth
-from syncscope.kernels.comprehension.program import Step
+from syncscope.kernels.comprehensions.expressions import Apply, Node, Number, Poly, conditional, poly, replaced, truth
+from syncscope.kernels.comprehensions.program import Step
 
 _MOST = 16  # statements that one may become
 

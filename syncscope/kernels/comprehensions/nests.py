@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 
-from syncscope.kernels.comprehension.expressions import Poly, Read, reads
-from syncscope.kernels.comprehension.fuse import SHARE, Nest
-from syncscope.kernels.comprehension.places import placed
-from syncscope.kernels.comprehension.program import Ints, Program, Step
-from syncscope.kernels.comprehension.values import HELPERS, Block, Values, c_name
+from syncscope.kernels.comprehensions.expressions import Poly, Read, reads
+from syncscope.kernels.comprehensions.fuse import SHARE, Nest
+from syncscope.kernels.comprehensions.places import placed
+from syncscope.kernels.comprehensions.program import Ints, Program, Step
+from syncscope.kernels.comprehensions.values import HELPERS, Block, Values, c_name
 from syncscope.kernels.elementwise import c_storage, compute_dtype, store
 from syncscope.kernels.generate.text import DIVIDE, loops
 from syncscope.kernels.programs import C_TYPE

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from syncscope.kernels.comprehension.expressions import (
+from syncscope.kernels.comprehensions.expressions import (
     Apply,
     Name,
     Node,
@@ -31,9 +31,9 @@ from syncscope.kernels.comprehension.expressions import (
     rewrite,
     walk,
 )
-from syncscope.kernels.comprehension.functions import FUNCTIONS
-from syncscope.kernels.comprehension.ranges import ranged
-from syncscope.kernels.comprehension.statements import (
+from syncscope.kernels.comprehensions.functions import FUNCTIONS
+from syncscope.kernels.comprehensions.ranges import ranged
+from syncscope.kernels.comprehensions.statements import (
     STRENGTH,
     Function,
     Parameter,
@@ -42,7 +42,7 @@ from syncscope.kernels.comprehension.statements import (
     renamed,
     written_over,
 )  # fmt: skip
-from syncscope.kernels.comprehension.words import FOREIGN, NotationError, Token, tokens
+from syncscope.kernels.comprehensions.words import FOREIGN, NotationError, Token, tokens
 
 FLOATS = ("float", "float16", "half", "bfloat16", "float32", "float64", "double")
 INTEGERS = ("int", "int8", "int16", "int32", "int64", "uint8")

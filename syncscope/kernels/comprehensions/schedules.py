@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from syncscope.files import cache_folder
-from syncscope.kernels.comprehension.expressions import names, reads
-from syncscope.kernels.comprehension.fuse import ACROSS, Nest, Strides, lies_along
-from syncscope.kernels.comprehension.nests import HELD, Schedule
+from syncscope.kernels.comprehensions.expressions import names, reads
+from syncscope.kernels.comprehensions.fuse import ACROSS, Nest, Strides, lies_along
+from syncscope.kernels.comprehensions.nests import HELD, Schedule
 from syncscope.kernels.device import device
 from syncscope.kernels.tuning import store
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from syncscope.errors import UserError
-from syncscope.kernels.comprehension.expressions import Poly
-from syncscope.kernels.comprehension.gradient import gradient, gradient_of, tidied
-from syncscope.kernels.comprehension.notation import INTEGERS, parse
-from syncscope.kernels.comprehension.runner import Runner, calling_line
-from syncscope.kernels.comprehension.statements import show_function
+from syncscope.kernels.comprehensions.expressions import Poly
+from syncscope.kernels.comprehensions.gradient import gradient, gradient_of, tidied
+from syncscope.kernels.comprehensions.notation import INTEGERS, parse
+from syncscope.kernels.comprehensions.runner import Runner, calling_line
+from syncscope.kernels.comprehensions.statements import show_function
 
 Backward = Callable[..., Sequence[Tensor | None]]
 
@@ -97,7 +97,7 @@ class Comprehension(Runner):
 
     def explain(self, *args: Any) -> str:
         """Which statements became which kernel, over which ranges, and how near to the device's limits each of them is."""
-        from syncscope.kernels.comprehension.explain import explain
+        from syncscope.kernels.comprehensions.explain import explain
 
         return explain(self, args)
 
@@ -114,7 +114,7 @@ class Comprehension(Runner):
 
         Ctrl-C ends the search and keeps what was found. Gives a line for each kernel: how many times as fast it became.
         """
-        from syncscope.kernels.comprehension.tune import tune
+        from syncscope.kernels.comprehensions.tune import tune
 
         return tune(self, args, seconds, quiet)
 
