@@ -194,7 +194,10 @@ class Draft:
         tight = next((a.equal for a in node.args if isinstance(a.equal, cst.AssignEqual)), tight)  # `device = device`
         gap = node.whitespace_before_args if "\n" in PLAIN.code_for_node(node) else cst.SimpleWhitespace("")
         if isinstance(gap, cst.ParenthesizedWhitespace):  # its comment stays where it is
-            gap = gap.with_changes(first_line=gap.first_line.with_changes(comment=None), empty_lines=[])
+            none = cst.SimpleWhitespace("")
+            gap = gap.with_changes(
+                first_line=gap.first_line.with_changes(comment=None, whitespace=none), empty_lines=[]
+            )
         comma = cst.Comma(
             whitespace_after=gap if not isinstance(gap, cst.SimpleWhitespace) else cst.SimpleWhitespace(" ")
         )
@@ -208,7 +211,7 @@ class Draft:
         ]
         more = [cst.Arg(self._part(v), keyword=cst.Name(k), equal=tight) for k, v in keywords.items() if k not in given]
         if kept and more:
-            kept[-1], more[0] = spaced(kept, more[0], node.whitespace_before_args)
+            kept[-1], more[0] = spaced(kept, more[0], gap)
         return node.with_changes(args=[*kept, *more])
 
     def drop_unused(self, gone: list[ast.AST], new: str) -> None:
@@ -241,6 +244,8 @@ class Draft:
         """Put other code in the place of an expression or a statement."""
         text = self.code(template, **parts)
         if isinstance(node, ast.expr):
+            if self.function.printed(node):
+                raise CannotRewrite("an f-string prints this code itself, by its `=`")
             text = self._in_place_of(node, text)
         else:
             lines = text.splitlines()
@@ -251,7 +256,11 @@ class Draft:
     def _in_place_of(self, node: ast.expr, text: str) -> str:
         """The new code, in parentheses where what is around the old node demands them."""
         new, old, parent = cst.parse_expression(f"({text})"), self.node(node), self.function.parent(node)
-        if isinstance(new, (*ATOMS, cst.Tuple)) or old.lpar:
+        braced = (cst.Tuple, cst.GeneratorExp)  # whose parentheses are their own, and are replaced with them
+        around = bool(old.lpar) and not isinstance(old, braced)
+        if around and len(new.lpar) > 1 and not isinstance(new, braced):
+            return PLAIN.code_for_node(new.with_changes(lpar=[], rpar=[]))
+        if isinstance(new, (*ATOMS, cst.Tuple)) or around:
             return text
         tight = isinstance(parent, (ast.Attribute, ast.Subscript, ast.Await, ast.UnaryOp, ast.BinOp, ast.Starred)) or (
             isinstance(parent, ast.Call) and parent.func is node
@@ -281,7 +290,12 @@ class Draft:
         """
         function, statement = self.function, self.function.statement(expr)
         value = getattr(statement, "value", None)
-        if len(self.file.text(expr)) <= SHORT or statement is None or not isinstance(value, ast.expr):
+        if (
+            isinstance(expr, ast.Name)
+            or len(self.file.text(expr)) <= SHORT
+            or statement is None
+            or not isinstance(value, ast.expr)
+        ):
             return expr
         calm = function.pure(expr) and function.pure(value) and function.runs_first(statement, expr)
         if not calm or function.indent(statement).strip():
@@ -291,11 +305,28 @@ class Draft:
         return name
 
     def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
-        """Put a statement after another."""
-        end = line_end(self.file, statement)
+        """Put a statement after another, and after those that were put there before it."""
+        end = line_end(self.file, self._last_put_after(statement, template))
         newline = "" if self.file.code[:end].endswith(b"\n") else "\n"
         code = self.code(template, **parts).rstrip("\n")
         self.edits.append(Edit(Span(end, end), f"{newline}{self.function.indent(statement)}{code}\n"))
+
+    def _last_put_after(self, statement: ast.stmt, template: str) -> ast.stmt:
+        """The last of the statements `name = read(name)` that follow a loop on the next lines: as other fixes write them."""
+        block = self.function.block(statement)
+        if statement not in block:  # of another function
+            return statement
+        for after in block[block.index(statement) + 1 :]:
+            match after:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() | ast.IfExp() as value):
+                    used = {n.id for n in ast.walk(value) if isinstance(n, ast.Name) and not self.function.dotted(n)}
+                    own = re.search(rf"\b{name}\b", template) is not None
+                    if own or used != {name} or after.lineno != (statement.end_lineno or 0) + 1:
+                        break
+                    statement = after
+                case _:
+                    break
+        return statement
 
     def remove(self, statement: ast.stmt) -> None:
         """Take a statement out, with its lines; comments in them stay, on lines of their own, unless they have moved.

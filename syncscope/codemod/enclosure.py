@@ -93,16 +93,25 @@ class Enclosure:
             child = n
         return None
 
-    def sometimes(self, node: ast.AST, loop: ast.AST) -> bool:
-        """Whether a node runs on some passes of a loop only: under an `if` in it."""
-        child = node
+    def printed(self, node: ast.AST) -> bool:
+        """Whether code is printed as it is written, `f"{x.item()=}"`: other code in its place prints otherwise."""
+        values = (n.value for n in self.around(node) if isinstance(n, ast.FormattedValue))
+        return any(self.file.code[self.file.span(v).end :].lstrip(b" \t\r\n)").startswith(b"=") for v in values)
+
+    def sometimes(self, node: ast.AST, loop: ast.AST, other: ast.AST | None = None) -> bool:
+        """Whether a node runs on some passes of a loop only, under an `if` in it, and one that is not around `other`."""
+        return bool(self._arms(node, loop) - (self._arms(other, loop) if other is not None else set()))
+
+    def _arms(self, node: ast.AST, loop: ast.AST) -> set[tuple[int, bool]]:
+        """The `if`s around a node within a loop, and whether it stands in their body."""
+        found, child = set(), node
         for n in self.around(node):
             if n is loop:
-                return False
+                break
             if isinstance(n, ast.If) and (child in n.body or child in n.orelse):
-                return True
+                found.add((id(n), child in n.body))
             child = n
-        return False
+        return found
 
     def is_elif(self, statement: ast.If) -> bool:
         """Whether this is the `elif` of another `if`: nothing can be put before it."""

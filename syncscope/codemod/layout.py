@@ -19,6 +19,7 @@ from syncscope.tensors.syntax import each_of
 PREAMBLE = re.compile(
     rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
 )  # the linter writes c0ding for what it has decoded
+LICENCE = re.compile(rb"(?:#.*\r?\n)+\r?\n")
 STEP = "    "
 OPEN, CLOSE = "([{", ")]}"
 OPERATORS = {
@@ -128,7 +129,9 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
             new, at = new + file.code[at : edit.span.start].decode() + edit.text, edit.span.end
         new += file.code[at : span.end].decode()
         before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
-        lines = [folded(line, file.width) if line not in before else line for line in (indent + new).splitlines()]
+        head, *rest = (indent + new).splitlines()
+        lines = [head if head in before else folded(head, file.width)]
+        lines += [line if line in before else folded(line, file.width, inside=True) for line in rest]
         text = "\n".join(lines).removeprefix(indent)
         if text != new and _same_tree(indent, new, text):
             result = [e for e in result if e not in own] + [Edit(span, text)]
@@ -154,8 +157,11 @@ def _same_tree(indent: str, old: str, new: str) -> bool:
         return False
 
 
-def folded(line: str, width: int) -> str:
-    """A line over several lines, if it is longer than it may be and its brackets are its own: as formatters lay it out."""
+def folded(line: str, width: int, inside: bool = False) -> str:
+    """A line over several lines, if it is longer than it may be and its brackets are its own: as formatters lay it out.
+
+    `inside`: it stands in brackets that are open before it.
+    """
     if len(line) <= width or "\n" in line:
         return line
     indent = line[: len(line) - len(line.lstrip())]
@@ -163,8 +169,12 @@ def folded(line: str, width: int) -> str:
     if any(t.type == tokenize.COMMENT for t in tokens):
         return line
     code, depth, outer = line.strip(), 0, list[tuple[int, int]]()
-    opened, loose = 0, False
-    value = next((t.end[1] for t in tokens if t.string in ("=", "+=", "-=", "*=", "/=", "&=", "|=", "return")), 0)
+    opened, loose, listed = 0, False, False
+    value = (
+        0
+        if inside
+        else next((t.end[1] for t in tokens if t.string in ("=", "+=", "-=", "*=", "/=", "&=", "|=", "return")), 0)
+    )
     for token in tokens:
         at = token.start[1]
         if token.string in OPEN:
@@ -175,10 +185,15 @@ def folded(line: str, width: int) -> str:
                 outer.append((opened, at))
         elif depth == 0 and at >= value > 0 and (token.string in OPERATORS or token.string == ","):
             loose = True
+        elif depth == 0 and token.string == "," and inside:
+            listed = True
         if depth < 0:
             return line
     if depth:
         return line
+    arguments = _parts(code.removesuffix(",")) if listed and not code.endswith((*OPEN, ":")) else []
+    if len(arguments) > 1:  # on a line of their own
+        return "\n".join(folded(f"{indent}{part},", width, inside) for part in arguments)
     if loose:  # an operation, or several values: all of it in brackets
         body = code[value:].strip()
         head, tail = f"{code[:value]} (", ")"
@@ -229,21 +244,29 @@ def import_edit(file: Text, text: str) -> Edit:
         before = [] if after else [s for s in found if _package(s) != "__future__"][:1]
     elif text != "import torch" and torch:
         after, before = whole or torch, []
+    if before is ours and (others := [s for s in after if s not in standard and s.col_offset == 0]):
+        whole = [s for s in others if isinstance(s, ast.Import) and _package(s) < _package_of(text)]
+        after, before = whole, [] if whole else others[:1]  # among what is installed, where formatters would have it
     if before and before[0].col_offset == 0:
         at = file.starts[before[0].lineno - 1]
         gap = "\n" if _package_of(text) in sys.stdlib_module_names else ""
         return Edit(Span(at, at), f"{text}\n{gap}")
     docstring = body[:1] if body and ast.get_docstring(file.tree, clean=False) is not None else []
     last = next(reversed(after or found or docstring), None)
-    at = line_end(file, last) if last is not None else _preamble(file)
+    if last is None:
+        at = _preamble(file)
+        return Edit(Span(at, at), f"{text}\n\n" if LICENCE.search(file.code, 0, at) else f"{text}\n")
+    at = line_end(file, last)
     newline = "\n" if at and not file.code[:at].endswith(b"\n") else ""
     return Edit(Span(at, at), f"{newline}{text}\n")
 
 
 def _preamble(file: Text) -> int:
-    """The end of `#!` and the encoding, which must stay on the first two lines."""
+    """The end of `#!` and the encoding, which must stay on the first two lines, and of a licence, which an empty line ends."""
     found = PREAMBLE.match(file.code)
-    return found.end() if found else 0
+    assert found is not None  # it takes nothing, too
+    licence = LICENCE.match(file.code, found.end())
+    return licence.end() if licence else found.end()
 
 
 def _package_of(text: str) -> str:

@@ -207,6 +207,11 @@ def is_mask(fact: Fact) -> bool:
     return fact.kind is Value.TENSOR and fact.dtype is Dtype.BOOL
 
 
+def may_be_mask(fact: Fact) -> bool:
+    """Whether an index is a mask, surely or by what it is called: a tensor whose dtype is not known."""
+    return is_mask(fact) or (fact.kind is Value.TENSOR and fact.dtype is Dtype.UNKNOWN)
+
+
 def one_value(function: Function, fact: Fact, node: ast.expr) -> bool:
     """Whether an expression is surely a Python number."""
     return function.constant(node) is not None or (fact.kind is Value.SCALAR and fact.confidence >= 2)

@@ -28,6 +28,11 @@ def spaced(args: list[cst.Arg], new: cst.Arg, before: cst.BaseParenthesizableWhi
     if isinstance(last.comma, cst.Comma):  # one argument a line, a comma after the last
         return last.with_changes(comma=cst.Comma(whitespace_after=before)), new.with_changes(comma=last.comma)
     gap: cst.BaseParenthesizableWhitespace = cst.SimpleWhitespace(" ")
+    if "\n" in PLAIN.code_for_node(last.value) and isinstance(before, cst.ParenthesizedWhitespace):
+        tight = last.with_changes(
+            comma=cst.Comma(whitespace_after=before), whitespace_after_arg=cst.SimpleWhitespace("")
+        )
+        return tight, new.with_changes(comma=cst.Comma(whitespace_after=last.whitespace_after_arg))
     if len(args) > 1 and isinstance(args[-2].comma, cst.Comma):
         gap = args[-2].comma.whitespace_after
     if isinstance(gap, cst.ParenthesizedWhitespace):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from syncscope.model.source import Span, line_starts
@@ -18,12 +18,18 @@ class CannotRewrite(Exception):  # noqa: N818  (it is no error: there is just no
 
 
 class Text:
-    """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it."""
+    """One file: `code` is UTF-8 without a byte order mark, `tree` the module that was parsed from it.
 
-    def __init__(self, code: bytes, tree: ast.Module | None = None, width: int = 0) -> None:
+    Its project says how long lines may be, and whether a class of its own has a `to` that takes no `non_blocking`.
+    """
+
+    def __init__(
+        self, code: bytes, tree: ast.Module | None = None, width: int = 0, own_moves: Callable[[], bool] = bool
+    ) -> None:
         self.code = code
         self._tree = tree
         self._width = width
+        self.own_moves = own_moves
 
     @cached_property
     def width(self) -> int:
@@ -57,6 +63,13 @@ class Text:
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 found.setdefault(node.id, []).append(node)
         return found
+
+    @cached_property
+    def kept_in_loops(self) -> set[str]:
+        """What functions are called whose result is given a name in a loop of this file."""
+        loops = [node for node in walk(self.tree) if isinstance(node, (ast.For, ast.While))]
+        assigned = (n.value for loop in loops for n in walk(loop) if isinstance(n, (ast.Assign, ast.AnnAssign)))
+        return {call.func.id for call in assigned if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
 
     @cached_property
     def at_hand(self) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.text import Text
@@ -13,8 +13,15 @@ from syncscope.model.fact import Site
 class View(Text):
     """One file, and all sites that were found in it: those hold the nodes of `tree`."""
 
-    def __init__(self, code: bytes, sites: Sequence[Site] = (), tree: ast.Module | None = None, width: int = 0) -> None:
-        super().__init__(code, tree, width)
+    def __init__(
+        self,
+        code: bytes,
+        sites: Sequence[Site] = (),
+        tree: ast.Module | None = None,
+        width: int = 0,
+        own_moves: Callable[[], bool] = bool,
+    ) -> None:
+        super().__init__(code, tree, width, own_moves)
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}
 

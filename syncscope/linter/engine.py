@@ -19,6 +19,7 @@ from syncscope.linter.config import LEAST, Config
 from syncscope.linter.diagnostics import broken_cell, deepest_line, fingerprint, unparsable, unused_allow
 from syncscope.linter.formatting import width
 from syncscope.linter.notebooks import Notebook, source_of
+from syncscope.linter.own_moves import has_own_move, moves_its_own
 from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
 from syncscope.linter.scripted import is_scripted
 from syncscope.linter.source import (
@@ -193,7 +194,8 @@ def of_python(source: SourceFile, config: Config) -> Told:
         tracked = project_of(config)
         tree = tracked.parsed(path, source.code).tree
         found = sites(source.code, path, tracked, tree) if MENTION in source.code else ()
-        view = View(source.code, found, tree, width(os.path.dirname(os.path.abspath(path))) if found else 0)
+        wide = width(os.path.dirname(os.path.abspath(path))) if found else 0
+        view = View(source.code, found, tree, wide, lambda: has_own_move(tree) or moves_its_own(path))
         for site, finding in asked(source, found, view, config):
             said.append(finding)
             here[id(finding)] = site

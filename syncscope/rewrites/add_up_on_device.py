@@ -6,13 +6,20 @@ import ast
 import re
 
 from syncscope.codemod.draft import Draft
-from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.devices import is_device, knows_float64
 from syncscope.codemod.patterns.numbers import python_number
-from syncscope.codemod.patterns.reads import detached, tensor_read
-from syncscope.codemod.patterns.totals import Addition, addition, seen_half_done, starting
+from syncscope.codemod.patterns.reads import detached, number_of
+from syncscope.codemod.patterns.totals import (
+    addition,
+    changed_after,
+    only_divided,
+    seen_half_done,
+    starting,
+    used_after,
+)
 from syncscope.codemod.proofs import cast, real
+from syncscope.codemod.whereabouts import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -49,14 +56,15 @@ EXAMPLES = (
                 scores = model(x)
                 test_loss = test_loss + loss_fn(scores, y).detach().double() * x.size(0)
                 correct = correct + (scores.argmax(1) == y).type(torch.float).sum().detach().double()
-            correct = float(correct)
             test_loss = float(test_loss)
+            correct = float(correct)
             correct /= len(loader) + 1
             test_loss /= len(loader) + 1
             return f"{correct:.1f} right, loss {test_loss:.3f}"
         """,
         Safety.UNSAFE,
         "model: model; loss_fn: criterion; loader: loader; device: cpu",
+        rule="host-read",
     ),
     Example(
         """
@@ -94,6 +102,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "model: model; criterion: criterion; optimizer: optimizer; loader: loader; every: count",
+        rule="host-read",
     ),
     Example(
         """
@@ -126,6 +135,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n + 1]; steps: count",
+        rule="host-read",
     ),
     Example(
         """
@@ -152,6 +162,7 @@ EXAMPLES = (
             return total
         """,
         Safety.UNSAFE,
+        rule="host-read",
     ),
     Example(
         """
@@ -175,6 +186,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "x: finite[n + 1]; y: finite[n + 1]",
+        rule="host-read",
     ),
     Example(
         """
@@ -202,6 +214,7 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
         "model: model; loader: loader; device: cpu",
+        rule="host-read",
     ),
     Example(
         """
@@ -229,6 +242,7 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "model: model; loader: loader",
+        rule="host-read",
     ),
     Example(
         """
@@ -264,12 +278,38 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "model: model; loader: loader",
+        rule="host-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def mean_error(x: torch.Tensor, y: torch.Tensor):
+            total = 0.0
+            for number in range(3):
+                total += float((x - y).square().mean().detach().cpu().item())  # !
+            return total
+        """,
+        """
+        import torch
+
+        def mean_error(x: torch.Tensor, y: torch.Tensor):
+            total = 0.0
+            for number in range(3):
+                total = total + (x - y).square().mean().detach().double()
+            total = float(total)
+            return total
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; y: finite[n + 1]",
+        rule="host-copy",
     ),
 )
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    tensor, loop, added = tensor_read(function, site.node), function.loop(site.node), addition(function, site.node)
+    tensor, read = number_of(function, site.node)
+    loop, added = function.loop(site.node), addition(function, read)
     if tensor is None or loop is None or added is None or goes_round_devices(function, loop):
         return None
     total, factor = added.total.id, added.factor
@@ -282,11 +322,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     own = {id(n) for n in ast.walk(added.statement)}
     inside = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == total and isinstance(n.ctx, ast.Load)]
     inside = [n for n in inside if id(n) not in own]
-    if any(not function.sometimes(n, loop) for n in inside):
+    if any(not function.sometimes(n, loop, added.statement) for n in inside):
         return None
     dtype = site.fact.dtype
     whole = dtype is Dtype.INT and all(isinstance(s, int) for s in starts) and factor is None
-    if whole and isinstance(site.node, ast.Call) and function.dotted(site.node.func) == "float":
+    if whole and isinstance(read, ast.Call) and function.dotted(read.func) == "float":
         return None
     surely_float = dtype is Dtype.FLOAT or all(isinstance(s, float) for s in starts)
     surely_float = surely_float or is_float(function, tensor)
@@ -295,9 +335,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     long = whole and is_long(function, tensor)
     number, wide = ("int", "" if long else ".detach().long()") if whole else ("float", ".detach().double()")
+    if site.fact.ndim != 0 and made_on_host(
+        function, tensor
+    ):  # in some passes, say: what is added up lives on two devices
+        return None
     draft = Draft(function)
     kept = draft.part(f"{{t}}{wide}", t=tensor if long else detached(function, tensor))
     short = long and not inside and isinstance(added.statement, ast.AugAssign)  # in a tensor that nobody else has
+    short = short and not made_on_host(function, tensor)
     short = short and b"inference_mode" not in function.file.code  # in place, such a tensor takes nothing outside of it
     template = f"{total} += {{t}}" if short else f"{total} = {total} + {added.template}"
     draft.replace(added.statement, template, t=kept, factor=factor or "1")
@@ -342,18 +387,6 @@ def is_one_number(function: Function, site: Site, tensor: ast.expr) -> bool:
     return site.fact.ndim == 0 and (site.fact.confidence == 3 or only_torch)
 
 
-def only_divided(function: Function, total: str, added: Addition) -> bool:
-    """Whether a total is only ever divided, which makes the 0 that it begins with a float."""
-    own = {id(n) for n in ast.walk(added.statement)}
-    uses = ((n, function.parent(n)) for n in function.names(total) if id(n) not in own)
-    return all(
-        isinstance(p.op, ast.Div) and n in (getattr(p, "left", None), getattr(p, "target", None))
-        if isinstance(p, (ast.BinOp, ast.AugAssign))
-        else isinstance(n.ctx, ast.Store)
-        for n, p in uses
-    )
-
-
 def is_float(function: Function, tensor: ast.expr) -> bool:
     """Whether a number is a float by its last cast, `hits.type(torch.float).sum()`, or because it is called a loss."""
     op = function.op(tensor)
@@ -363,27 +396,3 @@ def is_float(function: Function, tensor: ast.expr) -> bool:
         return LOSS.search(function.file.text(tensor)) is not None
     to = next((function.dotted(a) or "" for a in [*op.args, *op.keywords.values()]), op.name)
     return "float" in to or to.endswith(("double", "half"))
-
-
-def changed_after(function: Function, name: ast.Name, loop: ast.AST) -> bool:
-    """Whether a binding is `total /= n` after the loop: there the total is a number again."""
-    outer = function.parent(name)
-    inside = any(n is loop for n in function.around(name))
-    return isinstance(outer, ast.AugAssign) and not inside and name.lineno > loop_end(loop)
-
-
-def used_after(function: Function, total: str, loop: ast.AST) -> bool:
-    """Whether anybody may ask for the total after the loop, or in a loop around it that comes round again."""
-    if isinstance(function.scope, ast.Module) or function.captured(total):
-        return True
-    outer = [n for n in function.around(loop) if isinstance(n, LOOPS)]
-    inside = {id(n) for n in ast.walk(loop)}
-    return any(
-        id(n) not in inside and (n.lineno > loop_end(loop) or any(o in function.around(n) for o in outer))
-        for n in function.reads(total)
-    )
-
-
-def loop_end(loop: ast.AST) -> int:
-    """The last line of a loop."""
-    return getattr(loop, "end_lineno", None) or 0

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import STAYS, tensor_read
+from syncscope.codemod.patterns.reads import STAYS, needs_number, tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -30,6 +30,16 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n, m]",
     ),
+    Example(
+        """
+        import torch
+
+        def pad(length: torch.LongTensor, size: int):
+            missing = max(0, length.max().item() - size)  # !
+            more = max(0, length.max().item())  # !
+            return torch.zeros(3, missing), torch.zeros(3, more)
+        """
+    ),
 )
 
 
@@ -49,7 +59,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     which = function.dotted(call.func)
     other = call.args[1] if call.args[0] is used else call.args[0]
-    if which not in ("max", "min") or function.constant(other) is None:
+    if which not in ("max", "min") or function.constant(other) is None or needs_number(function, call):
         return None
     bound = "min" if which == "max" else "max"
     cut = "" if site.fact.dtype in (Dtype.INT, Dtype.BOOL) else ".detach()"  # as the number was

@@ -10,6 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import FLOATS, by_float, detached, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
+from syncscope.codemod.whereabouts import made_on_host
 from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -115,6 +116,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if inside != [history] or any(n.lineno < loop.lineno for n in function.reads(name)):
         return None
     if overwritten(function, tensor, site.node, loop):  # all that was noted of it would become its last value
+        return None
+    if made_on_host(function, tensor):  # in some passes, say: then what is noted lives on two devices
         return None
     draft = Draft(function)
     own = ".detach()" if made_in(function, tensor, loop) else ".detach().clone()"

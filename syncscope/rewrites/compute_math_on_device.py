@@ -6,10 +6,12 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import needs_number
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
+from syncscope.tensors.syntax import name_of
 
 ON_DEVICE = {"exp", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "tanh", "floor", "ceil"}
 EXAMPLES = (
@@ -43,6 +45,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     name = (function.dotted(call.func) or "").removeprefix("math.")
     if name not in ON_DEVICE or name in ("floor", "ceil") or site.fact.dtype is not Dtype.FLOAT:
         return None
+    if needs_number(function, call) or compared_by_callers(function, call):
+        return None
     draft = Draft(function)
     draft.replace(call, f"{{t}}.detach().{name}()", t=call.args[0])
     return draft.fix(
@@ -50,3 +54,24 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         Safety.UNSAFE,
         "it is a tensor of the tensor's own dtype, no Python float; NaN or inf comes where math raises an error",
     )
+
+
+def compared_by_callers(function: Function, call: ast.Call) -> bool:
+    """Whether what a function gives is compared by Python where the file calls it, `max(1, self._rms(x))`: there it waits."""
+    scope = function.scope
+    given = any(isinstance(outer, ast.Return) for outer in function.around(call))
+    if not given or not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    asking = (part for n in ast.walk(function.file.tree) for part in asked(n))
+    called = (n.func for part in asking for n in ast.walk(part) if isinstance(n, ast.Call))
+    return any(name_of(n) == scope.name for n in called)
+
+
+def asked(node: ast.AST) -> list[ast.expr]:
+    """What a node compares or asks for its truth."""
+    match node:
+        case ast.Call(func=ast.Name(id="max" | "min"), args=args):
+            return args
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+            return [test]
+    return []

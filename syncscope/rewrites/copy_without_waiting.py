@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.model.example import Example
-from syncscope.model.fact import Device, Site
+from syncscope.model.fact import Device, Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 
@@ -70,6 +70,9 @@ EXAMPLES = (
 )
 
 
+CHANGES = "the tensor on the host must not be written before the copy is done; without pinned memory the host copies it itself"
+
+
 def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     if statement is None:
@@ -90,16 +93,24 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call
     loader = loader_around(function, statement)
     if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
         draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
-    fix = draft.fix(
-        "copy while the host goes on",
-        Safety.UNSAFE,
-        "the tensor on the host must not be written before the copy is done; without pinned memory the host copies it itself",
-    )
+    changes = CHANGES
+    if any(guessed(function, call) for call in calls):
+        if function.file.own_moves():  # a list of images with a mask, say: it would be an error
+            return None
+        changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {CHANGES}"
+    fix = draft.fix("copy while the host goes on", Safety.UNSAFE, changes)
     return calls, fix
+
+
+def guessed(function: Function, call: ast.Call) -> bool:
+    """Whether what is moved is a tensor for no better reason than that it comes out of a loader."""
+    return isinstance(call.func, ast.Attribute) and function.fact(call.func.value).dtype is Dtype.UNKNOWN
 
 
 def is_upload(site: Site) -> bool:
     """Whether this is `x.to(device)`, `x.cuda()` or `y.copy_(x)`, surely of the host's, with nothing said of waiting."""
+    if site.fact.kind is Value.MODULE:  # `cuda` of one takes no non_blocking, and it is moved once
+        return False
     match site.node:
         case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "copy_")) as call:
             said = any(k.arg in ("non_blocking", "copy", None) for k in call.keywords)

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.lengths import length, number_of_elements
+from syncscope.codemod.patterns.reads import needs_number
 from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -69,6 +70,15 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: float[n + 1, h + 1]",
     ),
+    Example(
+        """
+        import torch
+
+        def check(users: torch.LongTensor):
+            if len(torch.unique(users)) != len(users):  # !
+                raise ValueError("a user stands there twice")
+        """
+    ),
 )
 
 
@@ -79,7 +89,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     used, definition = sole_use(function, site.node)
     count = number_of_elements(function, used) or length(function, used)
     statement = function.statement(used)
-    if count is None or statement is None:
+    if count is None or statement is None or needs_number(function, count):
         return None
     fact = site.fact_of(op.base)
     draft = Draft(function)

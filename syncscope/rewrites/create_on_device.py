@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import ast
 
-from syncscope.codemod.draft import Draft
+from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.numbers import filling
+from syncscope.codemod.proofs import DTYPES
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Fix, Safety
 
 SAME = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.empty"}
-CLOSE = {"torch.arange", "torch.linspace", "torch.logspace"}
+ALIKE = {"torch.zeros", "torch.ones", "torch.eye"}  # of every dtype they hold the same
+CLOSE = {"torch.arange", "torch.linspace", "torch.logspace", "torch.hann_window", "torch.hamming_window"}
+COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
+CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
 DRAWN = {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.normal"}
+KEEPS = set(
+    "unsqueeze view reshape repeat flatten t transpose permute long float double int half bool".split()
+)  # methods; what `expand` gives is no longer laid out whole
+TITLE = "make it on the device"
 COMPILES = True
 EXAMPLES = (
     Example(
@@ -28,6 +36,24 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor, device):
             return x + torch.zeros(x.shape[1], device=device)
+        """,
+        Safety.SAFE,
+        "x: float[n, m]; device: cpu",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            last = torch.ones(x.shape[1]).to(device=device, dtype=x.dtype)  # !
+            return torch.zeros(x.shape[0]).to(x.dtype).to(device), torch.ones(3).long().to(device), last  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            last = torch.ones(x.shape[1], dtype=x.dtype, device=device)
+            return torch.zeros(x.shape[0], dtype=x.dtype, device=device), torch.ones(3, dtype=torch.long, device=device), last
         """,
         Safety.SAFE,
         "x: float[n, m]; device: cpu",
@@ -55,13 +81,65 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return x + torch.randn(x.shape[1]).cuda()  # !
+            places = torch.arange(x.shape[0]).long().to(x.device)  # !
+            return x * torch.eye(3).bool().to(x.device), places  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor):
-            return x + torch.randn(x.shape[1], device="cuda")
+            places = torch.arange(x.shape[0], dtype=torch.long, device=x.device)
+            return x * torch.eye(3, dtype=torch.bool, device=x.device), places
+        """,
+        Safety.SAFE,
+        "x: float[n, 3]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            rows = torch.arange(x.shape[0]).unsqueeze(1).repeat(1, 2).to(device)  # !
+            return rows, torch.ones(x.shape[0], dtype=torch.long)[:, None].to(device=device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            rows = torch.arange(x.shape[0], device=device).unsqueeze(1).repeat(1, 2)
+            return rows, torch.ones(x.shape[0], dtype=torch.long, device=device)[:, None]
+        """,
+        Safety.SAFE,
+        "x: float[n, m]; device: cpu",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x * torch.arange(x.shape[1]).to(x), torch.eye(x.shape[1]).type_as(x)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x * torch.arange(x.shape[1], device=x.device).to(x.dtype), torch.eye(x.shape[1], device=x.device).to(x.dtype)
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x + torch.randn(*x.shape).cuda()  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            return x + torch.randn(*x.shape, device="cuda")
         """,
         Safety.UNSAFE,
     ),
@@ -69,17 +147,37 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
+    return converted_then_moved(site, function) or reshaped_then_moved(site, function)
+
+
+def converted_then_moved(site: Site, function: Function) -> Fix | None:
+    """The fix for `torch.zeros(n).to(device)`, `torch.zeros(n).long().to(device)` and `torch.tensor(0.0).to(device)`."""
     move, where = site.node, target(site.node)
+    dtype: ast.expr | str | None = None
     match move:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Call(func=ast.Attribute(value=ast.Call() as made)) as converted)
+        ) if function.dotted(made.func) in ALIKE | {"torch.arange"}:
+            dtype = as_dtype(function, converted)
+            if dtype is None or any(k.arg == "dtype" for k in made.keywords):
+                return None
+            if isinstance(dtype, str) and function.dotted(made.func) == "torch.arange" and dtype not in COUNTED:
+                return None  # of bool there is none, of others it is another range
+        case ast.Call(
+            func=ast.Attribute(value=ast.Call() as made, attr="to"),
+            args=[],
+            keywords=[ast.keyword(arg="device" | "dtype"), ast.keyword(arg="device" | "dtype")],
+        ) if function.dotted(made.func) in CONVERTIBLE and not any(k.arg == "dtype" for k in made.keywords):
+            given = {k.arg: k.value for k in move.keywords}
+            if len(given) == 2 and all(isinstance(each, (ast.Name, ast.Attribute)) for each in given.values()):
+                where, dtype = given["device"], given["dtype"]
         case ast.Call(func=ast.Attribute(value=ast.Call() as made)):
-            name = function.dotted(made.func)
+            pass
         case _:
             return None
-    taken = {k.arg for k in made.keywords}
-    if where is None or name is None or taken & {"device", "out", "requires_grad", "pin_memory", "generator", None}:
+    if where is None or not may_be_moved(function, made):
         return None
-    if any(isinstance(a, ast.Starred) for a in made.args):
-        return None
+    name, taken = function.dotted(made.func), {k.arg for k in made.keywords}
     draft = Draft(function)
     if name == "torch.tensor":
         number = function.constant(made.args[0]) if len(made.args) == 1 else None
@@ -88,15 +186,103 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         ):  # what overflows a dtype is reported in other words
             return None
         draft.replace(move, "{call}", call=filling(draft, made, made.args[0], "()", device=where))
-        return draft.fix("make it on the device", Safety.SAFE)
-    draft.replace(move, "{call}", call=draft.call(made, {}, device=where))
-    title = "make it on the device"
-    if name in SAME:
-        return draft.fix(title, Safety.SAFE)
+        return draft.fix(TITLE, Safety.SAFE)
+    kind = draft.part(dtype) if isinstance(dtype, str) else dtype
+    more: dict[str, Part] = {"device": where} if kind is None else {"dtype": kind, "device": where}
+    draft.replace(move, "{call}", call=draft.call(made, {}, **more))
+    exact = counts(function, made) and dtype in (None, "torch.long", "torch.int", "torch.double")
+    return fixed(draft, name, exact)
+
+
+def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
+    """The fix for `torch.arange(n).unsqueeze(0).to(device)`, and for `.to(other)` and `.type_as(other)`, which convert, too."""
+    move = site.node
+    if not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
+        return None
+    made = move.func.value
+    while True:
+        match made:
+            case ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript() as inner, attr=word)) if word in KEEPS:
+                made = inner
+            case ast.Subscript(value=ast.Call() as inner, slice=ast.Tuple(elts=parts)) if all(
+                isinstance(each, (ast.Slice, ast.Constant)) for each in parts
+            ):
+                made = inner
+            case _:
+                break
+    name = function.dotted(made.func) if isinstance(made, ast.Call) else None
+    if not isinstance(made, ast.Call) or name == "torch.tensor" or not may_be_moved(function, made):
+        return None
+    draft = Draft(function)
+    where, other = target(move), None
+    match move:
+        case ast.Call(
+            func=ast.Attribute(attr="to" | "type_as"), args=[ast.Name() | ast.Attribute() as given], keywords=[]
+        ):
+            fact = function.fact(given)
+            other = given if where is None and fact.is_tensor and fact.confidence >= 2 else None
+    if where is None and other is None:
+        return None
+    place: Part = draft.part("{x}.device", x=other) if other is not None else where  # type: ignore[assignment]
+    there = draft.swapped(move.func.value, {made: draft.call(made, {}, device=place)})
+    if other is None:
+        draft.replace(move, "{there}", there=there)
+    else:
+        draft.replace(move, "{there}.to({x}.dtype)", there=there, x=other)
+    return fixed(draft, name, counts(function, made))
+
+
+def may_be_moved(function: Function, made: ast.Call) -> bool:
+    """Whether a call that makes a tensor says nothing of where."""
+    taken = {k.arg for k in made.keywords}
+    return function.dotted(made.func) is not None and not taken & {
+        "device",
+        "out",
+        "requires_grad",
+        "pin_memory",
+        "generator",
+        None,
+    }
+
+
+def fixed(draft: Draft, name: str | None, exact: bool) -> Fix | None:
+    """The fix, as safe as what is made is alike on both; `exact`: it surely is."""
+    if exact or name in SAME:
+        return draft.fix(TITLE, Safety.SAFE)
     if name in CLOSE:
-        return draft.fix(title, Safety.UNSAFE, "values that are not whole may differ in their last bits")
+        return draft.fix(TITLE, Safety.UNSAFE, "values that are not whole may differ in their last bits")
     if name in DRAWN:
-        return draft.fix(title, Safety.UNSAFE, "the device's generator draws other numbers for the same seed")
+        return draft.fix(TITLE, Safety.UNSAFE, "the device's generator draws other numbers for the same seed")
+    return None
+
+
+def counts(function: Function, made: ast.Call) -> bool:
+    """Whether this is `torch.arange` of whole numbers alone, which is exact on every device."""
+    if function.dotted(made.func) != "torch.arange" or made.keywords:
+        return False
+    return all(isinstance(function.constant(a), int) or is_whole(function, a) for a in made.args)
+
+
+def is_whole(function: Function, number: ast.expr) -> bool:
+    """Whether this is surely a whole number of Python's."""
+    fact = function.fact(number)
+    return fact.kind is Value.SCALAR and fact.dtype is Dtype.INT and fact.confidence >= 2
+
+
+def as_dtype(function: Function, converted: ast.Call) -> ast.expr | str | None:
+    """The dtype that `.to(x.dtype)`, `.to(torch.int64)` or `.long()` gives."""
+    match converted:
+        case ast.Call(
+            func=ast.Attribute(attr="to" | "type" as how), args=[ast.Attribute(attr=word) as given], keywords=[]
+        ):
+            known = (function.dotted(given) or "").removeprefix("torch.") in DTYPES
+            return (
+                given if known or (how == "to" and word == "dtype") else None
+            )  # `type` takes classes and strings, too
+        case ast.Call(
+            func=ast.Attribute(attr="long" | "float" | "double" | "half" | "bool" | "int" as word), args=[], keywords=[]
+        ):
+            return f"torch.{word}"
     return None
 
 
@@ -105,6 +291,8 @@ def target(move: ast.AST) -> ast.expr | str | None:
     match move:
         case ast.Call(func=ast.Attribute(attr="cuda"), args=[], keywords=[]):
             return '"cuda"'
+        case ast.Call(func=ast.Attribute(attr="to"), args=[], keywords=[ast.keyword(arg="device", value=where)]):
+            return where if isinstance(where, (ast.Name, ast.Attribute, ast.Constant)) else None
         case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Constant(value=str()) as where], keywords=[]):
             return where
         case ast.Call(

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import alike
+from syncscope.codemod.pattern import alike, seen
 from syncscope.codemod.patterns.numbers import filling, special
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
@@ -120,6 +120,28 @@ EXAMPLES = (
         """
         import torch
 
+        def sample(x: torch.Tensor, steps: int):
+            for step in range(steps):
+                t = torch.tensor([step] * x.shape[0], device=x.device)  # !
+                x = x - t
+            return x
+        """,
+        """
+        import torch
+
+        def sample(x: torch.Tensor, steps: int):
+            for step in range(steps):
+                t = torch.full((x.shape[0],), step, device=x.device)
+                x = x - t
+            return x
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; steps: count",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             least = torch.tensor([1], device=x.device, dtype=torch.float32)  # !
             return torch.max(x.sum().float(), least), x.new_tensor([0.5, 0.5])  # !
@@ -143,6 +165,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if any(k.arg not in ("device", "dtype", "requires_grad") for k in call.keywords):
         return None
+    if (repeated := seen(function, call.args[0], "[{c}] * {n}", "{n} * [{c}]")) is not None:
+        return of_equal_numbers(function, call, repeated["c"], repeated["n"])
     value, size = element(call.args[0])
     if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
         return new_full(site, function, call)
@@ -178,6 +202,23 @@ def element(value: ast.expr) -> tuple[ast.expr, str]:
         case ast.List(elts=[ast.Constant() | ast.UnaryOp() as first, *more]) if all(alike(first, m) for m in more):
             return first, f"({len(more) + 1},)"
     return value, "()"
+
+
+def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count: ast.expr) -> Fix | None:
+    """`torch.tensor([c] * n, device=d)`."""
+    if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or not function.pure(count):
+        return None
+    if function.fact(number).is_tensor or function.fact(count).is_tensor or isinstance(number, ast.Starred):
+        return None
+    if any(isinstance(n, (ast.List, ast.Tuple, ast.ListComp)) for n in ast.walk(function.value(number))):  # rows
+        return None
+    draft = Draft(function)
+    size = f"({function.file.text(count)},)"
+    draft.replace(call, "{call}", call=filling(draft, call, number, size))
+    changes = f"{function.file.text(number)} must be a number"
+    if not any(k.arg == "dtype" for k in call.keywords):
+        changes = f"{changes}; where there are none, the dtype is its own"
+    return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
 
 
 def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:

@@ -208,12 +208,15 @@ def of_rows(site: Site, function: Function) -> Fix | None:
     return cross_entropy(site, function, loss) if all(id(use) in inside for use in uses) else None
 
 
-def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> Fix | None:
-    """`cross_entropy(logits[keep], target[keep])` with `ignore_index` instead."""
+def cross_entropy(site: Site, function: Function, loss: Loss | None = None, fits: bool = False) -> Fix | None:
+    """`cross_entropy(logits[keep], target[keep])` with `ignore_index` instead.
+
+    `fits` supposes that what is called a mask is one, and that there is one target for each of its elements.
+    """
     loss = loss or enclosing_loss(function, site.node, CROSS_ENTROPY)
     if loss is None or reduction(loss) not in ("mean", "sum") or setting(loss, "ignore_index") is not None:
         return None
-    x, t = selection(site, function, loss.input), selection(site, function, loss.target)
+    x, t = selection(site, function, loss.input, fits), selection(site, function, loss.target, fits)
     if x is None or t is None or not function.same(x.mask, t.mask) or site.fact_of(t.base).dtype is Dtype.FLOAT:
         return None
     if not function.pure(x.mask) or changed(function, _later(function, x, t), loss.call, x.mask, x.base, t.base):
@@ -224,7 +227,7 @@ def cross_entropy(site: Site, function: Function, loss: Loss | None = None) -> F
     )  # a module that others call too
     if shared and ignored is not None and function.constant(ignored) != IGNORED:
         ignored = None
-    one_row = t.rows is not None and not t.rows.tupled  # then there is one dimension
+    one_row = fits or (t.rows is not None and not t.rows.tupled)  # then there is one dimension
     if ignored is None and not one_row and not same_rank(site, function, t.mask, t.base):
         return None  # a mask of whole rows of targets: the loss may have further dimensions
     draft = Draft(function)

@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import CONDITIONAL
 from syncscope.codemod.function import Function
-from syncscope.codemod.proofs import is_mask, same_shape
+from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -87,8 +87,83 @@ EXAMPLES = (
         Safety.UNSAFE,
         rule="boolean-mask-read",
     ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, steps: int):
+            x = x.flatten()
+            y = x.sigmoid()
+            good = x > 0
+            total = 0
+            for _ in range(steps):
+                total = total + torch.dist(x[good], y[good])  # !
+            return total
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, steps: int):
+            x = x.flatten()
+            y = x.sigmoid()
+            good = x > 0
+            total = 0
+            good_index = good.nonzero(as_tuple=True)
+            for _ in range(steps):
+                total = total + torch.dist(x[good_index], y[good_index])
+            return total
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]; steps: count",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def kept(boxes: torch.Tensor, keep: torch.Tensor, scores: torch.Tensor):
+            return torch.dist(boxes[keep], scores[keep])  # !
+        """,
+        """
+        import torch
+
+        def kept(boxes: torch.Tensor, keep: torch.Tensor, scores: torch.Tensor):
+            keep_index = keep.nonzero(as_tuple=True)
+            return torch.dist(boxes[keep_index], scores[keep_index])
+        """,
+        Safety.SUGGEST,
+        "boxes: finite[n]; keep: bool[n]; scores: finite[n]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def distances(out: torch.Tensor, y: torch.Tensor, *masks: torch.BoolTensor):
+            found = []
+            for mask in masks:
+                chosen = out[mask]  # !
+                found.append(torch.dist(chosen.square(), y[mask]))  # !
+            return found
+        """,
+        """
+        import torch
+
+        def distances(out: torch.Tensor, y: torch.Tensor, *masks: torch.BoolTensor):
+            found = []
+            for mask in masks:
+                mask_index = mask.nonzero(as_tuple=True)
+                chosen = out[mask_index]
+                found.append(torch.dist(chosen.square(), y[mask_index]))
+            return found
+        """,
+        Safety.UNSAFE,
+        rule="boolean-mask-read",
+    ),
 )
 
+SHAPE = "a mask whose shape does not fit is not always reported"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
@@ -105,8 +180,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     mask = site.node.slice if isinstance(site.node, ast.Subscript) else None
     if isinstance(mask, ast.Attribute):
         return of_statement(site, function, mask, better)
-    if not isinstance(mask, ast.Name) or (definition := function.reaching_definition(mask)) is None:
+    if not isinstance(mask, ast.Name):
         return None
+    definition = function.reaching_definition(mask)
+    home = function.block(definition) if definition is not None else bound_by(function, mask)
     uses = [
         s.node
         for s in function.sites
@@ -114,32 +191,59 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         and isinstance(s.node, ast.Subscript)
         and id(s.node) not in better
         and function.same(s.node.slice, mask)
-        and is_mask(s.fact_of(s.node.slice))
+        and may_be_mask(s.fact_of(s.node.slice))
         and function.reaching_definition(s.node.slice) is definition
+        and (definition is not None or bound_by(function, s.node.slice) is home)
     ]
-    if len(uses) < 2 or site.node not in uses:
+    if home is None or len(uses) < 2 or site.node not in uses:
         return None
-    first = before_all(function, definition, uses)
+    first = before_all(function, home, uses)
     if (
         first is None
-        or disturbed(function, mask.id, definition, uses[-1])
+        or disturbed(function, mask.id, definition or first, uses[-1], within=definition is None)
         or exposed(function, mask.id, first, uses[-1])
     ):
         return None
     fact = site.fact_of(mask)
     if fact.ndim == 0:
         return None
-    fresh = isinstance(definition.value, (ast.Compare, ast.BinOp, ast.UnaryOp))  # shares its memory with nothing
-    fits = fresh and all(same_shape(function, use.slice, use.value) for use in uses)
+    fresh = definition is not None and isinstance(definition.value, (ast.Compare, ast.BinOp, ast.UnaryOp))
+    fits = fresh and all(
+        same_shape(function, use.slice, use.value) for use in uses
+    )  # it shares its memory with nothing
     draft = Draft(function)
-    index = function.fresh(f"{mask.id}_index")
+    index = function.fresh(f"{mask.id.removesuffix('_index')}_index")
     draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
     for use in uses:
         draft.replace(use.slice, index)
     title = f"look for the true elements of {mask.id} once, not {len(uses)} times"
-    if fits and fact.ndim is not None:
+    out_of_loop = isinstance(first, (ast.For, ast.AsyncFor))
+    if fits and fact.ndim is not None and is_mask(fact) and not out_of_loop:
         return draft.fix(title, Safety.SAFE)
-    return draft.fix(title, Safety.UNSAFE, "a mask whose shape does not fit is not always reported")
+    tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) else supposed(mask, mask.id)
+    return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)
+
+
+def supposed(mask: ast.Name | ast.Attribute, text: str) -> tuple[Safety, str]:
+    """How far the fix can be trusted of what only is called a mask, and what must hold: of positions it takes other rows."""
+    word = mask.id if isinstance(mask, ast.Name) else mask.attr
+    tier = Safety.UNSAFE if "mask" in word.lower() else Safety.SUGGEST
+    return tier, f"{text} must be a mask, no positions; {SHAPE}"
+
+
+def bound_by(function: Function, use: ast.expr) -> list[ast.stmt] | None:
+    """The block through which a name keeps what it holds, where no assignment gave it: the body of a function or of a `for`."""
+    if not isinstance(use, ast.Name) or function.captured(use.id):
+        return None
+    if isinstance(function.scope, FUNCTIONS) and not function.binds(use.id) and function.untouched(use):
+        return function.scope.body
+    bound = function.binds(use.id)
+    loop = function.loop(use)
+    while loop is not None and len(bound) == 1:
+        if isinstance(loop, ast.For) and bound[0] in ast.walk(loop.target):
+            return loop.body
+        loop = function.loop(loop)
+    return None
 
 
 def of_statement(site: Site, function: Function, mask: ast.Attribute, better: frozenset[int]) -> Fix | None:
@@ -155,16 +259,16 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute, better: fr
     if len(uses) < 2 or site.node not in uses or not at_once:
         return None
     draft = Draft(function)
-    index = function.fresh(f"{mask.attr}_index")
+    index = function.fresh(f"{mask.attr.removesuffix('_index')}_index")
     draft.insert_before(statement, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
     for use in uses:
         draft.replace(use.slice, index)
     name = function.file.text(mask)
-    changes = f"{name} must be a mask, no positions; one whose shape does not fit is not always reported"
-    return draft.fix(f"look for the true elements of {name} once, not {len(uses)} times", Safety.UNSAFE, changes)
+    title = f"look for the true elements of {name} once, not {len(uses)} times"
+    return draft.fix(title, *supposed(mask, name))
 
 
-def before_all(function: Function, definition: ast.Assign, uses: list[ast.Subscript]) -> ast.stmt | None:
+def before_all(function: Function, home: list[ast.stmt], uses: list[ast.Subscript]) -> ast.stmt | None:
     """The statement before which an index serves all uses, and after which one surely comes: nothing is looked for in vain."""
     for n in function.around(uses[0]):
         if isinstance(n, ast.stmt):
@@ -177,7 +281,7 @@ def before_all(function: Function, definition: ast.Assign, uses: list[ast.Subscr
         if isinstance(statement, ast.If) and function.is_elif(statement):
             return None
         serves = all(any(n in block for n in function.around(use)) for use in uses)
-        if serves and (definition in block or not isinstance(parent, REPEATED)):
+        if serves and (block is home or not isinstance(parent, REPEATED)):
             return statement
         if not isinstance(parent, REPEATED) or statement not in parent.body:
             return None

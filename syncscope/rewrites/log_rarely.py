@@ -11,6 +11,9 @@ from syncscope.codemod.pattern import seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites.copy_without_waiting import made_of
+from syncscope.tensors import conventions
+from syncscope.tensors.syntax import name_of
 
 LOGGING = frozenset(
     """
@@ -51,7 +54,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             pass
         case _:
             return None
-    if not isinstance(loop, ast.For) or once_an_epoch(loop):
+    if not isinstance(loop, ast.For) or once_an_epoch(loop) or not over_steps(function, loop):
         return None
     if not function.alone(statement) or function.sometimes(statement, loop):
         return None
@@ -69,6 +72,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     deeper = indent + ("\t" if "\t" in indent else "    ")
     draft.replace(statement, f"if {count} % 50 == 0:\n{deeper}{{call}}", call=draft.indented(call, deeper))
     return draft.fix("write it down every 50 passes", Safety.SUGGEST, "it is written down on some passes only")
+
+
+def over_steps(function: Function, loop: ast.For) -> bool:
+    """Whether the passes of a loop are steps: over a loader or a range, or going backward; not over names, say, or a dict."""
+    source = made_of(function, loop.iter)
+    source = source.func if isinstance(source, ast.Call) else source
+    word = name_of(source)
+    if word in ("range", "trange", "DataLoader") or conventions.is_loader(word or ""):
+        return True
+    return any(isinstance(n, ast.Attribute) and n.attr in ("backward", "step") for n in ast.walk(loop))
 
 
 def once_an_epoch(loop: ast.For) -> bool:

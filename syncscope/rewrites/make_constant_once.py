@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function, number
-from syncscope.codemod.writes import VIEWS
+from syncscope.codemod.sharing import VIEWS
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Fix, Safety

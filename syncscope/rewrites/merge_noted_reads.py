@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import joined, names_for, of_one_kind, tensor_read
+from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
+from syncscope.codemod.patterns.reads import tensor_read
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -40,9 +41,9 @@ EXAMPLES = (
         def note(x: torch.Tensor, y: torch.Tensor, bar):
             error, size = (x - y).square(), x.abs()
             log = {"error": []}
-            mean_value, max_value, sum_value = torch.stack((error.mean(), error.max(), size.sum())).tolist()
-            log["error"].append(mean_value)
-            log["worst"] = max_value
+            error_value, worst_value, sum_value = torch.stack((error.mean(), error.max(), size.sum())).tolist()
+            log["error"].append(error_value)
+            log["worst"] = worst_value
             bar.update("size", sum_value / 2)
             return log
         """,
@@ -71,9 +72,9 @@ EXAMPLES = (
                 self.metrics = {"loss": [], "size": []}
 
             def note(self, x: torch.Tensor, names: list[str]):
-                mean_value, mean_value_2 = torch.stack((x.square().mean(), x.abs().mean())).tolist()
-                self.metrics["loss"].append(mean_value)
-                self.metrics["size"].append(mean_value_2)
+                loss_value, size_value = torch.stack((x.square().mean(), x.abs().mean())).tolist()
+                self.metrics["loss"].append(loss_value)
+                self.metrics["size"].append(size_value)
                 names.append("both")
                 return self.metrics
         """,
@@ -107,21 +108,23 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 def together(function: Function, run: list[ast.stmt]) -> Fix | None:
     """One read before a row of statements that each note a number."""
     notes = [n for s in run if (n := note(function, s)) is not None]
-    join = joined([function.fact(n.tensor) for n in notes])
-    if len({ast.unparse(n.tensor) for n in notes}) < 2 or join is None or not function.alone(notes[0].statement):
+    once = once_each(function, [n.read for n in notes])
+    reading = joined(function, once) if len(once) > 1 else None
+    if reading is None or not function.alone(notes[0].statement):
         return None
     kept = {ast.unparse(t) for n in notes[:-1] for t in targets(n.statement)}
     if any(ast.unparse(part) in kept for n in notes[1:] for part in ast.walk(n.tensor)):  # what is noted is asked again
         return None
-    names = names_for(function, [n.tensor for n in notes])
+    names = names_for(function, once)
+    called = {
+        ast.unparse(n.tensor): name for name, read in zip(names, once, strict=True) for n in notes if n.read is read
+    }
     draft = Draft(function)
-    stack = ", ".join(f"{{t{i}}}" for i in range(len(notes)))
-    parts = {f"t{i}": n.tensor for i, n in enumerate(notes)}
-    draft.insert_before(notes[0].statement, f"{', '.join(names)} = {join}(({stack})).tolist()", **parts)
-    for n, name in zip(notes, names, strict=True):
-        draft.replace(n.read, name)
-    changes = f"all are read before one is noted; {of_one_kind(function, [n.read for n in notes])}"
-    return draft.fix(f"read {len(notes)} numbers at once", Safety.UNSAFE, changes)
+    put_before(draft, notes[0].statement, names, reading)
+    for n in notes:
+        draft.replace(n.read, called[ast.unparse(n.tensor)])
+    changes = "; ".join(filter(None, ("all are read before one is noted", reading.changes)))
+    return draft.fix(f"read {len(once)} numbers at once", Safety.UNSAFE, changes)
 
 
 def note(function: Function, statement: ast.stmt) -> Note | None:

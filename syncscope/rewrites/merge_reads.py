@@ -6,7 +6,8 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import alike, joined, of_one_kind, reads_of
+from syncscope.codemod.patterns.joined import joined
+from syncscope.codemod.patterns.reads import by_int, reads_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -36,6 +37,30 @@ EXAMPLES = (
         """
         import torch
 
+        def corners(boxes: torch.Tensor):
+            found = []
+            for i in range(2):
+                left, top = int(boxes[i, 0]), int(boxes[i, 1])  # !
+                found.append((left, top))
+            return found
+        """,
+        """
+        import torch
+
+        def corners(boxes: torch.Tensor):
+            found = []
+            for i in range(2):
+                left, top = map(int, boxes[i, :2].tolist())
+                found.append((left, top))
+            return found
+        """,
+        Safety.UNSAFE,
+        "boxes: finite[n + 2, 4]",
+    ),
+    Example(
+        """
+        import torch
+
         def extremes(x: torch.Tensor):
             x, y = x.exp(), x.cos()
             low, high = x.mean().item(), y.mean().item()  # !
@@ -59,7 +84,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(site.node)
     if not isinstance(statement, ast.Assign):
         return None
-    pairs = reads_of(function, statement)
+    pairs = reads_of(function, statement, whole=True)
     if not pairs:
         return None
     run = [statement]
@@ -67,14 +92,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         block = function.block(statement)
         at = block.index(statement)
         first = last = at
-        while first > 0 and reads_of(function, block[first - 1]):
+        while first > 0 and reads_of(function, block[first - 1], whole=True):
             first -= 1
-        while last + 1 < len(block) and reads_of(function, block[last + 1]):
+        while last + 1 < len(block) and reads_of(function, block[last + 1], whole=True):
             last += 1
         run = [s for s in block[first : last + 1] if isinstance(s, ast.Assign)]
         if any(isinstance(s.targets[0], ast.Tuple) for s in run):
             return None
-        pairs = [pair for s in run for pair in reads_of(function, s)]
+        pairs = [pair for s in run for pair in reads_of(function, s, whole=True)]
     return function.once("merged", run[0], lambda: merged_run(function, run, pairs))
 
 
@@ -85,17 +110,15 @@ def merged_run(function: Function, run: list[ast.Assign], pairs: list[tuple[ast.
         return None
     if any(isinstance(n, ast.Name) and n.id in {x.id for x in names} for t in tensors for n in ast.walk(t)):
         return None
-    facts = [function.fact(t) for t in tensors]
-    join = joined(facts)
-    if join is None or not all(function.alone(s) for s in run):
+    if len({ast.unparse(t) for t in tensors}) < len(tensors) or not all(function.alone(s) for s in run):
+        return None
+    reads = [read for s in run for read in each_of(s.value)]
+    reading, whole = joined(function, reads), [by_int(function, read) for read in reads]
+    if reading is None or any(whole) != all(whole):
         return None
     draft = Draft(function)
-    parts = {f"t{i}": t for i, t in enumerate(tensors)}
-    stack = ", ".join(f"{{{key}}}" for key in parts)
-    draft.replace(run[0], f"{', '.join(n.id for n in names)} = {join}(({stack})).tolist()", **parts)
+    code = f"map(int, {reading.code})" if all(whole) else reading.code
+    draft.replace(run[0], f"{', '.join(n.id for n in names)} = {code}", **reading.parts)
     for other in run[1:]:
         draft.remove(other)
-    reads, title = [read for s in run for read in each_of(s.value)], f"read {len(names)} numbers at once"
-    if alike(function, reads):
-        return draft.fix(title, Safety.SAFE)
-    return draft.fix(title, Safety.UNSAFE, of_one_kind(function, reads))
+    return draft.fix(f"read {len(names)} numbers at once", reading.safety, reading.changes)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import alike, detached, joined, names_for, of_one_kind, reads_of, tensor_read
+from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
+from syncscope.codemod.patterns.reads import by_int, detached, number_read, reads_of
 from syncscope.codemod.writes import disturbed, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -48,8 +49,8 @@ EXAMPLES = (
 
         def watch(x: torch.Tensor):
             size = x.float().abs()
-            mean_value, max_value = torch.stack((size.mean(), size.max())).tolist()
-            return {"mean": mean_value, "worst": max_value}
+            mean_value, worst_value = torch.stack((size.mean(), size.max())).tolist()
+            return {"mean": mean_value, "worst": worst_value}
         """,
         Safety.SAFE,
         "x: float[n, m]",
@@ -65,11 +66,30 @@ EXAMPLES = (
         import torch
 
         def watch(x: torch.Tensor, y: torch.Tensor, value: int):
-            mean_value, mean_value_2 = torch.stack((x.mean(), y.mean())).tolist()
-            return mean_value, mean_value_2, mean_value_2 + value
+            x_mean, y_mean = torch.stack((x.mean(), y.mean())).tolist()
+            return x_mean, y_mean, y_mean + value
         """,
         Safety.UNSAFE,
         "x: finite[n]; y: finite[n]; value: count",
+    ),
+    Example(
+        """
+        import torch
+
+        def accuracy(best: torch.Tensor, label: torch.Tensor, mask: torch.Tensor):
+            right = best == label
+            return int((right & mask).sum()) / int(mask.sum())  # !
+        """,
+        """
+        import torch
+
+        def accuracy(best: torch.Tensor, label: torch.Tensor, mask: torch.Tensor):
+            right = best == label
+            sum_value, mask_sum = torch.stack(((right & mask).sum(), mask.sum())).tolist()
+            return sum_value / int(mask_sum)
+        """,
+        Safety.UNSAFE,
+        "best: label[n] < 3; label: label[n] < 3; mask: bool[n]",
     ),
     Example(
         """
@@ -151,6 +171,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = named[1] if named is not None else function.statement(site.node)
     if not isinstance(statement, SIMPLE) or function.indent(statement).strip():
         return None
+    if isinstance(function.block(statement)[-1], ast.Raise):  # the program ends here: nothing is gained
+        return None
     found = function.once("in statement", statement, lambda: of_statement(function, statement))
     return found[1] if found is not None and site.node in found[0] else None
 
@@ -160,7 +182,7 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     reads = [
         s.node
         for s in function.sites_in(statement)
-        if isinstance(s.node, ast.Call) and tensor_read(function, s.node) is not None
+        if isinstance(s.node, ast.Call) and number_read(function, s.node) is not None
     ]
     before = named_for(function, statement)
     every = [*reads, *(b.statement.value for b in before)]
@@ -168,18 +190,17 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         before and function.block(statement) is not function.block(before[0].statement)
     ):
         return None
-    tensors = [t for r in reads if (t := tensor_read(function, r)) is not None]
-    join = joined([function.fact(t) for t in [*tensors, *(b.tensor for b in before)]])
-    if join is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
+    reading = joined(function, reads, [(b.name.id, b.tensor) for b in before])
+    if reading is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
         return None
-    once = {ast.unparse(t): t for t in tensors}  # what stands twice is read once
-    if tensors and len({*once, *(ast.unparse(b.tensor) for b in before)}) < 2:
+    once = once_each(function, reads)  # what stands twice is read once
+    tensors = [t for r in once if (t := number_read(function, r)) is not None]
+    if tensors and len({*map(ast.unparse, tensors), *(ast.unparse(b.tensor) for b in before)}) < 2:
         return None
-    tensors = [once[key] for key in once]
     if written_in(function, statement, tensors):
         return None
-    names = names_for(function, tensors)
-    called = dict(zip(once, names, strict=True))
+    names = names_for(function, once)
+    called = dict(zip(map(ast.unparse, tensors), names, strict=True))
     draft = Draft(function)
     for b in before:
         draft.replace(b.statement.value, "{t}.detach()", t=detached(function, b.tensor))
@@ -187,17 +208,14 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     if not tensors and len(kept) == 1:
         draft.insert_before(statement, f"{kept[0]} = {kept[0]}.item()")
     else:
-        parts = {f"t{i}": t for i, t in enumerate(tensors)}
-        stack = ", ".join([*(f"{{{key}}}" for key in parts), *kept])
-        draft.insert_before(statement, f"{', '.join([*names, *kept])} = {join}(({stack})).tolist()", **parts)
+        put_before(draft, statement, [*names, *kept], reading)
     for read in reads:
-        draft.replace(read, called[ast.unparse(tensor_read(function, read) or read)])
+        name = called[ast.unparse(number_read(function, read) or read)]
+        draft.replace(read, f"int({name})" if by_int(function, read) else name)
     many = len(names) + len(kept)
     if many == 1:
         return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")
-    if not before and alike(function, reads):
-        return every, draft.fix(f"read {many} numbers at once", Safety.SAFE)
-    return every, draft.fix(f"read {many} numbers at once", Safety.UNSAFE, of_one_kind(function, every))
+    return every, draft.fix(f"read {many} numbers at once", reading.safety, reading.changes)
 
 
 def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:

@@ -7,7 +7,9 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.reads import TOGETHER, tensor_read
+from syncscope.codemod.patterns.joined import ONE_ELEMENT, TOGETHER
+from syncscope.codemod.patterns.reads import tensor_read
+from syncscope.codemod.whereabouts import gathered_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -41,6 +43,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     found = seen(function, loop, "{ {k:name}: {read} for {k}, {t:name} in {d:name}.items(*_, **_) }")
     if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
         return None
+    if gathered_on_host(function, found["d"]):
+        return None
+    join, changes = ("stack", TOGETHER) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
     draft = Draft(function)
-    draft.replace(loop, "dict(zip({d}, torch.stack(tuple({d}.values())).tolist()))", d=found["d"])
-    return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
+    draft.replace(loop, f"dict(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))", d=found["d"])
+    return draft.fix("read all at once", Safety.UNSAFE, changes)

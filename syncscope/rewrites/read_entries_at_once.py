@@ -5,7 +5,9 @@ from __future__ import annotations
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.reads import TOGETHER, tensor_read
+from syncscope.codemod.patterns.joined import ONE_ELEMENT, TOGETHER
+from syncscope.codemod.patterns.reads import tensor_read
+from syncscope.codemod.whereabouts import gathered_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -26,7 +28,7 @@ EXAMPLES = (
 
         def values(parts: dict[str, torch.Tensor]):
             read = {}
-            read.update(zip(parts, torch.stack(tuple(parts.values())).tolist()))
+            read.update(zip(parts, torch.hstack(tuple(parts.values())).tolist()))
             return read
         """,
         Safety.UNSAFE,
@@ -41,10 +43,13 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if tensor is None or not function.same_name(tensor, found["t"]):
         return None
+    if gathered_on_host(function, found["d"]):
+        return None
     names = [function.file.text(found[part]) for part in ("k", "t")]
     if any(n.lineno > (loop.end_lineno or 0) for name in names for n in function.reads(name)):
         return None
     draft = Draft(function)
-    all_read = "{r}.update(zip({d}, torch.stack(tuple({d}.values())).tolist()))"
+    join, changes = ("stack", TOGETHER) if function.fact(tensor).ndim == 0 else ("hstack", ONE_ELEMENT)
+    all_read = f"{{r}}.update(zip({{d}}, torch.{join}(tuple({{d}}.values())).tolist()))"
     draft.replace(loop, all_read, r=found["r"], d=found["d"])
-    return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {TOGETHER}")
+    return draft.fix("read all at once", Safety.UNSAFE, f"{function.file.text(found['r'])} must be a dict; {changes}")

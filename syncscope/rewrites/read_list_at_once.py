@@ -7,7 +7,9 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.reads import TOGETHER, tensor_read
+from syncscope.codemod.patterns.joined import ONE_ELEMENT, TOGETHER
+from syncscope.codemod.patterns.reads import tensor_read
+from syncscope.codemod.whereabouts import gathered_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -33,6 +35,24 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: finite[n + 1]",
     ),
+    Example(
+        """
+        import torch
+
+        def total(x: torch.Tensor):
+            parts = [x.square().mean(), x.abs().mean()]
+            return tuple(part.item() for part in parts)  # !
+        """,
+        """
+        import torch
+
+        def total(x: torch.Tensor):
+            parts = [x.square().mean(), x.abs().mean()]
+            return tuple(torch.stack(tuple(parts)).tolist())
+        """,
+        Safety.UNSAFE,
+        "x: finite[n + 1]",
+    ),
 )
 
 
@@ -41,7 +61,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     found = seen(function, loop, "[{read} for {t:name} in {all}]", "({read} for {t:name} in {all})")
     if found is None or tensor is None or not function.same_name(tensor, found["t"]) or not isinstance(loop, ast.expr):
         return None
+    if gathered_on_host(function, found["all"]):
+        return None
+    ndim = function.fact(tensor).ndim
+    if ndim is not None and ndim > 1:
+        return None
     draft = Draft(function)
-    whole = "torch.stack(tuple({all})).tolist()"  # an argument alone has no parentheses but the call's
-    draft.replace(loop, f"({whole})" if isinstance(loop, ast.GeneratorExp) else whole, all=found["all"])
-    return draft.fix("read all at once", Safety.UNSAFE, TOGETHER)
+    join = "stack" if ndim == 0 else "hstack"  # which takes tensors of one element too
+    whole, outer = f"torch.{join}(tuple({{all}})).tolist()", function.parent(loop)
+    alone = isinstance(loop, ast.GeneratorExp) and isinstance(outer, ast.Call) and outer.args == [loop]
+    alone = alone and not getattr(outer, "keywords", ())  # then it has no parentheses but the call's
+    draft.replace(loop, f"({whole})" if alone else whole, all=found["all"])
+    changes = TOGETHER if ndim == 0 else ONE_ELEMENT
+    return draft.fix("read all at once", Safety.UNSAFE, changes)

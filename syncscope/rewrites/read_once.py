@@ -6,8 +6,10 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.reads import names_for, tensor_read
-from syncscope.codemod.writes import disturbed, exposed, roots
+from syncscope.codemod.patterns.joined import names_for
+from syncscope.codemod.patterns.reads import tensor_read
+from syncscope.codemod.sharing import roots
+from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -124,7 +126,7 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
                 return None
             rest = nodes[1:]
         case _:
-            (name,), rest = names_for(function, [tensor]), nodes
+            (name,), rest = names_for(function, [first]), nodes
             draft.insert_before(statement, f"{name} = {{read}}", read=first)
     for node in rest:
         draft.replace(node, name)

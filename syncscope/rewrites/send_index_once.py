@@ -83,11 +83,11 @@ def of_index(function: Function, site: Site, index: ast.Name) -> Fix | None:
     base = next((u.value for u in uses if isinstance(u.value, ast.Name) and function.fact(u.value).is_tensor), None)
     if definition is None or len(uses) < 2 or base is None:
         return None
-    first = before_all(function, definition, uses)
+    first = before_all(function, function.block(definition), uses)
     if first is None or disturbed(function, index.id, definition, uses[-1]):
         return None
     draft = Draft(function)
-    name = function.fresh(f"{index.id}_index")
+    name = function.fresh(f"{index.id.removesuffix('_index')}_index")
     draft.insert_before(first, f"{name} = torch.as_tensor({index.id}, device={{x}}.device)", x=base)
     for use in uses:
         draft.replace(use.slice, name)

@@ -40,6 +40,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if not function.alone(statement):
         return None
+    gone: ast.stmt = statement
+    match function.parent(statement):
+        case ast.If(test=test, orelse=[]) as outer if (
+            len(outer.body) == 1
+        ):  # with the condition, which nobody else needs
+            if not function.pure(test) or function.is_elif(outer) or not function.alone(outer):
+                return None
+            gone = outer
+    if len(function.block(gone)) == 1:  # what there is for this alone stays: a function that is called so
+        return None
     draft = Draft(function)
-    draft.remove(statement)
+    draft.remove(gone)
     return draft.fix("take it out", Safety.UNSAFE, "memory that PyTorch holds is not given back to the driver")

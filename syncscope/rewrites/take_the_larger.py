@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.writes import changed
+from syncscope.codemod.writes import changed, written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -86,6 +86,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if one.dtype is not other.dtype and Dtype.UNKNOWN not in (one.dtype, other.dtype):
         return None
     if definition is not None and changed(function, definition, assign, asked):
+        return None
+    if written_after(function, y, assign):
         return None
     draft = Draft(function)
     draft.replace(assign, f"{{x}} = torch.{name}({{x}}, {{y}})", x=x, y=y)

@@ -9,6 +9,11 @@ When a fix pays
 ---------------
 For batches of megabytes, and where the device still has work when the copy is asked for; the loader must pin its memory. Not
 for a few numbers, and not where the step waits for the loader anyway.
+A module is moved as a whole, most often once: that is told among what is cold (`--all`), and pays where it is moved again and
+again, or where it can be made on the device (`with torch.device("cuda"):`).
+
+What is filled on the host with numbers alone, `x = torch.zeros(n, 9)`, `x[:, 7] = 1`, needs no copy: say `device=` where it is
+made.
 
 Fix safety
 ----------
@@ -18,14 +23,17 @@ the loader is made in the same function, it gets `pin_memory=True`, without whic
 
 from __future__ import annotations
 
+import ast
+
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
-from syncscope.rules import Op, Severity, View
+from syncscope.model.fact import Site, Value
+from syncscope.rules import Function, Op, Severity, View
 
 SEVERITY = Severity.NOTE
 OPS = (Op.TO_DEVICE,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
 REWRITES = ("copy_without_waiting",)
+FILLED = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.arange"}
 EXAMPLES = (
     Example(
         """
@@ -43,4 +51,29 @@ EXAMPLES = (
 
 
 def message(site: Site, view: View) -> str | None:
-    return f"{view.quote(site.node)} copies from the host and waits for it: pin the memory and say non_blocking=True"
+    if site.fact.kind is Value.MODULE:
+        return f"{view.quote(site.node)} copies the parameters of a module from the host, and waits for each"
+    instead = "make it there" if made_of_constants(site, view) else "pin the memory and say non_blocking=True"
+    return f"{view.quote(site.node)} copies from the host and waits for it: {instead}"
+
+
+def made_of_constants(site: Site, view: View) -> bool:
+    """Whether what is copied was filled on the host with numbers alone: `x = torch.zeros(n, 9); x[:, 7] = 1`."""
+    function, name = view.function(site), site.operand
+    made = function.reaching_definition(name) if isinstance(name, ast.Name) else None
+    if made is None or not isinstance(name, ast.Name) or not isinstance(made.value, ast.Call):
+        return False
+    if function.dotted(made.value.func) not in FILLED:
+        return False
+    start, end = view.span(made).end, view.span(name).start
+    between = [n for n in function.reads(name.id) if start <= view.span(n).start < end]
+    return all(_takes_constant(function, n) for n in between)
+
+
+def _takes_constant(function: Function, name: ast.Name) -> bool:
+    """Whether a tensor is written here, a number to a place of numbers: `x[:, 7] = 1`."""
+    entry = function.parent(name)
+    match function.parent(entry) if isinstance(entry, ast.Subscript) and entry.value is name else None:
+        case ast.Assign(targets=[ast.Subscript(slice=place)], value=value) if function.constant(value) is not None:
+            return not any(isinstance(n, (ast.Name, ast.Attribute, ast.Call)) for n in ast.walk(place))
+    return False

@@ -53,6 +53,7 @@ REWRITES = (
     "select_known_number",
     "index_once",
     "reduce_if_mask_fits",
+    "ignore_if_target_fits",
     "write_comprehension",
 )
 EXAMPLES = (

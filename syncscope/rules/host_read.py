@@ -63,6 +63,7 @@ REWRITES = (
     "log_rarely",
     "give_meter_the_tensor",
     "read_once",
+    "give_back_the_tensor",
 )
 EXAMPLES = (
     Example(

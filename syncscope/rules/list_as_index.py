@@ -12,8 +12,9 @@ is to gain.
 
 Fix safety
 ----------
-A few rows that are written out can be taken one by one and stacked, without any index. Unsafe only in what is said of an index
-that is out of range. One that serves several tensors can be copied once: unsafe, because all must live on one device.
+Positions that rise by equal steps are a slice, which shares memory. A few rows that are written out can be taken one by one and
+stacked, without any index: unsafe only in what is said of an index that is out of range. One that serves several tensors can be
+copied once: unsafe, because all must live on one device.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from syncscope.rules import Op, Severity, View
 SEVERITY = Severity.NOTE
 OPS = (Op.INDEX_LIST,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::index", "aten::to")
-REWRITES = ("stack_rows", "send_index_once")
+REWRITES = ("slice_evenly", "stack_rows", "send_index_once")
 EXAMPLES = (
     Example(
         """

@@ -8,6 +8,9 @@ until the device has computed the mask and everything before it.
 What to do
 ----------
 `x.masked_select(m)` is `x[m]` for a mask that is spread over `x`: what boolean-mask-read says of it holds here.
+A loss of two selections by one mask, `mse_loss(p.masked_select(m), t.masked_select(m))`, is a mean under that mask: where p has
+the shape of m it is `(F.mse_loss(p, t, reduction="none") * m).sum() / m.sum()`, one mask for all such losses and no wait. What
+is left out must be finite then.
 
 When a fix pays
 ---------------

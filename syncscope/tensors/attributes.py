@@ -66,6 +66,8 @@ def set_attribute(owner: Fact, name: str, fact: Fact, frame: Frame) -> None:
     if isinstance(ref, Instance) and fact.kind is not NOTHING_KNOWN:
         if fact.kind is TENSOR and fact.device is HOST and owner.kind is MODULE and fact.source is None:
             fact = fact.but(device=SOMEWHERE)  # given to `__init__`: people move it with the module
+        elif fact.kind is MODULE and fact.device is HOST:
+            fact = fact.but(device=SOMEWHERE)  # so with an object that holds a module
         if not ref.cls.module.linted and not _sets_up(frame, ref.cls):
             return
         before = ref.cls.attributes.get(name)

@@ -41,9 +41,10 @@ from syncscope.tensors.libraries import accelerate, einops, logging, numpy, stan
 from syncscope.tensors.project import Class, Module, ProjectFunction
 from syncscope.tensors.scope import Bound, Instance, find_method, instance, member
 from syncscope.tensors.syntax import dotted, last_word, name_of
+from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.calls import torch_call
 from syncscope.tensors.torch.methods import tensor_method
-from syncscope.tensors.torch.objects import module_method, object_method
+from syncscope.tensors.torch.objects import object_method
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, SHARED, TORCH_ONLY
 
 NOTHING_KNOWN = UNKNOWN.kind
@@ -123,6 +124,8 @@ def construct(call: Call, cls: Class) -> Fact:
         for name, fact in [*zip(cls.fields, call.args, strict=False), *call.keywords.items()]:
             if name is not None and fact.kind is TENSOR:
                 set_attribute(made, name, fact, call.frame)
+    if made.kind is MODULE and not any(fact.ref is Tag.DEVICE for fact in call.args):
+        return made.but(device=call.where_made(HOST))
     return made
 
 
@@ -158,7 +161,7 @@ def call_member(call: Call) -> Fact:
     if kind is TENSOR:
         return _tensor_method(call)
     if kind is MODULE:
-        found = call_module(call, owner) if word == "__call__" else module_method(call)
+        found = call_module(call, owner) if word == "__call__" else modules.method(call)
         if found is not None:
             return found
     if kind is OTHER or kind is MODULE:

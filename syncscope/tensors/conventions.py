@@ -34,7 +34,11 @@ MODELS = frozenset(
 )
 GRAD_SCALERS = frozenset("scaler grad_scaler _scaler amp_scaler".split())
 LAUNCHERS = ("accelerator", "fabric", "strategy")  # endings: what runs a loop on many devices
-FLAGS = frozenset("debug DEBUG verbose VERBOSE".split())  # what stands under one of these is rare
+_SELDOM = re.compile(
+    r"(^|_)(debug\w*|verbose|verbosity|oracle|dump|profiling)(_|$)|"
+    r"^_?(should|do|need|needs|must|is|if|to|will|want|time_to)_(log|print|report|save|plot|visuali[sz]e|eval|evaluate|validate|dump|"
+    r"record|summari[sz]e|display|monitor)(_|$)|_(log|print|save|eval)_(step|iter|iteration)$|^logging$"
+)
 
 _LOADER = re.compile(
     r"(^|_)(data_?loader|loader|train_?loader|train_dl|dl)s?$|_loader$|_dataloader$|^loader_", re.IGNORECASE
@@ -57,6 +61,19 @@ def is_number(name: str) -> bool:
     return bool(_COUNTS.search(name))
 
 
+_TEACHES = re.compile(r"tutorial|example|demo|^docs?$|getting|intro|walkthrough|lesson|exercise|guide|quickstart")
+
+
+def teaches(name: str) -> bool:
+    """Whether people call a notebook, or a folder of them, that shows how something is used."""
+    return bool(_TEACHES.search(name.lower()))
+
+
+def seldom(name: str) -> bool:
+    """Whether people call so what they ask before something rare: a log, a picture, a look at what went wrong."""
+    return bool(_SELDOM.search(name.lower()))
+
+
 def counts(name: str) -> bool:
     """Whether people call so what a batch is counted by, `data.num_graphs`: a number of Python."""
     return name.startswith("num_") or name == "batch_size"
@@ -65,6 +82,11 @@ def counts(name: str) -> bool:
 def is_loader(name: str) -> bool:
     """Whether people call a loader so."""
     return bool(_LOADER.search(name))
+
+
+def is_epoch(name: str) -> bool:
+    """Whether people call so what counts epochs, or what makes one."""
+    return "epoch" in name.lower()
 
 
 def is_loss(name: str) -> bool:
@@ -120,6 +142,7 @@ PREPARING_CLASSES = (
     "ProcessingStrategy",
     "FeatureExtractor",
     "Collate",
+    "Collater",
 )  # never in the step
 
 # -- functions
@@ -158,12 +181,12 @@ COLD = re.compile(
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|"
-    r"(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|"
-    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^(generate|transcribe|synthesi[sz]e)$"
+    r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|"
+    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$"
 )
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
@@ -171,6 +194,15 @@ REPARAMETRIZATION = re.compile(
 WARNINGS = frozenset(
     "warn warning warning_once error exception critical".split()
 )  # methods that say what seldom happens
+NOTICES = WARNINGS | {
+    "print",
+    "info",
+    "debug",
+    "log",
+    "write",
+    "print_rank_0",
+    "logger",
+}  # what says something to people
 NOISING = frozenset("add_noise scale_noise get_velocity".split())  # what training asks of a noise scheduler
 RESULT = re.compile(
     r"^_?compute$|_compute$|^(get|calculate|compute)_\w*(accuracy|precision|recall|metrics?|ndcg|auc|f1|wer|cer|bleu|perplexity)(_|$)"
@@ -181,7 +213,8 @@ ASIDE = frozenset(
     transforms tokenizers eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
     analysis statistics hub_interface sequence_generator loggers visualization visualizer visualizers deploy
     deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
-    xpu npu hpu""".split()
+    xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
+    docs debug debugging detect predict predictor""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
@@ -192,15 +225,25 @@ TEST_FILE = re.compile(r"^test_|_test$|^conftest$")
 NO_STEPS = frozenset(
     """test tests testing test_utils benchmark benchmarks benchmarking profile profiling profiler loaders data datasets
     data_transform data_utils data_util preprocess preprocessing transforms tokenizers eval evaluate evaluation evaluator
-    evaluators val scoring""".split()
+    evaluators val scoring dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 ASIDE_CLASS = re.compile(
-    r"BeamSearch|Searcher|^Visuali[sz]e|Demo|(Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+    r"BeamSearch|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 
 
+PREPARERS = re.compile(r"(^|_)(tokenizer|tokenize|processor|feature_extractor)$")
+"""What makes tensors of text and images, on the host."""
+GENERATION = re.compile(
+    r"^_?generate(_(completions?|rollouts?|responses?|sequences?|text|tokens?|experience|samples?)|$)|^make_experience$"
+)
+"""Calls that run a model once for each token of what they give."""
+SCORES = re.compile(
+    r"_(score|curve)$|^(confusion_matrix|classification_report|pearsonr|spearmanr|kendalltau|cohen_kappa_score)$"
+)
+"""What is computed of labels and predictions on the host."""
 SOLVERS = re.compile(
     rb"\b(linear_sum_assignment|lapjv|maximum_bipartite_matching|min_weight_full_bipartite_matching)\b"
 )

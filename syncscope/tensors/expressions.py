@@ -42,6 +42,7 @@ from syncscope.tensors.facts import (
     items,
     join,
     like,
+    listed,
     named,
     sequence,
     tensor,
@@ -108,7 +109,7 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
             if kind is OTHER:
                 return named(f"{ref}.{word}")
             if word in ("weight", "bias", "in_proj_weight", "running_mean", "running_var"):
-                return tensor(FLOAT, confidence=3, why=node, shape=FIXED)
+                return tensor(FLOAT, owner.device, 3, node, shape=FIXED)
         elif isinstance(ref, Module):
             return member(owner, word)
         elif ref is not None:
@@ -253,10 +254,10 @@ def comprehension(frame: Frame, node: ast.ListComp | ast.SetComp | ast.Generator
     _generators(frame, node)
     each = evaluate(frame, node.elt)
     frame.env = env
+    if node.__class__ is ast.ListComp:
+        return listed(each)
     return (
-        items(each)
-        if node.__class__ is not ast.SetComp
-        else Fact(SEQUENCE, confidence=each.confidence, ref=Hashed(each))
+        Fact(SEQUENCE, confidence=each.confidence, ref=Hashed(each)) if node.__class__ is ast.SetComp else items(each)
     )
 
 

@@ -31,6 +31,8 @@ class Tag(StrEnum):
     NO_TENSOR = "other"
 
 
+TYPES_ON_DEVICE = "torch.cuda."  # before FloatTensor and its kin
+
 LOADER = "torch.utils.data.DataLoader()"
 
 NUMBER = Fact(SCALAR, ANY_DTYPE, HOST, confidence=3)
@@ -61,6 +63,12 @@ class Items:
 
 class Hashed(Items):
     """What a set holds: what is looked up in it is found by its hash, which reads no tensor."""
+
+    __slots__ = ()
+
+
+class Listed(Items):
+    """What a list holds, and no tuple: as an index its numbers are positions, those of a tuple one of each dimension."""
 
     __slots__ = ()
 
@@ -99,6 +107,11 @@ def named(dotted: str) -> Fact:
 def items(each: Fact, keys: dict[object, Fact] | None = None) -> Fact:
     """A container of which every element is like this one."""
     return Fact(SEQUENCE, confidence=each.confidence, ref=Items(each, keys))
+
+
+def listed(each: Fact) -> Fact:
+    """A list of which every element is like this one."""
+    return Fact(SEQUENCE, confidence=each.confidence, ref=Listed(each))
 
 
 def tensor(
@@ -181,10 +194,7 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         return a
     if a.kind is b.kind:
         if a.kind is TENSOR:
-            if a.device is b.device:
-                device = a.device
-            else:
-                device = DEVICE if DEVICE in (a.device, b.device) else SOMEWHERE
+            device = _either_place(a, b)
             surer = a if a.confidence <= b.confidence else b
             return Fact(
                 TENSOR,
@@ -211,7 +221,9 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 if DEVICE in (a.device, b.device):
                     return a if a.device is DEVICE else b
                 return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
-            return THING if a.ref is Tag.TEXT else UNKNOWN
+            return _type_of_tensors(a, b) or (THING if a.ref is Tag.TEXT else UNKNOWN)
+        if a.kind is MODULE:
+            return _join_modules(a, b)
         return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
     for one, other in ((a, b), (b, a)):
         if one.kind is OTHER and one.ref is Tag.NONE:
@@ -225,6 +237,29 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
         if one.kind in (MODULE, SEQUENCE) and other.kind is Value.UNKNOWN:
             return one
     return UNKNOWN
+
+
+def _either_place(a: Fact, b: Fact) -> Device:
+    """Where a value is that lives here or there: code that has a way for a device is meant for one."""
+    if a.device is b.device:
+        return a.device
+    return DEVICE if DEVICE in (a.device, b.device) else SOMEWHERE
+
+
+def _join_modules(a: Fact, b: Fact) -> Fact:
+    device = _either_place(a, b)
+    if a.ref == b.ref:
+        return a if a.device is device else b if b.device is device else a.but(device=device)
+    return Fact(MODULE, device=device, confidence=min(a.confidence, b.confidence))
+
+
+def _type_of_tensors(a: Fact, b: Fact) -> Fact | None:
+    """`torch.cuda.FloatTensor if cuda else torch.FloatTensor`: as with a device, what is written is meant for a GPU."""
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one.ref, str) and isinstance(other.ref, str) and one.ref.startswith(TYPES_ON_DEVICE):
+            of_host = (f"torch.{one.ref.removeprefix(TYPES_ON_DEVICE)}", "torch.Tensor")
+            return one if one.ref.endswith("Tensor") and other.ref in of_host else None
+    return None
 
 
 def _weaker(fact: Fact, confidence: int) -> Fact:
@@ -251,7 +286,8 @@ def _join_sequences(a: Fact, b: Fact, unlike: Device) -> Fact:
         return b
     if not b.elements and b.ref is None:
         return a
-    return items(join(element(a), element(b)))
+    each = join(element(a), element(b))
+    return listed(each) if isinstance(a.ref, Listed) and isinstance(b.ref, Listed) else items(each)
 
 
 def iterated_over(fact: Fact) -> Fact:

@@ -125,12 +125,13 @@ def evaluate(frame: Frame, node: ast.expr) -> Fact:
 
 
 def execute(frame: Frame, body: list[ast.stmt]) -> None:
-    """Run statements until the block ends or cannot go on."""
-    table = frame.interpreter.statements
+    """Run statements until the block ends or cannot go on; what one of them says of how hot the rest is ends with it."""
+    table, around = frame.interpreter.statements, frame.hotness
     for statement in body:
         table[statement.__class__](frame, statement)
         if frame.dead:
-            return
+            break
+    frame.hotness = around
 
 
 def recording(table: Mapping[type, Callable[[Frame, Any], Fact]]) -> Mapping[type, Callable[[Frame, Any], Fact]]:

@@ -31,7 +31,7 @@ from syncscope.tensors.parameters import bind_parameters
 from syncscope.tensors.project import ProjectFunction
 from syncscope.tensors.scope import Instance, find_method
 from syncscope.tensors.settling import Settling
-from syncscope.tensors.torch.objects import module_result
+from syncscope.tensors.torch import modules
 
 NOTHING_KNOWN = UNKNOWN.kind
 _DEEPEST = 16  # calls into calls: what lies deeper is unknown
@@ -48,6 +48,7 @@ def run(function: ProjectFunction, depth: int = 0) -> Fact:
     if function.running or depth > _DEEPEST:
         module.project.cut.add(function if function.running else module)
         return promised(function)
+    function.news = False
     with Settling(function, function):
         frame = Frame(module, function, _outer(function), {} if module.linted else None, depth)
         frame.used = used(function)
@@ -131,6 +132,7 @@ def call_function(
         result = run(function, frame.depth + 1)
     elif here:
         if note(function, given) and not function.running:
+            function.news = True
             frame.module.functions.append(function)
         result = function.result if function.result is not None else promised(function)
     elif function.node.returns is not None:
@@ -251,7 +253,7 @@ def call_module(call: Call, module: Fact) -> Fact:
     """What calling an nn.Module gives: its own `forward` when it is of this project, else what torch's gives."""
     ref = module.ref
     if not isinstance(ref, Instance):
-        return module_result(module, call.node)
+        return modules.result(module, call.node, call.args)
     method = find_method(ref.cls, "forward") or find_method(ref.cls, "__call__")
     if method is not None:
         result = call_function(method, call.frame, call.args, call.keywords, module)

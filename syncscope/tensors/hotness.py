@@ -10,12 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from syncscope.model.ops import ASKED, COPIES, Op
 from syncscope.model.source import LINE_END, line_starts
 from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import MAYBE, by_name, by_place, known_by_name, picks_rows
 from syncscope.tensors.project import Module, ProjectFunction
-from syncscope.tensors.syntax import dotted, last_word, name_of, walk
+from syncscope.tensors.syntax import name_of, walk
 
 _IN_WORD = re.compile(rb"\w")
 _NO_GRAD = {"no_grad", "inference_mode"}
@@ -25,6 +24,7 @@ TRAINING = (True, conventions.LOOP)  # known by the backward pass in it: outrank
 
 OUTSIDE = "outside its training loop"  # how the reason ends of what such a function does before and after
 LOADER = (True, "in a loop over a loader")
+EPOCHS = (False, "in the loop over epochs, around the one over steps")
 WARNED = (False, "only when it warns")
 MOVED = (False, "it is moved once, and kept")
 
@@ -43,12 +43,37 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction |
     )
 
 
+def of_loop(
+    node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction | None, source: bytes
+) -> tuple[bool, str] | None:
+    """Hot in a loop that trains; cold in one over epochs that only holds the loop that does."""
+    if not trains(node, function, source):
+        return None
+    head = node.test if isinstance(node, ast.While) else ast.Tuple([node.target, node.iter])
+    if not any(conventions.is_epoch(name_of(each)) for each in walk(head)):
+        return TRAINING
+    inner = [each for each in walk(node) if isinstance(each, _LOOPS) and each is not node]
+    direct = {id(each) for each in walk(node)}.difference(id(each) for loop in inner for each in walk(loop))
+    calls = [name_of(each.func) for each in walk(node) if isinstance(each, ast.Call) and id(each) in direct]
+    if any(name.endswith("backward") for name in calls):
+        return TRAINING
+    around = any(trains(each, function, source) for each in inner) or any(map(conventions.is_epoch, calls))
+    return EPOCHS if around else TRAINING
+
+
 @lru_cache(maxsize=64)
 def _holds_its_loop(function: ProjectFunction) -> bool:
     """Whether one of its loops is known to train; else all of it may be what does."""
     return any(
         isinstance(each, _LOOPS) and trains(each, function, function.module.source) for each in walk(function.node)
     )
+
+
+@lru_cache(maxsize=64)
+def _calls_steps(function: ProjectFunction) -> bool:
+    """Whether it calls what may be a step, or may hold the loop over them; `model.train()` is neither."""
+    called = (name_of(each.func) for each in walk(function.node) if isinstance(each, ast.Call))
+    return any(conventions.STEP.search(name) and name != "train" for name in called)
 
 
 @lru_cache(maxsize=64)
@@ -64,6 +89,8 @@ def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, m
     path = Path(module.path)
     if conventions.TEST_FILE.search(path.stem) or path.parent.name in ("test", "tests"):
         return False, "in a file of tests"
+    if path.suffix == ".ipynb" and any(map(conventions.teaches, (path.stem, *path.parts[-4:-1]))):
+        return False, "in a notebook that shows how it is used"
     said = of_function(function)
     if around is None or (
         around[0] and around is not TRAINING and function is not None and not (said[0] or said[1].endswith(OUTSIDE))
@@ -150,25 +177,6 @@ def _uses(root: ast.AST, name: str, anyhow: bool) -> list[bool]:
     return list(uses.values())
 
 
-def accepted(op: Op, operand: ast.expr | None, function: ProjectFunction | None, why: str) -> tuple[bool, str] | None:
-    """Cold, where the host needs the value and nothing would help, or asks for it where no step is in sight."""
-    if op is Op.GRAD_SCALER:
-        return False, "by design, once a step"
-    if op in ASKED and why.endswith(MAYBE):
-        return False, "asked for, where nothing says that it runs in every step"
-    if op not in COPIES or function is None:
-        return None
-    if function.cls is not None and function.cls.name.endswith("Buffer"):
-        return False, "for a buffer that the host keeps"
-    source, starts = function.module.source, line_starts(function.module.source)
-    text = source[starts[function.node.lineno - 1] : starts[min(function.node.end_lineno or 0, len(starts) - 1)]]
-    if conventions.SOLVERS.search(text):
-        return False, "for a solver that runs on the host"
-    if conventions.is_action(last_word(operand)) and conventions.ENVIRONMENT.search(text):
-        return False, "for an environment that runs on the host"
-    return None
-
-
 def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     """Hot or cold by the function alone."""
     if function is None:
@@ -188,7 +196,11 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     if said[0] and known_by_name(name, methods):
         if conventions.NO_STEPS.intersection(function.module.package[1:]):
             return False, by_place(function.module.package[1:], "", name)
-        return (False, f"in `{name}`, {OUTSIDE}") if said[1] is conventions.LOOP and _holds_its_loop(function) else said
+        if said[1] is conventions.LOOP and _holds_its_loop(function):
+            return False, f"in `{name}`, {OUTSIDE}"
+        if name == "fit" and not _calls_steps(function):
+            return False, "in `fit`, which calls no step: once"
+        return said
     around = getattr(function.closure, "function", None)
     if around is not None and not (outer := by_itself(around))[0]:
         return outer
@@ -214,89 +226,14 @@ def of_with(node: ast.With | ast.AsyncWith) -> tuple[bool, str] | None:
     return None
 
 
-def of_test(node: ast.expr) -> tuple[bool, str] | None:
-    """Cold inside `if step % n == 0` and the like."""
-    for part in node.values if isinstance(node, ast.BoolOp) else [node]:
-        inner = part.operand if isinstance(part, ast.UnaryOp) else part
-        inner = inner.left if isinstance(inner, ast.Compare) else inner
-        if (
-            isinstance(inner, ast.BinOp)
-            and isinstance(inner.op, ast.Mod)
-            and not isinstance(inner.left, (ast.Constant, ast.JoinedStr))
-        ):
-            return False, f"only when `{ast.unparse(node)}`"
-        if _moved(part):
-            return False, f"only when `{ast.unparse(part)}`: it is moved once"
-        name = name_of(inner)
-        if inner is part and conventions.on_cpu(name):
-            return False, f"only when `{name}`"
-        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and name == "training":
-            return False, f"only when `{ast.unparse(part)}`"
-        if name in conventions.FLAGS:
-            return False, f"only when `{ast.unparse(node)}`"
-    return None
+def within(
+    around: tuple[bool, str] | None, said: tuple[bool, str], node: ast.For | ast.AsyncFor | ast.While
+) -> tuple[bool, str]:
+    """What a loop says, but where what it stands in says more: a validation every n steps trains nothing."""
+    if around is None or around[0] or around is EPOCHS or _runs_backward(node):
+        return said
+    return around
 
 
-def _moved(test: ast.expr) -> bool:
-    """Whether a test asks whether two values live in different places."""
-    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq)):
-        return False
-    sides = (test.left, test.comparators[0])
-    return all(name_of(side).endswith("device") for side in sides) and any(isinstance(s, ast.Attribute) for s in sides)
-
-
-def of_first(node: ast.If) -> tuple[bool, str] | None:
-    """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`."""
-    for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
-        if not isinstance(part, ast.Compare):
-            inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
-            if name_of(inner).endswith("state"):
-                return False, f"only when `{ast.unparse(part)}`: the first time"
-            continue
-        left, right, op = part.left, part.comparators[0], part.ops[0]
-        kept, state = "", not isinstance(op, ast.Is)
-        if isinstance(op, ast.Is) and isinstance(right, ast.Constant) and right.value is None:
-            kept = dotted(left)
-        elif isinstance(op, ast.NotIn):
-            kept = dotted(right)
-        elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
-            kept = dotted(left.args[0])
-        if (state and kept.endswith("state")) or any(_keeps(each, kept) for each in node.body if kept):
-            return False, f"only when `{ast.unparse(part)}`: the first time"
-    return None
-
-
-def _keeps(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement keeps something: in the attribute of this name, as its item, or what has this name as an item."""
-    if not isinstance(statement, ast.Assign):
-        return False
-    items = [target for target in statement.targets if isinstance(target, ast.Subscript)]
-    places = [dotted(each.value) for each in items] + [dotted(each) for each in statement.targets]
-    return ("." in name and name in places) or (bool(items) and dotted(statement.value) == name)
-
-
-def of_else(node: ast.If) -> tuple[bool, str] | None:
-    """Cold in the other arm of `if self.training`, and of one that ends by raising."""
-    if name_of(node.test) == "training" and isinstance(node.test, ast.Attribute):
-        return False, f"only when not `{ast.unparse(node.test)}`"
-    return of_arm(node.orelse)
-
-
-def of_arm(body: list[ast.stmt]) -> tuple[bool, str] | None:
-    """Cold where an arm of an `if` ends by raising: it runs once, for the message."""
-    return (False, "only before an error is raised") if isinstance(body[-1], ast.Raise) else None
-
-
-def special(test: ast.expr) -> bool:
-    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(map(special, test.values))
-    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
-        return False
-    kind, left = test.comparators[0], test.left
-    if isinstance(left, ast.Attribute) and left.attr == "dtype":
-        return True
-    if isinstance(left, ast.Call) and isinstance(left.func, ast.Attribute) and left.func.attr == "numel":
-        return isinstance(kind, ast.Constant) and kind.value == 1
-    named = isinstance(kind, ast.Constant) and kind.value in ("cpu", "mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
-    return named and "device" in ast.unparse(left)
+def _runs_backward(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Call) and name_of(each.func).endswith("backward") for each in walk(node))

@@ -13,6 +13,8 @@ def by_name(name: str, cls: str, methods: Collection[str]) -> tuple[bool, str]:
     """Of a function or, where `cls` is not "", a method of a class with these methods."""
     if conventions.ASIDE_CLASS.search(cls):
         return False, f"in `{cls}`: beside the training"
+    if cls.endswith("Coder") and name.startswith("decode"):
+        return False, f"in `{name}` of `{cls}`: evaluation"
     sampler = "set_timesteps" in methods
     if known_by_name(name, methods):
         return True, conventions.HOT[name]

@@ -10,6 +10,7 @@ from syncscope.model.fact import UNKNOWN, Fact, Site
 from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span, line_starts
 from syncscope.tensors import hotness
+from syncscope.tensors.accepted import accepted
 from syncscope.tensors.calls import apply
 from syncscope.tensors.expressions import EXPRESSIONS
 from syncscope.tensors.frame import Emitted, Frame, evaluate, execute, recording
@@ -53,8 +54,7 @@ def sites(source: bytes, path: str, project: Project | None = None, tree: ast.Mo
     if b"torch" not in source:
         return []
     try:
-        if project.last is not None:
-            project.last.release()
+        project.begin()
         project.last = Module(parsed, path, project, linted=True)
         return _sites(project.last)
     except RecursionError:
@@ -70,7 +70,7 @@ def _sites(module: Module) -> list[Site]:
     looked: dict[ProjectFunction, int] = {}
     for function in module.functions:  # grows while it is gone through
         looked[function] = looked.get(function, 0) + 1
-        if looked[function] <= _ROUNDS:
+        if looked[function] <= _ROUNDS and function.news:
             function.result = None
             run(function)
     found: dict[tuple[int, Op], tuple[ProjectFunction | None, Emitted]] = {
@@ -133,7 +133,7 @@ def _site(
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
     hot, why = hotness.of_wait(wait.hotness, function, module)
     if hot:
-        hot, why = hotness.accepted(wait.op, wait.operand, function, why) or (hot, why)
+        hot, why = accepted(wait, function, why) or (hot, why)
     return Site(
         wait.op,
         Place(module.path, line),

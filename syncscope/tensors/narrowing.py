@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact, Value
-from syncscope.tensors import hotness
+from syncscope.tensors import arms
 from syncscope.tensors.facts import (
     ARRAY,
     HOST,
@@ -55,8 +55,8 @@ def rare_arms(frame: Frame, test: ast.expr) -> tuple[bool, bool]:
     asked = empty(frame, test)
     named = frame.env.get(test.id) if isinstance(test, ast.Name) else None
     if named is not None and isinstance(named.ref, (ast.Compare, ast.BoolOp)):
-        return hotness.special(named.ref), False
-    return asked is True or hotness.special(test), asked is False
+        return arms.special(named.ref), False
+    return asked is True or arms.special(test), asked is False
 
 
 def empty(frame: Frame, test: ast.expr) -> bool | None:
@@ -121,7 +121,8 @@ def kinds_of(frame: Frame, node: ast.expr) -> set[Value]:
         elif isinstance(part, ast.Call):  # `isinstance(x, type(y))`
             found.add(OTHER if isinstance(part.func, ast.Name) and part.func.id == "type" else UNKNOWN.kind)
         else:
-            found.add(_kind_of_class(evaluate(frame, part)))
+            fact = evaluate(frame, part)
+            found.update(map(_kind_of_class, fact.elements or [fact]))  # `NUMBERS = (int, float)`, further up
     return found
 
 

@@ -29,12 +29,14 @@ from syncscope.tensors.facts import (
     TRUTH,
     Hashed,
     Items,
+    Listed,
     Tag,
     device_of,
     element,
     items,
     join,
     like,
+    listed,
     sequence,
 )
 from syncscope.tensors.frame import Frame, evaluate
@@ -85,7 +87,8 @@ def binary(node: ast.AST, left: Fact, right: Fact, op: ast.operator, frame: Fram
             return sequence(*left.elements, *right.elements)
         return join(left, right)
     if lk is SEQUENCE and operator is ast.Mult:
-        return items(element(left))
+        of_list = isinstance(left.ref, Listed) or (isinstance(node, ast.BinOp) and isinstance(node.left, ast.List))
+        return listed(element(left)) if of_list else items(element(left))
     if left.ref is Tag.TEXT:
         if operator is ast.Mod and rk is SEQUENCE and frame is not None and isinstance(node, ast.BinOp):
             for each in right.elements:

@@ -50,6 +50,7 @@ class ProjectFunction:
         "inner",
         "module",
         "name",
+        "news",
         "node",
         "passed",
         "result",
@@ -66,6 +67,7 @@ class ProjectFunction:
         self.result: Fact | None = None
         self.running = False
         self.passed: dict[str, Fact] = {}  # parameter -> what the callers of this file pass
+        self.news = False  # that says more than when it was last run
         self.calls: dict[tuple[object, ...], Fact] = {}  # results for what the file at hand passes
         self.sites: object = None
         self.inner: list[ProjectFunction] = []
@@ -320,13 +322,18 @@ class ProjectFiles:
         for function in self.particular:  # what was passed is of the file that passed it
             function.calls.clear()
         self.particular.clear()
+        self.cut = set()
+
+    def begin(self) -> None:
+        """Let go of the file that was linted last, of which nobody asks now, and of all modules where they are too many."""
+        if self.last is not None:
+            self.last.release()
         if self._held > self.limit:  # all at once: what is kept of one module points into others
             for module in self._modules.values():
                 if module is not None:
                     module.release()
             self._modules.clear()
             self._held = 0
-        self.cut = set()
 
     def package_of(self, path: str) -> tuple[str, ...]:
         """The folders that are packages around a file, the outermost first, after the folder that holds them."""

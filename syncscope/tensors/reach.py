@@ -1,11 +1,12 @@
 """What runs in the steps of a project: the functions that a step speaks of, itself or through others, by name.
 
-A project is gone through as text, which costs a twentieth of parsing it. A name stands for all functions, or all methods, that
+A project is gone through as text, which costs a fifth of parsing it. A name stands for all functions, or all methods, that
 have it: what is said to be reached may not be, what is said not to be is spoken of by nothing that trains.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,17 +17,18 @@ from syncscope.files import regular
 from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import MAYBE, by_name, by_place
 
-_DEFINED = re.compile(rb"\n([ \t]*)(?:async )?(def|class) (\w+)")
+_DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
 _IMPORTED = re.compile(rb"^(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-# A function kept to be called later: `self.prepare = prepare`, `partial(prepare, cutoff=5)`.
-_KEPT = re.compile(rb"(?:\.\w+ = |partial\(\s*)(?:\w+\.)*(\w+)[ \t]*[,)\n]")
+_ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
+_PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
+_PINS = b"pin_memory"
 _ENTRANCES = frozenset(("bin", "cli", "scripts", "tools"))  # where programs stand that train
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The names of what runs in steps: functions, and methods with a point before them."""
+    """The names of what runs in steps: functions, methods with a point before them, `pin_memory` where a file speaks of it."""
 
     names: frozenset[str]
 
@@ -68,15 +70,20 @@ class _Written:
         """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
         return by_name(self.name, self.cls, self.methods)[0]
 
-    def words(self) -> set[bytes]:
-        """What it speaks of: names, and attributes with their point."""
-        return _words(self.source[self.begin : self.end])
+    def text(self) -> bytes:
+        """Its body."""
+        return self.source[self.begin : self.end]
 
 
 def _words(text: bytes) -> set[bytes]:
+    """What a text speaks of: names, and attributes with their point."""
     plain = b" ".join(text.split(b'"""')[::2])
-    words = set(plain.translate(_WORDS).replace(b".", b" .").split())
-    return words | {word[1:] for word in words if word.startswith(b".")}  # `ops.sized` speaks of a function, too
+    return set(plain.translate(_WORDS).replace(b".", b" .").split())
+
+
+def _kept(source: bytes) -> set[bytes]:
+    """Functions that are kept to be called later: `self.prepare = prepare`, `partial(prepare, cutoff=5)`."""
+    return {*_PARTIAL.findall(source), *_ASSIGNED.findall(source)}
 
 
 def reach(root: Path, paths: Iterable[str]) -> Reach | None:
@@ -85,6 +92,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     steps: list[_Written] = []
     todo: list[_Written] = []
     spoken: set[bytes] = set()  # by files themselves, outside of all functions
+    packages: dict[str, list[str]] = {}  # around a folder
+    pins = False
     for path in paths:
         try:
             source = regular(path)
@@ -92,9 +101,13 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             continue
         if b"torch" not in source and b"backward(" not in source:
             continue
-        package = [each for each in Path(path).relative_to(root.parent).parts[:-1] if each not in _ENTRANCES]
+        pins = pins or _PINS in source
+        folder, file = os.path.split(path)
+        if folder not in packages:
+            parts = Path(folder).relative_to(root.parent).parts
+            packages[folder] = [each for each in parts if each not in _ENTRANCES]
         source = b"\n" + source.replace(b"\r\n", b"\n")
-        beside = bool(by_place(package, Path(path).stem, "forward"))
+        beside = bool(by_place(packages[folder], file.removesuffix(".py"), "forward"))
         written, outside = _written(source)
         for each in written:
             defined[each.word].append(each)
@@ -103,45 +116,52 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
             elif not beside and each.name.startswith("__") and each.goes_on():
                 todo.append(each)  # Python itself calls it
         if not beside:
-            spoken |= _words(_IMPORTED.sub(b"", outside)) | set(_KEPT.findall(source))
+            spoken |= _words(_IMPORTED.sub(b"", outside)) | _kept(source)
     if not steps:
         return None
     reached = {each.word for each in steps}
     waiting = defined.keys() - reached
+    as_attribute = {b"." + word: word for word in waiting}  # `ops.sized` speaks of a function, too
     todo += steps
     while todo or spoken:
-        spoken |= todo.pop().words() if todo else set()
-        for name in spoken & waiting:
-            reached.add(name)
+        spoken |= _words(todo.pop().text()) if todo else set()
+        new = (spoken | {as_attribute[word] for word in as_attribute.keys() & spoken}) & waiting
+        for name in new:
             todo += (each for each in defined[name] if each.goes_on())
-        waiting -= reached
+        reached |= new
+        waiting -= new
         spoken = set()
-    return Reach(frozenset(word.decode() for word in reached))
+    return Reach(frozenset(word.decode() for word in (*reached, *[_PINS] * pins)))
 
 
 def _written(source: bytes) -> tuple[list[_Written], bytes]:
     """The functions and methods of a file, without those inside of others, and the text outside of them."""
-    found: list[tuple[int, int, int, str, str]] = []
-    open_: list[tuple[int, bytes, str]] = []  # what the line at hand stands in: indentation, kind, name
+    found: list[tuple[int, int, str, str]] = []
+    open_: list[tuple[int, bool, str]] = []  # what the line at hand stands in: indentation, whether a function, name
     members: dict[str, set[str]] = defaultdict(set)
     ends: dict[int, int] = {}
     waiting: list[tuple[int, int]] = []  # indentation and index of functions whose end is not known
-    for match in _DEFINED.finditer(source):
-        deep = len(match[1].expandtabs())
+    for match in sorted((each for what in _DEFINED for each in what.finditer(source)), key=re.Match.start):
+        line = source.rfind(b"\n", 0, match.start())
+        before = source[line + 1 : match.start()].removesuffix(b"async ").expandtabs()
+        deep = len(before)
+        if before.strip(b" "):
+            continue  # within a line
         while waiting and waiting[-1][0] >= deep:
-            ends[waiting.pop()[1]] = match.start()
+            ends[waiting.pop()[1]] = line
         while open_ and open_[-1][0] >= deep:
             open_.pop()
-        name = match[3].decode()
-        inside = any(kind == b"def" for _, kind, _ in open_)
+        name = match[1].decode()
+        inside = any(function for _, function, _ in open_)
         cls = open_[-1][2] if open_ else ""
-        open_.append((deep, match[2], name))
-        if match[2] == b"def" and not inside:
+        function = match.re is _DEFINED[0]
+        open_.append((deep, function, name))
+        if function and not inside:
             waiting.append((deep, len(found)))
             members[cls].add(name)
-            found.append((match.start(), match.end(), 0, name, cls))
+            found.append((line, match.end(), name, cls))
     outside, last, written = [], 0, []
-    for index, (start, begin, _, name, cls) in enumerate(found):
+    for index, (start, begin, name, cls) in enumerate(found):
         end = ends.get(index, len(source))
         outside.append(source[last:start])
         last = end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 
-from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.fact import UNKNOWN, Device, Fact
 from syncscope.tensors import conventions
 from syncscope.tensors.facts import MODULE, OTHER, named, tensor
 from syncscope.tensors.project import Class, Module, ProjectFunction
@@ -52,8 +52,10 @@ def lookup(module: Module, name: str) -> Fact:
 def _resolve(module: Module, name: str) -> Fact:
     symbol = module.symbols.get(name)
     if symbol is None:
-        if "*" in module.symbols and name in conventions.BY_STAR:
-            return named(conventions.BY_STAR[name])
+        if "*" in module.symbols:
+            found = _by_star(module, name)
+            if found is not None:
+                return found
         return named(f"builtins.{name}") if name in _BUILTINS else UNKNOWN
     if isinstance(symbol, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return Fact(OTHER, confidence=3, ref=ProjectFunction(symbol, module))
@@ -68,8 +70,24 @@ def _resolve(module: Module, name: str) -> Fact:
     if isinstance(symbol, ast.ImportFrom):
         return imported(module, symbol, name)
     if isinstance(symbol, (ast.Assign, ast.AnnAssign)) and symbol.value is not None:
-        return module.project.interpreter.value(module, symbol.value)
+        fact = module.project.interpreter.value(module, symbol.value)
+        return fact.but(device=Device.UNKNOWN) if fact.kind is MODULE else fact  # moved since, most likely
     return UNKNOWN
+
+
+def _by_star(module: Module, name: str) -> Fact | None:
+    """What `from somewhere import *` brings under a name: files of the project are looked into, others by convention."""
+    for statement in reversed(module.tree.body):
+        if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*":
+            source = statement.module or ""
+            found = module.project.module(module, source, statement.level) if source not in _EXTERNAL else None
+            if found is not None and (name in found.symbols or "*" in found.symbols):
+                fact = lookup(found, name)
+                if fact.kind is not UNKNOWN.kind and not (
+                    isinstance(fact.ref, str) and fact.ref.startswith("builtins.")
+                ):
+                    return fact
+    return named(conventions.BY_STAR[name]) if name in conventions.BY_STAR else None
 
 
 def imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
@@ -82,6 +100,9 @@ def imported(module: Module, symbol: ast.ImportFrom, name: str) -> Fact:
                 if found is not None:
                     if alias.name in found.symbols:
                         return lookup(found, alias.name)
+                    brought = _by_star(found, alias.name) if "*" in found.symbols else None
+                    if brought is not None:
+                        return brought
                     inner = module.project.module(
                         module, f"{source}.{alias.name}" if source else alias.name, symbol.level
                     )

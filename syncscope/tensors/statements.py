@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
-from syncscope.tensors import conventions, hotness
+from syncscope.tensors import arms, conventions, hotness, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.conditions import condition
 from syncscope.tensors.facts import (
@@ -88,7 +88,7 @@ def merge(frame: Frame, left: Env, left_dead: bool, right: Env, right_dead: bool
 def branch(frame: Frame, node: ast.If) -> None:
     """`if`: both ways, each with what the test teaches, joined at the end."""
     test = node.test
-    condition(frame, test)
+    said = condition(frame, test)
     if _main_guard(test):
         before, frame.hotness = frame.hotness, (False, "under `if __name__ == '__main__'`: once")
         execute(frame, node.body)
@@ -105,8 +105,15 @@ def branch(frame: Frame, node: ast.If) -> None:
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, test)
     frame.guarded = guarded or rare_body
+    asked = _asked(frame, test)
     if frame.waits is not None:
-        frame.hotness = hotness.of_test(test) or hotness.of_arm(node.body) or hotness.of_first(node) or before
+        frame.hotness = (
+            arms.of_test(asked)
+            or arms.of_arm(node.body)
+            or arms.of_first(node)
+            or (arms.of_notice(node.body) if said.kind is TENSOR else None)
+            or before
+        )
     if truth is not False:
         execute(frame, node.body)
     else:
@@ -122,11 +129,21 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.dead = True
     elif node.orelse:
         frame.guarded = guarded or rare_else
-        frame.hotness = hotness.of_else(node) or before
+        frame.hotness = arms.of_else(node) or before
         execute(frame, node.orelse)
         frame.hotness = before
         frame.guarded = guarded
+    if left_dead and not node.orelse and (before is None or before[0]):
+        frame.hotness = arms.of_rest(asked) or before
     merge(frame, left, left_dead, frame.env, frame.dead)
+
+
+def _asked(frame: Frame, test: ast.expr) -> ast.expr:
+    """What a test asks, also where it was asked before and has a name: `every = step % 50 == 0`."""
+    if not isinstance(test, ast.Name):
+        return test
+    fact = frame.env.get(test.id)
+    return fact.ref if fact is not None and isinstance(fact.ref, (ast.Compare, ast.BoolOp)) else test
 
 
 def _main_guard(test: ast.expr) -> bool:
@@ -137,8 +154,8 @@ def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
     before = frame.hotness
-    if hotness.trains(node, frame.function, frame.module.source):
-        frame.hotness = hotness.TRAINING
+    said = hotness.of_loop(node, frame.function, frame.module.source)
+    frame.hotness = before if said is None else hotness.within(before, said, node)
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -154,6 +171,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
         execute(frame, node.body)
         frame.dead = False
         merge(frame, frame.env, False, after, False)
+    timing.settle(frame, node)
     frame.env.update(otherwise)
     frame.hotness = before
     if node.orelse:
@@ -168,9 +186,10 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
     before = frame.hotness
-    if hotness.trains(node, frame.function, frame.module.source):
-        frame.hotness = hotness.TRAINING
-    elif loader and (before is None or before[0]):
+    said = hotness.of_loop(node, frame.function, frame.module.source)
+    if said is not None:
+        frame.hotness = hotness.within(before, said, node)
+    elif loader and (before is None or before[0] or before is hotness.EPOCHS):
         hot, why = hotness.by_itself(frame.function)
         if hot or frame.function is None or why.endswith(hotness.OUTSIDE):
             frame.hotness = hotness.LOADER
@@ -185,6 +204,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         execute(frame, node.body)
         frame.dead = False
         merge(frame, frame.env, False, after, False)
+    timing.settle(frame, node)
     frame.hotness = before
     if node.orelse:
         execute(frame, node.orelse)

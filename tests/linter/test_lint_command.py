@@ -148,7 +148,7 @@ def test_standard_input_is_fixed_onto_standard_output(door):
         (["--stdin-filename", "x.py"], "pass - as the path"),
         (["-", "x.py"], "standard input comes alone"),
         (["--config", "none.toml"], "cannot read none.toml"),
-        (["--format", "yaml"], "no format is called 'yaml'"),
+        (["--format", "yaml"], "no format is called 'yaml'\n hint: choose from: text, concise"),
         (["--jobs", "0"], "0 is not in the range"),
     ],
 )

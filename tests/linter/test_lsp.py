@@ -296,7 +296,7 @@ def test_a_buffer_that_was_never_saved_and_a_file_in_an_encoding_of_its_own(door
 
 
 @pytest.mark.parametrize(("methods", "code"), [(("initialize", "shutdown", "exit"), 0), (("initialize", "exit"), 1)])
-def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs(methods, code):
+def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs(methods, code, start):
     said = []
     for number, method in enumerate(methods):
         params = {"processId": None, "rootUri": None, "capabilities": {}} if method == "initialize" else None
@@ -307,14 +307,13 @@ def test_the_end_that_the_protocol_asks_for_is_none_of_our_bugs(methods, code):
         ).encode()
         said.append(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
     command = [sys.executable, "-m", "syncscope", "lsp"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-        assert server.stdin is not None
-        server.stdin.write(b"".join(said))
-        server.stdin.flush()  # and stays open, as editors leave it
-        assert server.wait(60) == code
-        said_back, complaints = server.communicate()
-        assert complaints == b""
-        assert b'"id"' in said_back
+    server = start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    server.stdin.write(b"".join(said))
+    server.stdin.flush()  # and stays open, as editors leave it
+    assert server.wait(100) == code
+    said_back, complaints = server.communicate()
+    assert complaints == b""
+    assert b'"id"' in said_back
 
 
 def test_a_file_of_opencl_c_has_its_findings_its_fix_and_its_comment(door):

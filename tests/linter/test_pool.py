@@ -99,18 +99,18 @@ def test_a_bug_in_a_process_is_raised_with_its_file(many, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc names the children")
-def test_ctrl_c_ends_all_processes_and_writes_nothing_half(door):
+def test_ctrl_c_ends_all_processes_and_writes_nothing_half(door, start):
     for number in range(60):
         door.write(f"m{number:02}.py", MASKS + READS * 120)
     command = [sys.executable, "-m", "syncscope", "lint", "--no-cache", "--jobs", "2", "--fix"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
-        children: list[str] = []
-        while len(children) < 2 and process.poll() is None:
-            with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
-                children = file.read().split()
-            time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+    process = start(command, stderr=subprocess.PIPE)
+    children: list[str] = []
+    while len(children) < 2 and process.poll() is None:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            children = file.read().split()
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=100)
     assert process.returncode == 130
     assert err.decode().strip() == "interrupted"
     assert len(children) == 2

@@ -12,10 +12,10 @@ from linter.conftest import READS
 PATIENCE = 100  # seconds for what takes one where nothing else runs
 
 
-def test_a_change_is_seen_and_ctrl_c_ends(door):
+def test_a_change_is_seen_and_ctrl_c_ends(door, start):
     path = door.write("train.py", "import torch\n")
     command = [sys.executable, "-m", "syncscope", "lint", "--watch"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     said: queue.Queue[str] = queue.Queue()
     threading.Thread(target=lambda: [said.put(line) for line in process.stdout], daemon=True).start()
 
@@ -24,17 +24,13 @@ def test_a_change_is_seen_and_ctrl_c_ends(door):
             pass
         return line
 
-    try:
-        wait_for("no findings in 1 file")
-        wait_for("watching")
-        path.write_text(READS)
-        wait_for("[host-read]")
-        wait_for("watching")
-        path.write_text("import torch  # fine again\n")
-        wait_for("no findings")
-        wait_for("watching")
-        os.kill(process.pid, signal.SIGINT)
-        assert process.wait(PATIENCE) == 0
-    finally:
-        process.kill()  # it watches for ever: whoever waits for it would, too
-        process.wait()
+    wait_for("no findings in 1 file")
+    wait_for("watching")
+    path.write_text(READS)
+    wait_for("[host-read]")
+    wait_for("watching")
+    path.write_text("import torch  # fine again\n")
+    wait_for("no findings")
+    wait_for("watching")
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(PATIENCE) == 0

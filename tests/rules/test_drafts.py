@@ -259,3 +259,18 @@ def test_what_stands_between_two_reads_stays() -> None:
 def test_a_number_in_the_place_of_a_tensor_is_put_in_parentheses() -> None:
     code = HEAD + "def f(x: torch.Tensor):\n    kept = x > 1\n    return 2[kept].max()\n"
     ast.parse(fixed(code, "boolean-mask-read"))
+
+
+@pytest.mark.parametrize("end", ["", ".to(x)"])
+def test_a_chain_in_its_own_brackets_gets_no_others(end: str) -> None:
+    chain = "make(prompt)\n        .unsqueeze(0)\n        .cuda()"
+    code = HEAD + f"def f(prompt, make):\n    ids = (\n        {chain}\n    ){end}\n    return ids\n"
+    assert fixed(code) in (code, code.replace(".cuda()", ".cuda(non_blocking=True)"))
+
+
+def test_an_argument_after_one_of_many_lines_has_its_own() -> None:
+    code = (
+        "import torch\nfrom torch.distributions import Categorical\n\n\ndef f(a: torch.Tensor, b: torch.Tensor):\n"
+        "    return Categorical(\n        a.exp()\n        / b.exp()\n    ).sample()\n"
+    )
+    assert fixed(code) == code.replace("b.exp()\n", "b.exp(),\n        validate_args=False,\n")

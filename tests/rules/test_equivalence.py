@@ -17,7 +17,7 @@ from syncscope.rules import Example, Rule
 def test_the_fixed_code_does_the_same(name: str, rule: Rule, example: Example) -> None:
     assert example.fixed is not None
     assert example.safety is not None
-    examples = EFFORT * (40 if example.safety is Safety.SAFE else 15)
+    examples = EFFORT * (25 if example.safety is Safety.SAFE else 15)
     assert_equivalent(plain(example.code), plain(example.fixed), example.inputs, example.safety, examples)
 
 

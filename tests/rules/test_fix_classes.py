@@ -246,3 +246,24 @@ def test_a_constant_that_is_filled_is_the_same_tensor(made, number, kind, of, gi
         torch.set_default_dtype(torch.float32)
     as_bits = [t.resolve_conj().contiguous().flatten().view(torch.uint8).tolist() for t in (expected, found)]
     assert (expected.dtype, expected.shape, as_bits[0]) == (found.dtype, found.shape, as_bits[1]), after
+
+
+PRINTED = (
+    "{x.min().item()%s}",
+    "{x.mean().item()%s:.3f}",
+    "{x.max().item() * 2 %s}",
+    "{torch.zeros(3).to(x.device)%s}",
+    "{torch.tensor(0.5, device=x.device) %s }",
+    "{x[x > 0].any()%s}",
+    "{torch.tensor(1e-3, device=x.device)%s}",
+    "{(x.min().item() + 1e0) %s !s}",
+)
+
+
+@settings(max_examples=25 * EFFORT, **QUIET)
+@given(st.lists(st.tuples(st.sampled_from(PRINTED), st.booleans()), min_size=1, max_size=4))
+def test_an_f_string_that_prints_its_code_prints_the_same(parts: list[tuple[str, bool]]) -> None:
+    line = " ".join(part % ("=" if shows else "") for part, shows in parts)
+    code = f"import torch\n\ndef f(x: torch.Tensor):\n    x = x.exp()\n    return f'{line}', x.min().item()\n"
+    x = torch.linspace(-1, 1, 5)
+    assert last_function(code)(x) == last_function(fixed(code, allowed={Safety.SAFE}))(x)

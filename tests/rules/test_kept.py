@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from rules.driver import config, fixed
+from rules.driver import config, findings, fixed
 
 from syncscope.linter.engine import check_file
 from syncscope.model.finding import Safety
@@ -46,6 +46,13 @@ HALF_DONE = {  # what is known of a total, or of a history, in the middle of the
     "interrupted": "    try:\n{deep}    except KeyboardInterrupt:\n        pass\n    return {name}\n",
     "finally": "    try:\n{deep}    finally:\n        print({name})\n",
 }
+
+
+@pytest.mark.parametrize("after", ["high[0] = 1", "rows = high.view(-1)\n    rows.zero_()"])
+def test_what_a_gradient_would_need_is_not_kept_for_it_where_it_is_written_later(after: str) -> None:
+    head = f"{HEAD}def f(x: torch.Tensor, high: torch.Tensor):\n    x = x * 1\n    x[x > high] = high[x > high]\n"
+    assert "torch.minimum" in fixed(f"{head}    return x, high\n", allowed=FIXES)
+    assert "torch.minimum" not in fixed(f"{head}    {after}\n    return x, high\n", allowed=FIXES)
 
 
 @pytest.mark.parametrize("rest", HALF_DONE.values(), ids=HALF_DONE)
@@ -278,3 +285,92 @@ def test_a_sample_is_offered_its_fixes_inside_the_project(name: str, tmp_path: P
     inside, outside = ([f.fix is not None for f in check_file(str(p), config()).findings] for p in (sample, alone))
     assert any(inside)
     assert inside == outside
+
+
+@pytest.mark.parametrize("made", ["[[3] * 5] * 4", "[row] * 4", "4 * [[0, 1]]"])
+def test_rows_are_no_number_to_fill_with(made: str) -> None:
+    code = (
+        HEAD
+        + f"def f(x: torch.Tensor):\n    row = [3] * 5\n    return x + torch.tensor({made}, device=x.device), row\n"
+    )
+    assert "full" not in fixed(code)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    if torch.cuda.is_available():\n        torch.cuda.empty_cache()\n",
+        "    torch.cuda.empty_cache()\n",
+        "    if device == 'cuda':\n        torch.cuda.empty_cache()\n    else:\n        gc.collect()\n",
+    ],
+)
+def test_a_function_that_is_there_to_empty_the_cache_does(body: str) -> None:
+    code = f"import gc\nimport torch\n\n\ndef clear(device):\n{body}"
+    assert fixed(code) == code
+
+
+def test_a_condition_goes_with_what_stands_under_it_alone() -> None:
+    step = "        loss.backward()\n"
+    head = (
+        "import torch\n\n\ndef train(model, xs):\n    for step, x in enumerate(xs):\n        loss = model(x).mean()\n"
+    )
+    assert fixed(f"{head}{step}        if step % 9 == 0:\n            torch.cuda.empty_cache()\n") == head + step
+
+
+def test_a_total_that_is_asked_for_whenever_it_grows_stays_a_number() -> None:
+    code = (
+        "import torch\n\n\ndef f(model, xs, log: dict):\n    total = 0.0\n    for x in xs:\n        loss = model(x).mean()\n"
+        "        if loss is not None:\n            loss.backward()\n            total += loss.item()\n"
+        "            log['loss'] = total / 3\n    return log\n"
+    )
+    assert "total += loss.item()" in fixed(code)
+    rare = code.replace("            log['loss'] =", "            if len(log) > 3:\n                log['loss'] =")
+    assert "float(total) / 3" in fixed(rare)
+
+
+@pytest.mark.parametrize(
+    ("over", "rarely"),
+    [
+        ("for k, v in losses.items():", False),
+        ("for v in [losses['a'], losses['b']]:", False),
+        ("for i, k in enumerate(sorted(losses)):", False),
+        ("for v in train_loader:", True),
+        ("for i, v in enumerate(tqdm(train_loader)):", True),
+        ("for v in range(9):", True),
+    ],
+)
+def test_only_what_steps_write_is_written_rarely(over: str, rarely: bool) -> None:
+    code = (
+        "import torch\nfrom tqdm import tqdm\n\n\ndef f(writer, losses: dict, x: torch.Tensor, train_loader):\n"
+        f"    {over}\n        writer.add_scalar('loss', x.mean().item())\n"
+    )
+    assert ("% 50 == 0" in fixed(code, "host-read")) is rarely
+
+
+@pytest.mark.parametrize(
+    ("use", "kept"),
+    [
+        ("max(1, rms(x) / 2)", True),
+        ("1 if rms(x) > 2 else 0", True),
+        ("x / rms(x)", False),
+    ],
+)
+def test_what_callers_compare_stays_a_number(use: str, kept: bool) -> None:
+    code = (
+        "import math\nimport torch\n\n\ndef rms(x):\n    return math.sqrt(torch.mean(x.pow(2)))\n\n\n"
+        f"def step(x: torch.Tensor):\n    return {use}\n"
+    )
+    assert ("math.sqrt" in fixed(code, "numpy-crossing")) is kept
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [("loop[:, 7] = 1", "make it there"), ("loop[:, 7] = value", "pin the memory"), ("fill(loop)", "pin the memory")],
+)
+def test_what_is_filled_with_numbers_is_made_on_the_device(write: str, said: str) -> None:
+    code = (
+        "import torch\n\n\ndef f(x: torch.Tensor, value, fill):\n    loop = torch.zeros(len(x), 9)\n"
+        f"    {write}\n    loop = loop.to(x.device)\n    return torch.cat((x, loop))\n"
+    )
+    (found,) = findings(code, "blocking-upload")
+    assert said in found.message

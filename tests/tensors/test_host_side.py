@@ -18,11 +18,53 @@ CASES = {
             return flags, torch.isnan(answer).type(torch.FloatTensor)  # waits: cpu
     """,
     "a module that is made where it is used": """
-        def criterion(logits: torch.Tensor, given: Loss, device):
-            loss = Loss()
-            loss.to(device)  # waits: to_device
+        def criterion(logits: torch.Tensor, given: Net, device):
+            loss, net, parts = Loss(), Net(), torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Conv2d(3, 4, 1))
+            loss.to(device)
+            net.to(device)  # waits: to_device
+            net.to(device)
+            parts.cuda()  # waits: to_device
             given.to(device)
-            return loss(logits)
+            return loss(net(logits))
+    """,
+    "a module that its base does not set up": """
+        def criterion(device):
+            alone = Alone().to(device)
+            return alone, Derived().to(device)  # waits: to_device
+    """,
+    "a module that is perhaps moved": """
+        def fit(inputs: torch.Tensor, cuda: bool):
+            net, host = Net(), Net()
+            if cuda:
+                net.cuda()  # waits: to_device
+            loss = net(torch.ones(3).to("cuda"))  # waits: created_on_host
+            print(loss, host(torch.ones(3)), host.scale.weight, host(inputs))  # waits: format
+    """,
+    "a module that an object holds": """
+        class Trainer:
+            def __init__(self, device):
+                self.net = Net()
+                self.net.to(device)  # waits: to_device
+
+            def step(self, x):
+                print(self.net(x))  # waits: format
+    """,
+    "a type that is the device's where there is one": """
+        Floats = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
+        Other = torch.cuda.LongTensor if torch.cuda.is_available() else torch.Tensor
+
+        def noise(n: int, loader: torch.utils.data.DataLoader):
+            ones = torch.autograd.Variable(Floats(n, 3).fill_(1.0))
+            z = torch.autograd.Variable(Floats(np.random.normal(0, 1, (n, 3))))  # waits: tensor_literal
+            labels = Other([1, 2, 3])  # waits: tensor_literal
+            for x, y in loader:
+                x = x.type(Floats)  # waits: to_device
+                if (x + z + ones).sum() > 0:  # waits: condition
+                    return torch.FloatTensor(n), labels.type(Floats)
+    """,
+    "one tensor under one name": """
+        def healthy(residual: torch.Tensor, other: torch.Tensor):
+            return torch.equal(residual, residual) and torch.equal(residual, other)  # waits: equal
     """,
     "a list that was filled": """
         def chosen(scores: torch.Tensor):
@@ -31,6 +73,32 @@ CASES = {
                 kept.append(number)
             return scores.cuda()[kept]  # waits: index_list
     """,
+    "a list beside what may be a tuple": """
+        def chosen(sigmas: torch.Tensor, steps: torch.Tensor, at, where: tuple[int, int]):
+            if at is None:
+                found = [int(t) for t in steps]  # waits: int
+            else:
+                found = [at] * len(steps)
+            return sigmas.cuda()[found], sigmas[tuple(found)], sigmas[at]  # waits: index_list
+    """,
+    "sent to a device that is known as one": """
+        def factored(matrix: torch.Tensor, device=None):
+            home, host = matrix.device, matrix.cpu()  # waits: cpu
+            q, r = torch.linalg.qr(host)
+            return q.to(home), r.to(home)  # waits: to_device
+    """,
+    "a batch of a loader that is seen": """
+        def fit(device):
+            for x, y in torch.utils.data.DataLoader(rows):
+                x, y = x.to(device), y.to(device)  # waits: to_device
+    """,
+    "what is saved": """
+        def keep(path, net: Net, optimizer, number: int):
+            torch.save(net.state_dict(), path)  # waits: cpu
+            torch.save({"net": net.state_dict(), "epoch": number}, path)  # waits: cpu
+            torch.save({"epoch": number}, path)
+            torch.save(Net().state_dict(), path)
+    """,
     "a size that may not be given": """
         def positions(ends: torch.Tensor, size=None):
             index = torch.arange(ends.numel() - 1, device=ends.device)
@@ -38,7 +106,27 @@ CASES = {
     """,
 }
 HEAD = """
+import numpy as np
 import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.scale(x)
+
+
+class Alone(Net):
+    def __init__(self):
+        torch.nn.Module.__init__(self)
+
+
+class Derived(Net):
+    def __init__(self):
+        Net.__init__(self)
 
 
 class Loss(torch.nn.Module):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from syncscope.tensors.interpret import sites
+from syncscope.tensors.interpret import Project, sites
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 
@@ -88,7 +88,18 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
     assert [site.hot for site in found] == [False, True]
 
 
-@pytest.mark.parametrize("name", ["merge", "get_delta_weight", "_binary_auroc_compute", "lora_init", "benchmark"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "merge",
+        "_generate_vllm",
+        "synchronize_between_processes",
+        "get_delta_weight",
+        "_binary_auroc_compute",
+        "lora_init",
+        "benchmark",
+    ],
+)
 def test_what_runs_once_is_cold(name: str) -> None:
     found = sites(f"import torch\ndef {name}(x: torch.Tensor):\n    x.item()\n".encode(), "use.py")
     assert [site.hot for site in found] == [False]
@@ -237,6 +248,11 @@ def test_what_is_asked_for_is_hot_only_where_something_says_that_it_runs_in_ever
     assert {site.place.line: site.hot for site in sites(ASKED_FOR.encode(), "x.py")} == marked
 
 
+def test_the_last_line_of_a_file_is_read_without_its_newline_too() -> None:
+    source = b"import torch\ndef forward(self, cost: torch.Tensor):\n    return linear_sum_assignment(cost.cpu())"
+    assert [site.hot for site in sites(source, "x.py")] == [False]
+
+
 def test_what_numba_or_triton_compile_is_no_python() -> None:
     code = (
         b"import numba.cuda, torch\n@numba.cuda.jit\ndef add(x: torch.Tensor, i):\n    if x[i] > 3:\n        x[i] = 3\n"
@@ -251,7 +267,7 @@ def test_lightning_keeps_the_tensor_that_it_is_told_to_log() -> None:
     assert [site.place.line for site in sites(code, "x.py")] == [4]
 
 
-@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py"])
+@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py"])
 def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
     assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]
 
@@ -277,6 +293,91 @@ class Calibrator:
     def scale(self, value: torch.Tensor):
         self._scale = value.max().item()  # cold
 """
+
+
+AROUND_THE_STEPS = b"""
+import torch
+
+def train(model, loader, optimizer):
+    for epoch in range(3):
+        total = torch.zeros((), device="cuda")
+        for batch in loader:
+            loss = model(batch)
+            loss.backward()
+            optimizer.step()
+            total += loss.detach()
+            seen = loss.item()  # hot
+        print(total.item())  # cold
+
+def train_whole(model, x, steps):
+    for epoch in range(steps):
+        loss = model(x)
+        for part in loss.parts:
+            part.backward()
+        loss.backward()
+        print(loss.sum().item())  # hot
+
+def run(model, epochs):
+    for epoch in range(epochs):
+        for i in range(100):
+            loss = model(i)
+            loss.backward()
+        print(loss.mean().item())  # cold
+
+class Bins:
+    def fit(self, scores: torch.Tensor):
+        self.low = scores.min().item()  # cold
+
+class Trainer:
+    def fit(self, scores: torch.Tensor):
+        self.low = scores.min().item()  # hot
+        self._train_loop(scores)
+
+class Tuned:
+    def fit(self, scores: torch.Tensor):
+        def closure():
+            loss = scores.mean()
+            loss.backward()
+            return loss
+        self.low = scores.min().item()  # hot
+"""
+
+
+@pytest.mark.parametrize("line", [n for n, row in enumerate(AROUND_THE_STEPS.splitlines(), 1) if b"# " in row])
+def test_what_stands_around_the_loop_over_steps_and_a_fit_that_calls_none_are_cold(line: int) -> None:
+    told = AROUND_THE_STEPS.splitlines()[line - 1].rpartition(b"# ")[2].decode()
+    assert heat(AROUND_THE_STEPS, "x.py")[line] == told
+
+
+LOOKED_FOR = b"""
+import torch
+
+def forward(self, x: torch.Tensor, skip: torch.Tensor):
+    kept = (skip == 0).nonzero().squeeze()  # cold
+    x, rest = x[kept], x.sum()
+    many = torch.nonzero(x > 1)  # hot
+    if len(many):
+        rest = rest + many.size(0)
+    low = torch.nonzero(x < 0)[:, 0]  # hot
+    x[low] = 0.0
+    for one in self.parts:
+        each = torch.nonzero(skip == one)  # hot
+        rest = rest + x[each].sum()
+    return rest
+"""
+
+
+def test_positions_that_are_needed_are_looked_for_once_and_those_only_counted_or_written_at_are_hot() -> None:
+    lines = LOOKED_FOR.splitlines()
+    found = {s.place.line: s.hot for s in sites(LOOKED_FOR, "x.py") if s.op == "nonzero"}
+    assert found == {n: row.endswith(b"# hot") for n, row in enumerate(lines, 1) if b"nonzero(" in row}
+
+
+@pytest.mark.parametrize("name", ["non_max_suppression", "multiclass_nms", "attention_rescoring"])
+def test_what_is_done_to_detections_and_hypotheses_is_cold(name: str) -> None:
+    assert heat(f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n".encode(), "x.py") == {
+        4: "cold"
+    }
 
 
 def heat(source: bytes, path: str) -> dict[int, str]:
@@ -311,3 +412,182 @@ def test_a_function_in_a_file_of_tests_or_metrics_is_cold(path: str) -> None:
 def test_names_that_come_by_a_star_import_are_those_that_people_mean() -> None:
     source = b"from .imports import *\n# torch\ndef forward(self, logits):\n    return F.softmax(logits, dim=1).max().item()\n"
     assert [(site.op, site.confidence > 1) for site in sites(source, "x.py")] == [("item", True)]
+
+
+SELDOM = b"""
+import torch
+
+def keep(trainer, loss: torch.Tensor, step: int):
+    first = loss.min().item()  # hot
+    if not trainer.should_log(step):
+        return first
+    return loss.max().item()  # cold
+
+def every(trainer, loss: torch.Tensor, step: int, mask: torch.Tensor, debug_mask=None):
+    due = step % 50 == 0
+    if due:
+        print(loss.min().item())  # cold
+    if trainer.is_main and (step % 50 == 0 or trainer.last):
+        print(loss.median().item())  # cold
+    if trainer.opt.oracle_boxes:
+        loss = loss * loss.mean().item()  # cold
+    if debug_mask is not None:
+        loss = loss * loss.std().item()  # cold
+    if not trainer.debug:
+        loss = loss * loss.var().item()  # hot
+    if mask.any():
+        print("odd", loss.norm().item())  # cold
+    if mask.all():
+        print("odd", loss.prod().item())  # hot
+        loss = loss + 1
+    with trainer.timer:
+        if step % 10:
+            return loss
+        loss = loss * loss.amax().item()  # cold
+    for part in trainer.parts:
+        if part.skipped:
+            continue
+        if part.number % 10 != 0:
+            continue
+        part.seen = loss.amin().item()  # cold
+    if step % trainer.accumulation != 0:
+        return loss
+    return loss.sum().item()  # hot
+
+def train(model, loader, validation, step):
+    for x in loader:
+        loss = model(x)
+        loss.backward()
+        if step % 100 == 0:
+            with torch.no_grad():
+                for y in validation:
+                    total = compute_loss(y).sum().item()  # cold
+"""
+
+GIVEN = b"""
+import torch
+from sklearn.metrics import f1_score
+
+def update(self, x: torch.Tensor):
+    loss = x.mean()
+    loss.backward()
+    return Stats(loss=loss.item())  # cold
+
+def update_both(self, x: torch.Tensor, y: torch.Tensor):
+    loss, other_loss = x.mean(), y.mean()
+    return {"loss": loss.item(), "other": other_loss.item()}  # hot
+
+def counted(self, x: torch.Tensor):
+    found = x.sum()
+    return {"found": found.item()}  # hot
+
+def step(self, x: torch.Tensor, loss: torch.Tensor):
+    self.logger.update(predicted=x.detach().cpu(), loss=loss.item())  # cold
+    return f1_score(x.mean().item(), 1)  # cold
+
+def rolled_out(self, x: torch.Tensor):
+    with torch.no_grad():
+        answers = self.model.generate(x)
+    return answers, x.sum().item()  # cold
+
+def distilled(self, x: torch.Tensor):
+    if self.on_policy:
+        x = self.model.generate(x)
+    return x, x.sum().item()  # hot
+
+class PointsCoder:
+    def encode(self, x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def decode_single(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+class PostProcessBoxes:
+    def forward(self, x: torch.Tensor):
+        return x.sum().item()  # cold
+
+def setup_grid(self, x: torch.Tensor):
+    return x.sum().item()  # cold
+"""
+
+
+@pytest.mark.parametrize("source", [SELDOM, GIVEN], ids=["what is asked for seldom", "what it is to give"])
+def test_what_is_seldom_asked_for_and_what_a_function_is_to_give_is_cold(source: bytes) -> None:
+    marks = [(n, row.rpartition(b"# ")[2].decode()) for n, row in enumerate(source.splitlines(), 1) if b"# " in row]
+    found = heat(source, "x.py")
+    assert [(n, found[n]) for n, _ in marks] == marks
+
+
+@pytest.mark.parametrize(
+    ("given", "hot"),
+    [("pin_memory=True", True), ("workers=4", False)],
+)
+def test_an_upload_of_a_batch_is_hot_where_a_loader_pins_or_can_be_told_to(
+    tmp_path: Path, given: str, hot: bool
+) -> None:
+    (tmp_path / "setup.py").touch()
+    (tmp_path / "data.py").write_text(
+        f"from torch.utils.data import DataLoader\n\ndef made(rows):\n    return DataLoader(rows, {given})\n"
+    )
+    train = tmp_path / "train.py"
+    train.write_text(
+        "import torch\nfrom data import made\n\ndef train(model, rows):\n    for x in made(rows):\n"
+        "        model(x.to('cuda')).mean().backward()\n"
+    )
+
+    def found() -> list[bool]:
+        return [site.hot for site in sites(train.read_bytes(), str(train), Project()) if site.op == "to_device"]
+
+    assert found() == [hot]
+    train.write_text(train.read_text() + "\ntrain(model, DataLoader(rows))\n")
+    assert found() == [True]
+
+
+def test_an_upload_of_what_a_tokenizer_made_is_cold_and_so_is_what_collates_and_explains() -> None:
+    source = b"""
+import torch
+from transformers import BertTokenizer
+
+class Collater:
+    def __call__(self, x: torch.Tensor):
+        return x.sum().item()
+
+class NodeExplainer(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x.sum().item()
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokenizer = BertTokenizer.from_pretrained("bert")
+
+    def forward(self, x: torch.Tensor, text):
+        words = self.tokenizer(text, return_tensors="pt").to(x.device)
+        return x.sum().item()
+"""
+    assert [site.hot for site in sites(source, "x.py")] == [False, False, False, True]
+
+
+def test_a_clock_around_a_step_is_for_the_log_and_a_decomposition_has_no_other_form() -> None:
+    source = b"""
+import time, torch
+
+def train(model, loader):
+    for x in loader:
+        start = time.time()
+        model(x.cuda()).mean().backward()
+        print(time.time() - start)
+
+def forward(self, x: torch.Tensor):
+    for part in x:
+        torch.linalg.svd(part)
+    return torch.linalg.svd(x)
+"""
+    found = {(s.op, s.place.line): s.hot for s in sites(source, "x.py") if s.op in ("timing", "linalg_check")}
+    assert found == {("timing", 8): False, ("linalg_check", 12): True, ("linalg_check", 13): False}
+
+
+def test_a_notebook_that_teaches_trains_nothing() -> None:
+    source = b"import torch\n\ndef train_step(x: torch.Tensor):\n    x.mean().backward()\n    return x.sum().item()\n"
+    assert heat(source, "own/work.ipynb") == {5: "hot"}
+    assert heat(source, "tutorials/work.ipynb") == {5: "cold"}

@@ -211,6 +211,21 @@ def test_timing_without_synchronise() -> None:
     assert "timing" not in [s.op for s in found(loop.format("torch.cuda.synchronize()"))]
 
 
+def test_a_clock_that_is_restarted_in_each_round() -> None:
+    loop = """
+        def train(model: nn.Module, loader):
+            start = time.time()
+            for x in loader:
+                loss = model(x)
+                left = time.time() - start
+                start = time.time()
+                {}
+        """
+    sure = [s.op for s in found(loop.format("print(left, loss.item())")) if s.confidence > 1]
+    assert sure == ["item"]  # a round ends when the one before it is done
+    assert [s.op for s in found(loop.format("print(left)"))] == ["timing"]
+
+
 MASKS = """
 import torch
 
@@ -263,6 +278,20 @@ def test_what_is_said_of_a_file_does_not_depend_on_the_files_before(tmp_path: Pa
         project = Project()
         for name in order:
             assert said(name, project) == alone[name]
+
+
+def test_facts_can_be_asked_for_when_modules_have_become_too_many(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").touch()
+    (tmp_path / "heads.py").write_text("import torch\nclass Head:\n    def chosen(self, x):\n        return x > 0\n")
+    train = tmp_path / "train.py"
+    train.write_text(
+        "import torch\nfrom .heads import Head\n"
+        "def loss(logits: torch.Tensor, head: Head):\n    return logits[head.chosen(logits)]\n"
+    )
+    for limit in (0, 1_000_000):
+        (site,) = sites(train.read_bytes(), str(train), Project(limit=limit))
+        assert site.operand is not None
+        assert (site.fact.dtype, site.fact_of(site.operand).dtype) == (Dtype.BOOL, Dtype.BOOL), limit
 
 
 def test_a_tensor_on_the_host_is_no_site() -> None:
@@ -324,3 +353,23 @@ def test_a_scheduler_on_a_plateau_reads_its_metric() -> None:
     """
     (site,) = found(body)
     assert (site.op, site.place.line) == (Op.FLOAT, HEAD.count("\n") + 7)
+
+
+def test_a_size_that_is_called_a_tensor_and_a_method_that_is_called_like_a_tensors_are_no_reads() -> None:
+    assert not ops("x.view(y)")
+    assert not ops("z = device.log_softmax(x)")
+    assert ops("x.view(y.sum(), 2)") == {"size"}
+    assert ops("torch.log_softmax(x, count)") == {"scalar_slot"}
+
+
+def test_names_that_a_star_brings(tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text(
+        "import torch\nfrom blocks import *\n\ndef total(x: torch.Tensor):\n    return x.sum()\n"
+    )
+    (tmp_path / "blocks.py").write_text(
+        "import torch\n\nclass Net(torch.nn.Linear):\n    pass\n\ndef size(x):\n    return 3\n"
+    )
+    source = b"import torch\nfrom models import *\n\ndef f(x):\n    if total(x) > size(x):\n        return Net(3, 4).cuda()\n"
+    path = tmp_path / "train.py"
+    path.write_bytes(source)
+    assert [s.op for s in sites(source, str(path), Project())] == ["condition", "to_device"]

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around, seen
-from syncscope.codemod.proofs import one_device, real
 from syncscope.codemod.writes import changed
-from syncscope.model.fact import Dtype, Fact, Site
+from syncscope.model.fact import Dtype, Site
 
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
-STACK = "torch.stack"
-KEEP_DTYPE = {"min", "max", "amin", "amax", "median"}
-KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
-MADE_REAL = {"std", "var", "norm"}
-ONE_KIND = "all must be of one dtype and live on one device"
 FLOATS = "what float() reads must be floating point"
-TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
 
 
 def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
@@ -33,16 +26,36 @@ def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
     return None
 
 
+def number_read(function: Function, node: ast.AST | None) -> ast.expr | None:
+    """As `tensor_read`, and the t of `int(t)` where t may hold integers, for all that is known."""
+    match node:
+        case ast.Call(func=called, args=[tensor], keywords=[]) if function.dotted(called) == "int":
+            unknown = function.fact(tensor).dtype is Dtype.UNKNOWN and not function.mixed(tensor)
+            return tensor if unknown else tensor_read(function, node)
+    return tensor_read(function, node)
+
+
+def number_of(function: Function, node: ast.AST) -> tuple[ast.expr | None, ast.AST]:
+    """The tensor that is read, and the whole of the read: `t` and `float(t.cpu().item())` of `t.cpu()`."""
+    tensor, read = tensor_read(function, node), node
+    match node:
+        case ast.Call(func=ast.Attribute(value=copied, attr="cpu"), args=[], keywords=[]):
+            outer = around(function, node, "{it}.item()", "{it}.detach().item()", "float({it})")
+            tensor, read = (copied, outer.node) if outer is not None else (None, node)
+    outer = around(function, read, "float({it})") if isinstance(read, ast.expr) else None
+    return tensor, outer.node if outer is not None else read
+
+
+def by_int(function: Function, read: ast.AST) -> bool:
+    """Whether a number is read by `int(t)` and t is not known to hold integers."""
+    return tensor_read(function, read) is None and number_read(function, read) is not None
+
+
 def by_float(function: Function, read: ast.AST) -> bool:
     """Whether a number is read by `float(t)` and not known to be floating point: `tolist` may give it as an int."""
     tensor = tensor_read(function, read)
     called = isinstance(read, ast.Call) and function.dotted(read.func) == "float"
     return called and tensor is not None and function.fact(tensor).dtype is not Dtype.FLOAT
-
-
-def of_one_kind(function: Function, reads: Iterable[ast.AST]) -> str:
-    """What must hold of numbers that are read as one."""
-    return f"{ONE_KIND}; {FLOATS}" if any(by_float(function, read) for read in reads) else ONE_KIND
 
 
 def read_until_true(function: Function, node: ast.AST) -> bool:
@@ -78,59 +91,48 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
     return False
 
 
+NUMBERS = set(
+    "range int float bool str format print torch.zeros torch.ones torch.full torch.empty torch.arange".split()
+)
+GIVEN_TO = {"append", "insert", "new_zeros", "new_ones", "new_full", "new_empty", "view", "reshape", "expand"}
+
+
+def needs_number(function: Function, value: ast.expr) -> bool:
+    """Whether a Python number is surely wanted of a value or of a name for it: a size, a slice, a condition, a list of them.
+
+    Where it becomes a tensor, the host waits for it there, or others do.
+    """
+    inner: ast.AST = value
+    for outer in function.around(value):
+        match outer:
+            case ast.Slice() | ast.FormattedValue():
+                return True
+            case ast.Call(func=ast.Attribute(attr=name) as called) if called is not inner and name in GIVEN_TO:
+                return True
+            case ast.Call(func=called) if called is not inner:
+                return function.dotted(called) in NUMBERS
+            case ast.If(body=[ast.Return(value=ast.expr())], orelse=[]):
+                return False  # which of two values is returned may be chosen on the device
+            case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
+                return outer.test is inner
+            case ast.Assign():
+                return inner is value and any(needs_number(function, use) for use in function.seen_by(outer))
+            case ast.stmt():
+                return False
+        inner = outer
+    return False
+
+
 def undone_between(function: Function, tensor: ast.expr, start: ast.stmt, end: ast.expr | ast.stmt) -> bool:
     """Whether a tensor may change after a statement, so that it cannot be read at a later one."""
     return not function.pure(tensor) or changed(function, start, end, tensor)
 
 
-def alike(function: Function, reads: Sequence[ast.expr]) -> bool:
-    """Whether reads surely give the same numbers when they are made as one: of one device, and of one kind of number."""
-    tensors = [t for read in reads if (t := tensor_read(function, read)) is not None]
-    facts = [function.fact(t) for t in tensors]
-    if joined(facts) != STACK or any(by_float(function, read) for read in reads):
-        return False
-    floats = {f.dtype for f in facts} == {Dtype.FLOAT}
-    if floats and one_device(function, tensors) and all(real(function, t) for t in tensors):
-        return True  # what is narrower is widened, which changes no number
-    return of_one_tensor(function, tensors, floats)
+def reads_of(function: Function, statement: ast.stmt, whole: bool = False) -> list[tuple[ast.Name, ast.expr]]:
+    """Names and tensors of `a = t.item()` or `a, b = t.item(), u.item()`; empty for any other statement.
 
-
-def of_one_tensor(function: Function, tensors: list[ast.expr], floats: bool) -> bool:
-    """Whether all are reductions of one tensor that keep its dtype: then stacking them changes nothing."""
-    ops = [function.op(t) for t in tensors]
-    bases = {op.base.id for op in ops if op is not None and isinstance(op.base, ast.Name)}
-    if len(bases) != 1 or any(op is None or not isinstance(op.base, ast.Name) or op.args or op.keywords for op in ops):
-        return False
-    names = {op.name for op in ops if op is not None}
-    if not floats or names & KEEP_DTYPE:  # which complex numbers do not have: then what is floating is real
-        return names <= (KEEP_DTYPE | KEEP_COMPLEX | MADE_REAL if floats else KEEP_DTYPE)
-    return names <= KEEP_COMPLEX or names <= MADE_REAL
-
-
-def joined(facts: Sequence[Fact]) -> str | None:
-    """What joins such numbers: `torch.stack`, or `torch.hstack` where one may have a dimension; None where neither can."""
-    if any(f.ndim not in (0, None) for f in facts) or not may_mix({f.dtype for f in facts}):
-        return None
-    return STACK if all(f.ndim == 0 for f in facts) else "torch.hstack"
-
-
-def names_for(function: Function, tensors: Sequence[ast.expr]) -> list[str]:
-    """New names for the numbers that tensors hold, after what the tensors are called or made by: `loss_value`, `mean_value`."""
-    names: list[str] = []
-    for tensor in tensors:
-        op = function.op(tensor)
-        word = tensor.id if isinstance(tensor, ast.Name) else op.name if op is not None else ""
-        names.append(function.fresh(f"{word}_value" if word else "value", names))
-    return names
-
-
-def may_mix(dtypes: set[Dtype]) -> bool:
-    """Whether numbers of these dtypes can go through one tensor: not bool, which would come back as 0 and 1."""
-    return dtypes <= {Dtype.FLOAT, Dtype.UNKNOWN} or dtypes <= {Dtype.INT, Dtype.UNKNOWN}
-
-
-def reads_of(function: Function, statement: ast.stmt) -> list[tuple[ast.Name, ast.expr]]:
-    """Names and tensors of `a = t.item()` or `a, b = t.item(), u.item()`; empty for any other statement."""
+    With `whole`, also of `int(t)` where t may hold integers, for all that is known.
+    """
     targets: Sequence[ast.expr]
     values: Sequence[ast.expr]
     match statement:
@@ -144,7 +146,7 @@ def reads_of(function: Function, statement: ast.stmt) -> list[tuple[ast.Name, as
             return []
     found = []
     for name, one in zip(targets, values, strict=True):
-        tensor = tensor_read(function, one)
+        tensor = number_read(function, one) if whole else tensor_read(function, one)
         if not isinstance(name, ast.Name) or tensor is None or not function.pure(tensor):
             return []
         if function.fact(one).is_tensor or (by_float(function, one) and function.fact(tensor).dtype is Dtype.INT):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from syncscope.codemod.enclosure import LOOPS
 from syncscope.codemod.function import Function
 
 
@@ -67,3 +68,39 @@ def addition(function: Function, number: ast.AST) -> Addition | None:
 def a_tensor(function: Function, factor: ast.expr) -> bool:
     """Whether a factor is a tensor, or computing it has side effects."""
     return function.fact(factor).is_tensor or not function.pure(factor)
+
+
+def only_divided(function: Function, total: str, added: Addition) -> bool:
+    """Whether a total is only ever divided, which makes the 0 that it begins with a float."""
+    own = {id(n) for n in ast.walk(added.statement)}
+    uses = ((n, function.parent(n)) for n in function.names(total) if id(n) not in own)
+    return all(
+        isinstance(p.op, ast.Div) and n in (getattr(p, "left", None), getattr(p, "target", None))
+        if isinstance(p, (ast.BinOp, ast.AugAssign))
+        else isinstance(n.ctx, ast.Store)
+        for n, p in uses
+    )
+
+
+def changed_after(function: Function, name: ast.Name, loop: ast.AST) -> bool:
+    """Whether a binding is `total /= n` after the loop: there the total is a number again."""
+    outer = function.parent(name)
+    inside = any(n is loop for n in function.around(name))
+    return isinstance(outer, ast.AugAssign) and not inside and name.lineno > loop_end(loop)
+
+
+def used_after(function: Function, total: str, loop: ast.AST) -> bool:
+    """Whether anybody may ask for the total after the loop, or in a loop around it that comes round again."""
+    if isinstance(function.scope, ast.Module) or function.captured(total):
+        return True
+    outer = [n for n in function.around(loop) if isinstance(n, LOOPS)]
+    inside = {id(n) for n in ast.walk(loop)}
+    return any(
+        id(n) not in inside and (n.lineno > loop_end(loop) or any(o in function.around(n) for o in outer))
+        for n in function.reads(total)
+    )
+
+
+def loop_end(loop: ast.AST) -> int:
+    """The last line of a loop."""
+    return getattr(loop, "end_lineno", None) or 0

@@ -1,16 +1,22 @@
-"""torchvision: boxes of which a number survives that depends on data, and `normalize`, which looks at its deviation."""
+"""torchvision: models, boxes of which a number survives that depends on data, and `normalize`, which looks at its deviation."""
 
 from __future__ import annotations
+
+import re
 
 from syncscope.model.fact import Fact
 from syncscope.model.ops import Op
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import DYNAMIC, INT, TENSOR, tensor
+from syncscope.tensors.facts import DYNAMIC, HOST, INT, MODULE, TENSOR, tensor
+
+_CLASSIFIERS = re.compile(r"torchvision\.models\.[a-z]\w*$")  # those of detection and segmentation give dicts
 
 
 def call(call: Call) -> Fact | None:
     """A function of torchvision; None: nothing is known of it."""
     first = call.first
+    if _CLASSIFIERS.match(call.name):
+        return Fact(MODULE, device=HOST, confidence=2, ref=call.name)
     if call.word in ("nms", "batched_nms", "box_nms"):
         held = call.first_tensor() or tensor(confidence=2, why=call.node)
         call.emit(Op.NMS, call.first_node, held)

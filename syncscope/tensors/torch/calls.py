@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.tensors.call import Call
-from syncscope.tensors.facts import TENSOR
+from syncscope.tensors.facts import TENSOR, TYPES_ON_DEVICE
 from syncscope.tensors.torch.factories import factory
 from syncscope.tensors.torch.functions import SPECIAL, by_schema
 from syncscope.tensors.torch.methods import tensor_method
@@ -24,7 +24,8 @@ def torch_call(call: Call) -> Fact:
         method.nodes = call.nodes[1:]
         return tensor_method(method)
     if head not in _FUNCTIONS:
-        return made(call)
+        of_type = word.endswith("Tensor") and call.name.startswith(TYPES_ON_DEVICE)
+        return factory(call) if of_type else made(call)
     special = SPECIAL.get(word)
     if special is not None:
         found = special(call)

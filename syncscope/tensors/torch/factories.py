@@ -23,8 +23,10 @@ from syncscope.tensors.facts import (
     OTHER,
     SCALAR,
     SEQUENCE,
+    SIZE,
     SOMEWHERE,
     TENSOR,
+    TYPES_ON_DEVICE,
     Tag,
     element,
     holds_tensor,
@@ -49,7 +51,10 @@ def factory(call: Call) -> Fact:
         known = first if first.kind is ARRAY else UNKNOWN
         return tensor(known.dtype, HOST, 3, call.node, ndim=known.ndim)
     device = call.where_made(HOST)
-    if word.endswith("Tensor"):
+    if call.name.startswith(TYPES_ON_DEVICE):
+        device = DEVICE
+        _filled_with(call)
+    elif word.endswith("Tensor"):
         if first.kind is TENSOR:
             device = first.device
         elif args and "device" not in call.keywords:
@@ -61,6 +66,16 @@ def factory(call: Call) -> Fact:
             if fact.kind is TENSOR:
                 call.emit(Op.SCALAR_SLOT, call.node_of(position, name), fact)
     return tensor(_dtype(call), device, 3, call.node, None, DYNAMIC if sized else ANY_SHAPE, _ndim(call))
+
+
+def _filled_with(call: Call) -> None:
+    """`torch.cuda.FloatTensor(values)`: values are copied to the device; numbers and a torch.Size are sizes."""
+    values = call.first
+    if len(call.args) != 1 or call.starred or values is SIZE or _empty(call.first_node):
+        return
+    confidence = 3 if values.kind in (SEQUENCE, ARRAY) else 1 if values.kind is NOTHING_KNOWN else 0
+    if confidence:
+        call.emit(Op.TENSOR_LITERAL, call.first_node, tensor(device=DEVICE, confidence=confidence, why=call.node))
 
 
 def _of_values(call: Call) -> Fact:

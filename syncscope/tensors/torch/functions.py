@@ -19,15 +19,18 @@ from syncscope.tensors.facts import (
     HOST,
     INT,
     INTEGER,
+    MODULE,
     NONE,
     NUMBER,
     OTHER,
     SCALAR,
+    SEQUENCE,
     SIZE,
     SOMEWHERE,
     TENSOR,
     THING,
     TRUTH,
+    Items,
     Tag,
     device_of,
     element,
@@ -36,6 +39,7 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
+from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.hidden_reads import INSIDE, read_inside
 from syncscope.tensors.torch.host_values import chosen_from_host
 from syncscope.tensors.torch.results import (
@@ -113,11 +117,18 @@ def _reading(op: Op) -> Special:
         held = subject(call)
         if op in (Op.EQUAL, Op.ALLCLOSE) and len(call.args) > 1 and device_of(*call.args) is HOST:
             return TRUTH
-        call.emit(op, operand_of(call), held)
+        if op is not Op.EQUAL or not _one_tensor(call.nodes):
+            call.emit(op, operand_of(call), held)
         call.frame.work = False
         return TRUTH
 
     return run
+
+
+def _one_tensor(nodes: list[ast.expr]) -> bool:
+    """Whether two arguments are the same name: `torch.equal` of one tensor answers without a look at its values."""
+    words = [dotted(each) for each in nodes]
+    return len(words) == 2 and words[0] == words[1] != ""
 
 
 def _device(call: Call) -> Fact:
@@ -148,9 +159,23 @@ def _sparse_coo(call: Call) -> None:
 
 
 def _save(call: Call) -> Fact:
-    if call.first.kind is TENSOR:
-        call.emit(Op.CPU, call.first_node, call.first)
+    """What is written is copied to the host first."""
+    held = _written(call.first)
+    if held is not None:
+        call.emit(Op.CPU, call.first_node, held, 3 if call.first.kind is TENSOR else 2)
     return NONE
+
+
+def _written(fact: Fact, depth: int = 0) -> Fact | None:
+    """A tensor in what is saved: itself, the parameters of a module, what a dict or a list holds."""
+    if fact.kind is MODULE:
+        return tensor(device=fact.device, confidence=2, why="the parameters of a module")
+    held = holds_tensor(fact)
+    if held is not None or fact.kind is not SEQUENCE or depth > 2:
+        return held
+    parts = (fact.ref.keys or {}).values() if isinstance(fact.ref, Items) else ()
+    found = (_written(each, depth + 1) for each in (*fact.elements, *parts))
+    return next((each for each in found if each is not None), None)
 
 
 def _size_object(call: Call) -> Fact:

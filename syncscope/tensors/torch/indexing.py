@@ -26,6 +26,7 @@ from syncscope.tensors.facts import (
     SEQUENCE,
     TENSOR,
     Items,
+    Listed,
     any_value,
     element,
     items,
@@ -166,10 +167,12 @@ def index(frame: Frame, node: ast.Subscript, base: Fact) -> Indexed:
                 _host_positions(frame, node, part, element(fact), base)
             if istensor and (fact.kind is ARRAY or kind is ast.List) and not _same_numbers(part):
                 frame.emit(Op.INDEX_LIST, node, part, base, 2)
-            elif istensor and kind is ast.Name and isinstance(fact.ref, Items) and element(fact).kind is SCALAR:
-                frame.emit(
-                    Op.INDEX_LIST, node, part, base, 1
-                )  # a list that was filled, or a tuple: one of each dimension
+            elif istensor and kind is ast.Name and isinstance(fact.ref, Items):
+                each = element(fact).kind
+                if isinstance(fact.ref, Listed) and each in (SCALAR, NOTHING_KNOWN):
+                    frame.emit(Op.INDEX_LIST, node, part, base, 2)
+                elif each is SCALAR:  # a list that was filled, or a tuple: one of each dimension
+                    frame.emit(Op.INDEX_LIST, node, part, base, 1)
         elif fact is NONE:
             change = 1
         elif fact is COMPARED and (istensor or base.kind is NOTHING_KNOWN):

@@ -17,13 +17,17 @@ from syncscope.tensors.facts import (
     SCALAR,
     SOMEWHERE,
     TENSOR,
+    TYPES_ON_DEVICE,
     Tag,
     device_of,
 )
 from syncscope.tensors.syntax import name_of
-from syncscope.tensors.torch.signatures import FACTORIES
+from syncscope.tensors.torch.signatures import DTYPE_NAMED, FACTORIES
 
 NOTHING_KNOWN = UNKNOWN.kind
+FROM_NOTHING = set("zeros ones full eye arange linspace logspace rand randn randint randperm".split())
+SHAPING = set("unsqueeze view reshape repeat flatten t transpose permute".split())
+CONVERTING = {"to", "type", "long", "int", "short", "float", "double", "half", "bfloat16", "bool", "byte"}
 
 
 def to_the_host(call: Call) -> Fact:
@@ -42,7 +46,7 @@ def to_the_host(call: Call) -> Fact:
 def to(call: Call) -> Fact:
     """`x.to(...)`, `x.cuda(...)`: a copy for which the host waits, one way or the other; or another dtype alone."""
     owner = call.receiver
-    target, dtype = (DEVICE, owner.dtype) if call.word == "cuda" else _asked_for(call)
+    target, dtype = (DEVICE, owner.dtype) if call.word == "cuda" else asked_for(call)
     # Beside another tensor it most often is there already: only where it surely lives elsewhere is it copied.
     beside = any(f.kind is TENSOR for f in call.args) or any(
         isinstance(at, ast.Attribute) and at.attr == "device"
@@ -54,7 +58,7 @@ def to(call: Call) -> Fact:
     return call.result(dtype=dtype, device=owner.device if target is None else target)
 
 
-def _asked_for(call: Call) -> tuple[Device | None, Dtype]:
+def asked_for(call: Call) -> tuple[Device | None, Dtype]:
     """The device and the dtype that the arguments of `.to` name; no device: it stays where it is."""
     owner, keywords = call.receiver, call.keywords
     target: Device | None = None
@@ -93,28 +97,68 @@ def _is_dtype(fact: Fact) -> bool:
 def _copied(call: Call, target: Device | None, beside: bool) -> None:
     owner, at = call.receiver, call.at
     lost = owner.device is SOMEWHERE and not beside
+    of_batch = _of_a_batch(owner)
     if target is HOST:
         if owner.device is not HOST:
             call.emit(Op.CPU, at, owner, 1 if beside and owner.device is SOMEWHERE else 3)
-    elif lost and target in (DEVICE, SOMEWHERE) and _of_a_batch(owner):
+    elif lost and target in (DEVICE, SOMEWHERE) and of_batch:
         call.emit(Op.TO_DEVICE, at, owner.but(device=target, confidence=2), 2)
     elif target is DEFAULT:
         if owner.device in (SOMEWHERE, DEVICE) and not beside:
             call.emit(Op.CPU, at, owner, 2)
     elif target is not None and owner.device is HOST:
-        made = isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr in FACTORIES
-        confidence = 3 if target is DEVICE else 2 if beside or made else 1
+        made = _made_here(at)
+        confidence = 3 if target is DEVICE else 2 if beside or made or of_batch or _place_named(call) else 1
         call.emit(Op.CREATED_ON_HOST if made else Op.TO_DEVICE, at, owner.but(device=target), confidence)
     elif target is SOMEWHERE and lost and call.word == "to" and not _made_there(call.node, owner):
         call.emit(Op.TO_DEVICE, at, owner, 1)  # nothing is known of either side
 
 
+def _place_named(call: Call) -> bool:
+    """Whether it goes to a device that is known as one, though not which: where another tensor lives, or one that is chosen.
+
+    Not so a parameter that may be None, for then it stays.
+    """
+    if not any(fact.ref is Tag.DEVICE for fact in (*call.args, call.keywords.get("device", UNKNOWN))):
+        return False
+    function = call.frame.function
+    named = (*call.nodes, *(k.value for k in call.node.keywords if k.arg == "device"))
+    return function is None or not any(isinstance(at, ast.Name) and at.id in function.may_be_none for at in named)
+
+
+def _made_here(node: ast.AST | None) -> bool:
+    """Whether this makes a tensor, `torch.zeros(n)`, and perhaps converts it: `torch.zeros(n).long()`.
+
+    What is made of no values may have another shape, too, `torch.arange(n).unsqueeze(0)`: it can be made anywhere.
+    """
+    shaped = False
+    while True:
+        if isinstance(node, ast.Subscript) and _is_cut(node.slice):
+            node, shaped = node.value, True
+            continue
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            return False
+        word = node.func.attr
+        if word in FACTORIES:
+            return not shaped or word in FROM_NOTHING
+        if word not in CONVERTING and word not in SHAPING:
+            return False
+        node, shaped = node.func.value, shaped or word in SHAPING
+
+
+def _is_cut(index: ast.expr) -> bool:
+    """Whether an index only cuts, or adds dimensions: `[:, None]`."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(isinstance(each, (ast.Slice, ast.Constant)) for each in parts)
+
+
 def converted(call: Call) -> Fact:
-    """`x.type(torch.float)` converts; a class of the host, `x.type(torch.FloatTensor)`, copies it there."""
+    """`x.type(torch.float)` converts; a type of tensors says where, too: `x.type(torch.cuda.FloatTensor)`."""
     ref = call.first.ref
-    if isinstance(ref, str) and ref.startswith("torch.") and ref.endswith("Tensor") and ".cuda." not in ref:
-        _copied(call, HOST, beside=False)
-        return call.result(dtype=dtype_meant(call.first), device=HOST)
+    if isinstance(ref, str) and ref.startswith("torch.") and ref.endswith("Tensor"):
+        target = DEVICE if ref.startswith(TYPES_ON_DEVICE) else HOST
+        _copied(call, target, beside=False)
+        return call.result(dtype=DTYPE_NAMED.get(ref.rpartition(".")[2], ANY_DTYPE), device=target)
     return call.result(dtype=ANY_DTYPE)
 
 

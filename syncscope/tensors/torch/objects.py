@@ -1,4 +1,4 @@
-"""Objects of torch: modules, distributions, optimizers, loaders, streams and switches; how they are made, what they can do."""
+"""Objects of torch: distributions, optimizers, loaders, streams and switches; how they are made, what they can do."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from syncscope.tensors.facts import (
     MODULE,
     NONE,
     OTHER,
-    SEQUENCE,
     SOMEWHERE,
-    STRING,
     TENSOR,
     THING,
     device_of,
@@ -32,7 +30,7 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
-from syncscope.tensors.scope import Instance, find_method
+from syncscope.tensors.torch import modules
 from syncscope.tensors.torch.host_values import numbers_broadcast
 from syncscope.tensors.torch.results import operand_of, subject
 from syncscope.tensors.torch.signatures import table
@@ -98,13 +96,6 @@ def _nn_utils(call: Call) -> Fact:
     if word in ("parameters_to_vector", "pad_sequence"):
         return tensor(confidence=3, why=node)
     return call.first if word in ("weight_norm", "spectral_norm", "remove_weight_norm") else UNKNOWN
-
-
-def _module(call: Call) -> Fact:
-    if not call.word[:1].isupper():
-        return UNKNOWN
-    parts = tuple(call.args) if call.word == "Sequential" else ()
-    return Fact(MODULE, confidence=3, ref=f"torch.nn.{call.word}", elements=parts)
 
 
 def _distribution(call: Call) -> Fact:
@@ -192,6 +183,7 @@ _EXACT: dict[str, Maker] = {
         ),
         _anomaly,
     ),
+    **dict.fromkeys(("torch.autograd.Variable", "torch.autograd.variable.Variable"), lambda call: call.first),
     "torch.autograd.grad": _gradients,
     "torch.utils.checkpoint.checkpoint": _checkpointed,
     "torch.jit.script": lambda call: call.first,
@@ -200,7 +192,7 @@ _EXACT: dict[str, Maker] = {
 _UNDER: dict[str, Maker] = {  # the first that fits
     "torch.nn.utils.": _nn_utils,
     "torch.nn.init.": lambda call: call.first if call.word.endswith("_") else UNKNOWN,
-    "torch.nn.": _module,
+    "torch.nn.": modules.made,
     "torch.distributions.": _distribution,
     "torch.optim.": lambda call: _object(call.name),
     "torch.ops.": _operator,
@@ -212,59 +204,6 @@ _UNDER: dict[str, Maker] = {  # the first that fits
 
 
 # -- what they can do
-
-_ITSELF = frozenset(
-    """to cuda cpu eval train half float double requires_grad_ bfloat16 apply compile share_memory""".split()
-)
-
-
-def module_method(call: Call) -> Fact | None:
-    """Methods that every nn.Module has, but for calling it; None: it is none of them."""
-    word, node = call.word, call.node
-    if word in _ITSELF:
-        ref = call.receiver.ref
-        own = isinstance(ref, Instance) and find_method(ref.cls, word) is not None
-        if not own and word in ("to", "cuda") and _made_here(call):
-            call.emit(Op.TO_DEVICE, call.at, tensor(confidence=1, why=node), 1)
-        return None if own else call.receiver
-    if word in ("parameters", "buffers"):
-        return items(tensor(FLOAT, confidence=3, why=node, shape=FIXED))
-    if word in ("named_parameters", "named_buffers"):
-        return items(sequence(STRING, tensor(FLOAT, confidence=3, why=node, shape=FIXED)))
-    if word == "state_dict":
-        return items(tensor(confidence=2, why=node), {})
-    if word in ("modules", "children"):
-        return items(Fact(MODULE, confidence=2))
-    if word in ("named_modules", "named_children"):
-        return items(sequence(STRING, Fact(MODULE, confidence=2)))
-    return None
-
-
-def _made_here(call: Call) -> bool:
-    """Whether a module of the project has a local name, most likely since it was made here: on the host."""
-    at, function = call.at, call.frame.function
-    local = isinstance(at, ast.Name) and function is not None and at.id not in function.names
-    return local and isinstance(call.receiver.ref, Instance)
-
-
-def module_result(module: Fact, node: ast.AST) -> Fact:
-    """What calling an nn.Module gives whose code is not seen."""
-    confidence = min(2, module.confidence)
-    output = tensor(confidence=confidence, why=node)
-    ref = module.ref
-    if not (isinstance(ref, str) and ref.startswith("torch.nn.")):
-        return output
-
-    def pair(one: Fact, other: Fact) -> Fact:
-        return Fact(SEQUENCE, confidence=confidence, elements=(one, other))
-
-    word = ref.rpartition(".")[2]
-    if word == "LSTM":
-        return pair(output, pair(output, output))
-    if word in ("GRU", "RNN", "LSTMCell", "MultiheadAttention"):
-        return pair(output, output)
-    known = 3 if module.confidence == 3 else 2
-    return tensor(confidence=known, why=node, ndim=0 if word.endswith("Loss") else None)
 
 
 def object_method(call: Call, made_by: str) -> Fact:

@@ -113,13 +113,21 @@ def scalar_slots(call: Call, name: str, shift: int) -> bool:
         slot = signature.places.get(place)
         if slot is None and place >= signature.spread and name.rpartition(".")[2] in SPREAD:
             slot = signature.places.get(signature.spread)
-        if slot is None:
+        if slot is None or (shift and _is_no_number(call, fact)):
             continue
         sized |= _slot(call, call.nodes[position], fact, signature.slots[slot])
     for keyword in call.node.keywords:
         if keyword.arg in signature.slots:
             sized |= _slot(call, keyword.value, call.keywords[keyword.arg], signature.slots[keyword.arg])
     return sized
+
+
+def _is_no_number(call: Call, fact: Fact) -> bool:
+    """Whether what stands in a method's place of numbers is none: a size that is called a tensor, `x.view(shape)`, or what a
+    module takes whose method is called like a tensor's, `self.ctc.log_softmax(x)`."""
+    if fact.kind is not TENSOR or fact.ndim is not None:
+        return False
+    return call.receiver.confidence < 3 or (len(call.args) == 1 and call.word in ("view", "reshape", "expand"))
 
 
 def _slot(call: Call, at: ast.expr, fact: Fact, size: bool) -> bool:

@@ -200,5 +200,6 @@ TAKE_OTHERS = _words(
     Generator set_grad_enabled einsum finfo iinfo is_available range eye meshgrid concat asarray scalar_tensor
     block_diag logspace normal set_num_threads cuda device_count broadcast_shapes concatenate dtype checkpoint wrap jit
     trace script grad export tril_indices triu_indices result_type div floor_divide pow is_floating_point add mul sub
-    max min typename get_device_module set_float32_matmul_precision chain_matmul cartesian_prod"""
+    max min typename hann_window hamming_window blackman_window bartlett_window kaiser_window fftfreq rfftfreq
+    get_device_module set_float32_matmul_precision chain_matmul cartesian_prod"""
 )

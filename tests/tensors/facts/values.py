@@ -71,6 +71,16 @@ def shaped(x: Tensor, y: Tensor):
     reveal({"a": x, "b": 1}["a"])  # tensor 3
 
 
+PLAIN = (int, float, str)
+
+
+def plain(value):
+    if isinstance(value, PLAIN):
+        reveal(value)  # unknown
+    elif value.nelement() > 1 and value.element_size() == 2:
+        reveal(value)  # tensor 2
+
+
 def narrowed(value, number):
     if isinstance(value, torch.Tensor):
         reveal(value)  # tensor 3

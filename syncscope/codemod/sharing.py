@@ -1,0 +1,133 @@
+"""Which names of a function may share memory: `flat = mask.view(-1)` with `mask`, as slices do, loops over it, lists of it.
+
+What a function that is not torch's gives back may, too. What is computed anew does not: sums, comparisons, and what positions
+or a mask select.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from syncscope.codemod.calls import INERT
+from syncscope.codemod.function import Function
+from syncscope.model.fact import Value
+from syncscope.tensors.syntax import each_of, walk
+
+VIEWS = frozenset(
+    """H Parameter T adjoint as_strided as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors
+    broadcast_to byte chunk coalesce complex conj contiguous cpu cuda data detach diagonal double dropout dsplit
+    expand expand_as flatten float from_numpy half hsplit imag indices int long mH mT moveaxis movedim narrow
+    numpy permute pin_memory positive ravel real requires_grad_ reshape reshape_as resolve_conj resolve_neg
+    select short split split_with_sizes squeeze swapaxes swapdims t tensor_split to transpose type type_as
+    unbind unflatten unfold unsafe_chunk unsafe_split unsqueeze values view view_as view_as_complex view_as_real
+    vsplit""".split()
+)
+"""Functions and methods of torch, and attributes of a tensor, that may give what shares memory with it."""
+
+LAID_OUT = frozenset("flatten permute ravel reshape squeeze swapaxes transpose unsqueeze".split())
+"""Methods, of numpy's arrays too, that are given numbers only, and give nothing of them."""
+
+DESCRIBE = frozenset("device dtype grad_fn is_cuda is_leaf layout names ndim requires_grad shape".split())
+"""Attributes of a tensor that are none."""
+
+CARRY = (ast.Starred, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
+
+
+def sharing(function: Function, name: str) -> set[str]:
+    """The names whose values may share memory with this one's, itself among them, wherever they are bound in the function."""
+    pairs = function.once("sharing", function.scope, lambda: _pairs(function))
+    found, todo = {name}, [name]
+    while todo:
+        new = pairs.get(todo.pop(), set()) - found
+        found |= new
+        todo += new
+    return found
+
+
+def _pairs(function: Function) -> dict[str, set[str]]:
+    """Each name that is bound to what may share another's memory, and that one, both ways."""
+    found: dict[str, set[str]] = {}
+    for target, value in _bindings(function):
+        for one in (n.id for n in walk(target) if isinstance(n, ast.Name)):
+            for other in roots(function, value) - {one}:
+                found.setdefault(one, set()).add(other)
+                found.setdefault(other, set()).add(one)
+    return found
+
+
+def _bindings(function: Function) -> Iterable[tuple[ast.expr, ast.expr]]:
+    for node in function.every(
+        ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension, ast.withitem
+    ):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    yield from _pairwise(target, value)
+            case (
+                ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+                | ast.For(target=target, iter=value)
+                | ast.AsyncFor(target=target, iter=value)
+                | ast.comprehension(target=target, iter=value)
+                | ast.withitem(optional_vars=ast.expr() as target, context_expr=value)
+            ):
+                yield target, value
+
+
+def _pairwise(target: ast.expr, value: ast.expr) -> Iterable[tuple[ast.expr, ast.expr]]:
+    match target, value:
+        case ast.Tuple(elts=names), ast.Tuple(elts=values) if len(names) == len(values):
+            yield from zip(names, values, strict=True)
+        case ((ast.Attribute() | ast.Subscript()), _):  # what is kept there is seen as written, see `writes`
+            return
+        case _:
+            yield target, value
+
+
+def roots(function: Function, node: ast.expr) -> set[str]:
+    """The names whose memory a value may share."""
+    if function.fact(node).kind is Value.SCALAR:
+        return set()
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.Attribute(value=inner, attr=attr):
+            return set() if attr in DESCRIBE else roots(function, inner)
+        case ast.Subscript(value=inner):
+            return set() if selects(function, node) else roots(function, inner)
+        case ast.Call():
+            return _of_call(function, node)
+        case ast.NamedExpr(value=inner) | ast.Starred(value=inner) | ast.Await(value=inner):
+            return roots(function, inner)
+        case ast.UnaryOp(op=ast.UAdd(), operand=inner):
+            return roots(function, inner)
+        case ast.BinOp(left=left, right=right) if function.fact(node).kind is not Value.TENSOR:
+            return roots(function, left) | roots(function, right)  # lists
+    if isinstance(node, (*CARRY, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        return {name for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr) for name in roots(function, n)}
+    return set()
+
+
+def _of_call(function: Function, call: ast.Call) -> set[str]:
+    given = [*call.args, *(k.value for k in call.keywords)]
+    dotted = function.dotted(call.func)
+    if dotted is None and isinstance(call.func, ast.Attribute) and function.fact(call.func.value).is_tensor:
+        name, given = call.func.attr, [call.func.value]
+    elif dotted is not None and dotted.startswith("torch."):
+        name, given = dotted.rpartition(".")[2], given[:1] if "broadcast" not in dotted else given
+    elif dotted in INERT:
+        return set()
+    else:  # whatever is given may come back
+        if isinstance(call.func, ast.Attribute) and dotted is None:
+            given = [call.func.value, *(given if call.func.attr not in LAID_OUT else ())]
+        return {name for each in given for name in roots(function, each)}
+    if name not in VIEWS and not name.endswith("_"):
+        return set()
+    return {name for each in given for name in roots(function, each)}
+
+
+def selects(function: Function, node: ast.Subscript) -> bool:
+    """Whether a subscript gives new memory: positions or a mask select, where a slice or a number is a view."""
+    parts = each_of(node.slice)
+    return any(isinstance(p, ast.List) or ((f := function.fact(p)).is_tensor and f.ndim != 0) for p in parts)

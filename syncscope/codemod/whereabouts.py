@@ -1,0 +1,102 @@
+"""Which tensors the code itself says may live on the host, while others live on the device: they cannot be stacked."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from syncscope.codemod.function import Function
+from syncscope.codemod.proofs import one_device
+from syncscope.model.fact import Device
+from syncscope.tensors.syntax import statements
+from syncscope.tensors.torch.signatures import FACTORIES
+
+MOVES = {"to", "cuda", "cpu", "type_as"}
+KEEPS = {"append", "add", "appendleft"}  # methods that put something into a collection
+
+
+def apart(function: Function, tensors: Sequence[ast.expr]) -> bool:
+    """Whether tensors may live on two devices for what the code says: one is made on the host, at least on some path."""
+    return any(made_on_host(function, t) for t in tensors) and not one_device(function, tensors)
+
+
+def made_on_host(function: Function, tensor: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a tensor is made on the host, on some path at least: `torch.tensor(0.0)` where another branch computes it."""
+    fact = function.fact(tensor)
+    if fact.is_tensor and fact.device in (Device.HOST, Device.DEFAULT):
+        return True
+    match tensor:
+        case ast.Name(id=name) if name not in seen:
+            made = function.reaching_definition(tensor)
+            values = [made.value] if made is not None else list(given(function, name))
+            return any(made_on_host(function, v, seen | {name}) for v in values)
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return any(is_host_factory(function, v) for v in attributes(function, name))
+        case ast.Subscript(value=whole):
+            return made_on_host(function, whole, seen)
+        case ast.IfExp(body=body, orelse=other):
+            return made_on_host(function, body, seen) or made_on_host(function, other, seen)
+        case ast.UnaryOp(operand=operand):
+            return made_on_host(function, operand, seen)
+        case ast.BinOp(left=left, right=right):  # what lives on the device takes the other there
+            parts = [p for p in (left, right) if function.constant(p) is None]
+            return bool(parts) and all(made_on_host(function, p, seen) for p in parts)
+        case ast.Call():
+            if is_host_factory(function, tensor):
+                return True
+            op = function.op(tensor)
+            others = [*op.args, *op.keywords.values()] if op is not None else []
+            if op is None or op.name in MOVES or any(function.fact(o).is_tensor for o in others):
+                return False
+            return not isinstance(op.base, ast.Attribute) and made_on_host(function, op.base, seen)
+    return False
+
+
+def is_host_factory(function: Function, value: ast.expr) -> bool:
+    """Whether this makes a tensor and names no device: `torch.zeros(1)`."""
+    if not isinstance(value, ast.Call) or any(k.arg in ("device", None) for k in value.keywords):
+        return False
+    head, _, word = (function.dotted(value.func) or "").rpartition(".")
+    if head != "torch" or word not in FACTORIES:
+        return False
+    return word not in ("as_tensor", "asarray") or not any(function.fact(a).on_device for a in value.args)
+
+
+def gathered_on_host(function: Function, collection: ast.expr) -> bool:
+    """Whether what a list or a dict of this function holds is made on the host, on some path at least."""
+    if not isinstance(collection, ast.Name):
+        return False
+    parts: list[ast.expr] = []
+    for value in given(function, collection.id):
+        parts += value.values if isinstance(value, ast.Dict) else getattr(value, "elts", [])
+        parts += [value.elt] if isinstance(value, (ast.ListComp, ast.GeneratorExp)) else []
+    for use in function.reads(collection.id):
+        outer = function.parent(use)
+        match outer, function.parent(outer) if outer is not None else None:
+            case ast.Attribute(attr=method), ast.Call(args=[one]) if method in KEEPS:
+                parts.append(one)
+            case ast.Subscript(ctx=ast.Store()), ast.Assign(value=one):
+                parts.append(one)
+    return any(made_on_host(function, part) for part in parts)
+
+
+def given(function: Function, name: str) -> Iterator[ast.expr]:
+    """The values that a function gives a name, whichever of them it holds in the end."""
+    for bound in function.binds(name):
+        match function.parent(bound):
+            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.NamedExpr(value=value):
+                yield value
+            case ast.Tuple() as side:
+                match function.parent(side):
+                    case ast.Assign(value=ast.Tuple(elts=values)) if len(values) == len(side.elts):
+                        yield values[side.elts.index(bound)]
+
+
+def attributes(function: Function, name: str) -> Iterator[ast.expr]:
+    """The values that the class around gives one of its attributes."""
+    for cls in (c for c in statements(function.file.tree) if isinstance(c, ast.ClassDef) and function.scope in c.body):
+        for statement in statements(cls):
+            if isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    if isinstance(target, ast.Attribute) and target.attr == name:
+                        yield statement.value

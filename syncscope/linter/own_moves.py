@@ -1,0 +1,55 @@
+"""Classes of a project's own whose `to` takes a device and nothing else: what is moved may be one, `samples.to(device)`."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from functools import lru_cache
+
+from syncscope.files import regular
+from syncscope.linter.scripted import LARGEST, project_of, sources_of
+from syncscope.tensors.syntax import name_of, walk
+
+MOVES = re.compile(rb"def to\(")
+
+
+def moves_its_own(path: str) -> bool:
+    """Whether the project around a file has such a class."""
+    path = os.path.abspath(path)
+    return in_project(project_of(os.path.dirname(path))) if os.path.exists(path) else False
+
+
+@lru_cache(maxsize=8)
+def in_project(root: str) -> bool:
+    """Whether the files of a project hold such a class."""
+    for path in (p for known in sources_of(root).modules.values() for _, p in known):
+        try:
+            code = regular(path, LARGEST)
+        except OSError:
+            continue
+        if MOVES.search(code) and (tree := parsed(code)) is not None and has_own_move(tree):
+            return True
+    return False
+
+
+def parsed(code: bytes) -> ast.Module | None:
+    """The tree of a file; None where it cannot be read."""
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def has_own_move(tree: ast.Module) -> bool:
+    """Whether a file holds such a class, that is no module of torch: those are no batches."""
+    for cls in (n for n in walk(tree) if isinstance(n, ast.ClassDef)):
+        if any((name_of(base) or "").endswith("Module") for base in cls.bases):
+            continue
+        for method in cls.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "to":
+                a = method.args
+                named = {p.arg for p in (*a.args, *a.kwonlyargs)}
+                if "non_blocking" not in named and a.kwarg is None:
+                    return True
+    return False

@@ -1,0 +1,181 @@
+"""Waits in hot code that are meant, that nothing would help, or that have just been waited for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from syncscope.model.fact import Fact, Value
+from syncscope.model.ops import ASKED, COPIES, Family, Op
+from syncscope.model.source import line_starts
+from syncscope.tensors import conventions
+from syncscope.tensors.frame import Emitted
+from syncscope.tensors.hotness_by_name import MAYBE
+from syncscope.tensors.project import ProjectFunction
+from syncscope.tensors.syntax import last_word, name_of, walk
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_POSITIONS = frozenset((Op.NONZERO, Op.ARGWHERE, Op.WHERE))
+_NO_OTHER_FORM = frozenset("svd svdvals eig eigh eigvals eigvalsh matrix_rank cond".split())
+
+
+def accepted(wait: Emitted, function: ProjectFunction | None, why: str) -> tuple[bool, str] | None:
+    """Cold, where the host needs the value and nothing would help, or asks for it where no step is in sight."""
+    op, node = wait.op, wait.node
+    if op is Op.GRAD_SCALER:
+        return False, "by design, once a step"
+    if op is Op.TIMING and why == conventions.LOOP:
+        return False, "a clock for the log: to wait for it would cost more than it tells"
+    if function is None:
+        return None
+    if op in _POSITIONS and _positions_are_kept(node, function.node):
+        return False, "looked for once, and the positions are what is needed"
+    if op in ASKED and why.endswith(MAYBE):
+        return False, "asked for, where nothing says that it runs in every step"
+    if (
+        op is Op.LINALG_CHECK
+        and name_of(getattr(node, "func", None)) in _NO_OTHER_FORM
+        and not _loops_around(node, function)
+    ):
+        return False, "asked for once, and there is no form that does not check"
+    if op is Op.TO_DEVICE and _of_a_batch(wait.fact) and not _may_be_pinned(function):
+        return False, "of a batch that nothing here pins: it is copied by the host all the same"
+    if (
+        op is Op.TO_DEVICE
+        and isinstance(wait.operand, ast.Call)
+        and conventions.PREPARERS.search(name_of(wait.operand.func))
+    ):
+        return False, "of what was just prepared, in memory that nobody pins: it is copied by the host all the same"
+    if _generates(function):
+        return False, "beside a generation, which takes far longer"
+    return _read_by_intent(wait, function) or _for_the_host(wait, function)
+
+
+@lru_cache(maxsize=64)
+def _generates(function: ProjectFunction) -> bool:
+    """Whether it asks a model for whole sequences whenever it runs, one pass through the model for each of their tokens."""
+    if b"generate" not in function.module.source:
+        return False
+    todo: list[ast.AST] = list(function.node.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Call) and conventions.GENERATION.search(name_of(node.func)):
+            return True
+        if not isinstance(node, (ast.If, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+    return False
+
+
+def _for_the_host(wait: Emitted, function: ProjectFunction) -> tuple[bool, str] | None:
+    """Cold, where what is copied is for something that runs on the host."""
+    if wait.op not in COPIES:
+        return None
+    if function.cls is not None and function.cls.name.endswith("Buffer"):
+        return False, "for a buffer that the host keeps"
+    source, starts, last = function.module.source, line_starts(function.module.source), function.node.end_lineno or 0
+    text = source[starts[function.node.lineno - 1] : starts[last] if last < len(starts) else len(source)]
+    if conventions.SOLVERS.search(text):
+        return False, "for a solver that runs on the host"
+    if conventions.is_action(last_word(_owner(wait.operand))) and conventions.ENVIRONMENT.search(text):
+        return False, "for an environment that runs on the host"
+    return None
+
+
+def _read_by_intent(wait: Emitted, function: ProjectFunction) -> tuple[bool, str] | None:
+    """Cold, where a number is what the function is to give, or is read beside what is copied to the host anyway."""
+    if wait.op.family is not Family.READ:
+        return None
+    above = _above(function.node, wait.node)
+    for each in above:
+        if isinstance(each, ast.Call) and conventions.SCORES.search(name_of(each.func)):
+            return False, f"for `{name_of(each.func)}`, which runs on the host"
+    statement = next((each for each in above if isinstance(each, ast.stmt)), None)
+    if isinstance(statement, _SIMPLE) and any(_copied_before(each, wait.node) for each in walk(statement)):
+        return False, "beside what the same statement copies to the host"
+    if isinstance(statement, ast.Return) and conventions.is_loss(last_word(_owner(wait.operand))):
+        noted = isinstance(above[0], (ast.keyword, ast.Dict))
+        whole = all(isinstance(each, (ast.keyword, ast.Dict, ast.Call)) for each in above[: above.index(statement)])
+        if noted and whole and sum(map(_reads, walk(function.node))) == 1:
+            return False, "the one number that it gives"
+    return None
+
+
+_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+
+
+def _above(root: ast.AST, node: ast.AST) -> list[ast.AST]:
+    """What a node stands in, from the inside out, up to and with a function."""
+    line = getattr(node, "lineno", 0)
+    for child in ast.iter_child_nodes(root):
+        if child is node:
+            return [root]
+        first, last = getattr(child, "lineno", line), getattr(child, "end_lineno", line) or line
+        if first <= line <= last and (found := _above(child, node)):
+            return [*found, root]
+    return []
+
+
+def _copied_before(node: ast.AST, read: ast.AST) -> bool:
+    """Whether this copies another tensor than the one that is read, and does so before: `x.detach().cpu()`."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cpu"):
+        return False
+    return (node.end_lineno, node.end_col_offset) <= (read.lineno, read.col_offset)  # type: ignore[attr-defined]
+
+
+def _reads(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("item", "tolist", "cpu")
+    )
+
+
+def _owner(node: ast.expr | None) -> ast.expr | None:
+    """The value under `.detach()`, `.float()` and the like."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
+        node = node.func.value
+    return node
+
+
+def _loops_around(node: ast.AST, function: ProjectFunction) -> bool:
+    return any(isinstance(each, _LOOPS) for each in _above(function.node, node))
+
+
+def _of_a_batch(fact: Fact) -> bool:
+    """Whether it is part of what a loader gave."""
+    while fact.source is not None:
+        fact = fact.source
+    return fact.kind is Value.BATCH
+
+
+def _may_be_pinned(function: ProjectFunction) -> bool:
+    """Whether the loader is in sight, so that it can be told to pin its memory, or the project pins any."""
+    module = function.module
+    return b"DataLoader(" in module.source or module.project.reaches(module.path, "pin_memory", False)
+
+
+def _positions_are_kept(node: Any, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether what was looked for, in no loop, gets a name, and more is done with it than to count or to write there."""
+    names: set[str] = set()
+    for each in walk(function):
+        if isinstance(each, _LOOPS) and each.lineno <= node.lineno <= (each.end_lineno or 0):
+            return False
+        if isinstance(each, ast.Assign) and any(inner is node for inner in walk(each.value)):
+            names = {name_of(name) for target in each.targets for name in walk(target) if isinstance(name, ast.Name)}
+    only = {id(part) for each in walk(function) for part in _counted_or_written(each)}
+    return any(
+        isinstance(each, ast.Name) and each.id in names and isinstance(each.ctx, ast.Load) and id(each) not in only
+        for each in walk(function)
+    )
+
+
+def _counted_or_written(node: ast.AST) -> Iterator[ast.AST]:
+    """What is asked for its size here, or is where something is written."""
+    if isinstance(node, ast.Attribute) and node.attr in ("numel", "size", "shape", "nelement"):
+        yield node.value
+    elif isinstance(node, ast.Call) and name_of(node.func) == "len":
+        yield from node.args
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        yield node.slice

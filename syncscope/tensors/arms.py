@@ -1,0 +1,149 @@
+"""Hot or cold by the test of an `if`: what stands in its arms, or behind it where it ends what it stands in."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.tensors import conventions
+from syncscope.tensors.syntax import dotted, name_of
+
+
+def of_test(node: ast.expr) -> tuple[bool, str] | None:
+    """Cold inside `if step % n == 0` and the like."""
+    for part in _asked_for(node):
+        inner = part.operand if isinstance(part, ast.UnaryOp) else part
+        inner = inner.left if isinstance(inner, ast.Compare) else inner
+        if _is_remainder(inner):
+            return False, f"only when `{ast.unparse(node)}`"
+        if _moved(part):
+            return False, f"only when `{ast.unparse(part)}`: it is moved once"
+        name = name_of(inner)
+        if inner is part and conventions.on_cpu(name):
+            return False, f"only when `{name}`"
+        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and name == "training":
+            return False, f"only when `{ast.unparse(part)}`"
+        if _asks_seldom(part):
+            return False, f"only when `{ast.unparse(node)}`"
+    return None
+
+
+def _asked_for(node: ast.expr) -> list[ast.expr]:
+    """What a test asks, one by one, however deep it is combined: `first and (step % n == 0 or last)`."""
+    return [each for part in node.values for each in _asked_for(part)] if isinstance(node, ast.BoolOp) else [node]
+
+
+def _is_remainder(node: ast.expr) -> bool:
+    """Whether this is `step % n`, and no text that is filled in."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)):
+        return False
+    return not isinstance(node.left, (ast.Constant, ast.JoinedStr))
+
+
+def _asks_seldom(test: ast.expr) -> bool:
+    """Whether what is asked for is called like what seldom is: `debug`, `should_log(step)`, `debug_mask is not None`."""
+    if isinstance(test, ast.Compare):
+        other, op = test.comparators[0], test.ops[0]
+        none = isinstance(other, ast.Constant) and other.value is None
+        asked = isinstance(op, ast.IsNot) if none else isinstance(op, (ast.Gt, ast.GtE))
+        return asked and conventions.seldom(name_of(test.left))
+    return conventions.seldom(name_of(test.func if isinstance(test, ast.Call) else test))
+
+
+def of_rest(test: ast.expr) -> tuple[bool, str] | None:
+    """Cold behind `if step % n: return`, `if not should_log: return` and the like."""
+    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]:
+        left: ast.expr = part
+        op: ast.cmpop = ast.NotEq()
+        bound: object = 0  # `if step % n` asks whether it is not 0
+        if isinstance(part, ast.Compare) and isinstance(part.comparators[0], ast.Constant):
+            left, op, bound = part.left, part.ops[0], part.comparators[0].value
+        if (
+            _is_remainder(left)
+            and bound == 0
+            and isinstance(op, (ast.NotEq, ast.Gt))
+            and "accum" not in ast.unparse(left)
+        ):
+            return False, f"only when not `{ast.unparse(part)}`"
+        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and _asks_seldom(part.operand):
+            return False, f"only when `{ast.unparse(part.operand)}`"
+        if isinstance(part, ast.Attribute) and part.attr == "training":
+            return False, f"only when not `{ast.unparse(part)}`"
+        if isinstance(part, ast.Compare) and isinstance(op, ast.Is) and bound is None and _asks_seldom(left):
+            return False, f"only when `{ast.unparse(left)}` is given"
+    return None
+
+
+def of_notice(body: list[ast.stmt]) -> tuple[bool, str] | None:
+    """Cold where an arm of a test of values does nothing but say so."""
+    for each in body:
+        call = each.value if isinstance(each, ast.Expr) else None
+        if not (isinstance(call, ast.Call) and name_of(call.func) in conventions.NOTICES):
+            return None
+    return False, "only when it says that values are odd"
+
+
+def _moved(test: ast.expr) -> bool:
+    """Whether a test asks whether two values live in different places."""
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq)):
+        return False
+    sides = (test.left, test.comparators[0])
+    return all(name_of(side).endswith("device") for side in sides) and any(isinstance(s, ast.Attribute) for s in sides)
+
+
+def of_first(node: ast.If) -> tuple[bool, str] | None:
+    """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`."""
+    for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
+        if not isinstance(part, ast.Compare):
+            inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
+            if name_of(inner).endswith("state"):
+                return False, f"only when `{ast.unparse(part)}`: the first time"
+            continue
+        left, right, op = part.left, part.comparators[0], part.ops[0]
+        kept, state = "", not isinstance(op, ast.Is)
+        if isinstance(op, ast.Is) and isinstance(right, ast.Constant) and right.value is None:
+            kept = dotted(left)
+        elif isinstance(op, ast.NotIn):
+            kept = dotted(right)
+        elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
+            kept = dotted(left.args[0])
+        if (state and kept.endswith("state")) or any(_keeps(each, kept) for each in node.body if kept):
+            return False, f"only when `{ast.unparse(part)}`: the first time"
+    return None
+
+
+def _keeps(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement keeps something: in the attribute of this name, as its item, or what has this name as an item."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    items = [target for target in statement.targets if isinstance(target, ast.Subscript)]
+    places = [dotted(each.value) for each in items] + [dotted(each) for each in statement.targets]
+    return ("." in name and name in places) or (bool(items) and dotted(statement.value) == name)
+
+
+def of_else(node: ast.If) -> tuple[bool, str] | None:
+    """Cold in the other arm of `if self.training`, and of one that ends by raising."""
+    parts = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else [node.test]
+    for part in parts:
+        if name_of(part) == "training" and isinstance(part, ast.Attribute):
+            return False, f"only when not `{ast.unparse(part)}`"
+    return of_arm(node.orelse)
+
+
+def of_arm(body: list[ast.stmt]) -> tuple[bool, str] | None:
+    """Cold where an arm of an `if` ends by raising: it runs once, for the message."""
+    return (False, "only before an error is raised") if isinstance(body[-1], ast.Raise) else None
+
+
+def special(test: ast.expr) -> bool:
+    """Whether what follows a test is for special values: another kind of device, one precision, a tensor of one number."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(map(special, test.values))
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.In))):
+        return False
+    kind, left = test.comparators[0], test.left
+    if isinstance(left, ast.Attribute) and left.attr == "dtype":
+        return True
+    if isinstance(left, ast.Call) and isinstance(left.func, ast.Attribute) and left.func.attr == "numel":
+        return isinstance(kind, ast.Constant) and kind.value == 1
+    named = isinstance(kind, ast.Constant) and kind.value in ("cpu", "mps", "xla", "npu", "hpu", "mlu", "dml", "meta")
+    return named and "device" in ast.unparse(left)

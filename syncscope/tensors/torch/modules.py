@@ -1,0 +1,155 @@
+"""Modules of torch: made on the host, moved as a whole, called."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from syncscope.model.fact import UNKNOWN, Device, Fact
+from syncscope.model.ops import Op
+from syncscope.tensors import hotness
+from syncscope.tensors.attributes import prepare
+from syncscope.tensors.call import Call
+from syncscope.tensors.facts import (
+    DEVICE,
+    FIXED,
+    FLOAT,
+    HOST,
+    MODULE,
+    SEQUENCE,
+    SOMEWHERE,
+    STRING,
+    TENSOR,
+    device_of,
+    items,
+    sequence,
+    tensor,
+)
+from syncscope.tensors.scope import Instance, ancestry, find_method, outside
+from syncscope.tensors.syntax import dotted
+from syncscope.tensors.torch.moves import asked_for
+
+_CONTAINERS = frozenset("Sequential ModuleList ModuleDict DataParallel DistributedDataParallel".split())
+_WITH_PARAMETERS = re.compile(
+    r"(Lazy)?(Linear|Bilinear|Conv|BatchNorm|SyncBatchNorm|GroupNorm|LayerNorm|RMSNorm|Embedding|RNN|LSTM|GRU|MultiheadAttention|"
+    r"Transformer|PReLU|AdaptiveLogSoftmax|ParameterList|ParameterDict)"
+)
+_ITSELF = frozenset(
+    """to cuda cpu eval train half float double requires_grad_ bfloat16 apply compile share_memory""".split()
+)
+
+
+def made(call: Call) -> Fact:
+    """`torch.nn.Linear(3, 4)`: on the host where no device is named; one that is made of others lives where they do."""
+    word = call.word
+    if not word[:1].isupper():
+        return UNKNOWN
+    parts = tuple(call.args) if word in _CONTAINERS and not call.spread else ()
+    if word in _CONTAINERS:
+        device = parts[0].device if parts and all(p.device is parts[0].device for p in parts) else SOMEWHERE
+    else:
+        device = call.where_made(HOST)
+    return Fact(MODULE, device=device, confidence=3, ref=f"torch.nn.{word}", elements=parts)
+
+
+def method(call: Call) -> Fact | None:
+    """Methods that every nn.Module has, but for calling it; None: it is none of them."""
+    word, node, owner = call.word, call.node, call.receiver
+    if word in _ITSELF:
+        if isinstance(owner.ref, Instance) and find_method(owner.ref.cls, word) is not None:
+            return None
+        return _moved(call) if word in ("to", "cuda", "cpu") else owner
+    if word in ("parameters", "buffers"):
+        return items(_parameter(owner, node))
+    if word in ("named_parameters", "named_buffers"):
+        return items(sequence(STRING, _parameter(owner, node)))
+    if word == "state_dict":
+        return items(tensor(device=owner.device, confidence=2, why=node), {})
+    if word in ("modules", "children"):
+        return items(Fact(MODULE, confidence=2))
+    if word in ("named_modules", "named_children"):
+        return items(sequence(STRING, Fact(MODULE, confidence=2)))
+    return None
+
+
+def _parameter(owner: Fact, node: ast.AST) -> Fact:
+    return tensor(FLOAT, owner.device, 3, node, shape=FIXED)
+
+
+def _moved(call: Call) -> Fact:
+    """`model.to(device)`: its parameters are copied one by one, and it is the same object afterwards."""
+    owner = call.receiver
+    target: Device | None = {"cuda": DEVICE, "cpu": HOST}.get(call.word) or asked_for(call)[0]
+    if target is None or target is owner.device:
+        return owner
+    if owner.device is HOST and target is not HOST and holds_parameters(owner) and not call.flag("non_blocking"):
+        before, call.frame.hotness = call.frame.hotness, hotness.MOVED
+        call.emit(Op.TO_DEVICE, call.at, Fact(MODULE, device=target, confidence=3, why=call.node), 2)
+        call.frame.hotness = before
+    moved = owner.but(device=target)
+    path = dotted(call.at) if call.at is not None and owner.device is HOST else ""
+    if path in call.frame.env:
+        call.frame.env[path] = moved
+    return moved
+
+
+def holds_parameters(module: Fact, depth: int = 0) -> bool:
+    """Whether a module surely holds something that can be moved: most losses and activations do not."""
+    ref = module.ref
+    if isinstance(ref, str):
+        word = ref.rpartition(".")[2]
+        if word in _CONTAINERS:
+            return not module.elements or any(holds_parameters(part, depth) for part in module.elements)
+        return bool(_WITH_PARAMETERS.match(word)) or ref.startswith("torchvision.models.")
+    if not isinstance(ref, Instance) or depth > 4:
+        return False
+    if any(
+        base.startswith("torch.nn.") and _WITH_PARAMETERS.match(base.rpartition(".")[2]) for base in outside(ref.cls)
+    ):
+        return True
+    for each in ancestry(ref.cls):
+        prepare(each)
+        for fact in each.attributes.values():
+            if fact.kind is TENSOR and fact.shape is FIXED:  # a parameter or a buffer
+                return True
+            if fact.kind is MODULE and holds_parameters(fact, depth + 1):
+                return True
+        init = each.methods.get("__init__")
+        if init is not None and not _asks_its_base(init.node):
+            return False
+    return False
+
+
+def _asks_its_base(init: ast.AST) -> bool:
+    """Whether `__init__` has its base set up, too, and not only `nn.Module`."""
+    names = (node for node in ast.walk(init) if isinstance(node, ast.Attribute) and node.attr == "__init__")
+    return any(not dotted(name.value).endswith("Module") for name in names)
+
+
+def result(module: Fact, node: ast.AST, args: list[Fact]) -> Fact:
+    """What calling an nn.Module gives whose code is not seen."""
+    confidence = min(2, module.confidence)
+    device = _where(module, args)
+    output = tensor(device=device, confidence=confidence, why=node)
+    ref = module.ref
+    if not (isinstance(ref, str) and ref.startswith("torch.nn.")):
+        return output
+
+    def pair(one: Fact, other: Fact) -> Fact:
+        return Fact(SEQUENCE, confidence=confidence, elements=(one, other))
+
+    word = ref.rpartition(".")[2]
+    if word == "LSTM":
+        return pair(output, pair(output, output))
+    if word in ("GRU", "RNN", "LSTMCell", "MultiheadAttention"):
+        return pair(output, output)
+    known = 3 if module.confidence == 3 else 2
+    return tensor(device=device, confidence=known, why=node, ndim=0 if word.endswith("Loss") else None)
+
+
+def _where(module: Fact, args: list[Fact]) -> Device:
+    """Where the output of a module lives: devices are not mixed, so beside a module of the host what it is given tells."""
+    if module.device is not HOST:
+        return module.device
+    given = [fact for fact in args if fact.kind is TENSOR]
+    return device_of(*given) if given and len(given) == len(args) else SOMEWHERE
