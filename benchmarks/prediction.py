@@ -19,7 +19,8 @@ those and without.
 In the middle of each round's turns a recording of it as written foretells the step without waits, and the range in which it may
 lie: a machine that is faster for a second is so for both. Recordings whose replay cannot be trusted give no price, and are
 counted. *Off* is in points of the share of a step that is saved. A price is outside where its range meets neither the truth's
-95 % interval, by the rounds, nor what its own round measured, give or take A/A. Beside it stands what blocked time would have
+95 % interval, by the rounds, nor what its own round measured, give or take A/A. Where nobody waits nothing is foretold, and
+nothing refused (uploads to `ocl` do not wait). Beside it stands what blocked time would have
 foretold: the step less the time the host was blocked.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
@@ -34,6 +35,7 @@ import importlib.util
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,7 @@ class Round:
     low: float = 0.0
     high: float = 0.0
     by_blocked: float = 0.0
+    waits: bool = True  # as written; else there is nothing to foretell, and nothing is refused
 
     @property
     def saves(self) -> float:
@@ -174,11 +177,12 @@ def foretold(written: list[float], unwaited: list[float], trace: Any, without: A
 
     found = compare(trace, without)
     if found.predicted is None or found.predicted_range is None or found.before.step is None:
-        return Round(written, unwaited)
+        return Round(written, unwaited, waits=bool(found.refusal) or found.unforeseen)
     blocked = sum(line.blocked for line in found.gone)
     blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
     told = (found.before.step, found.predicted, *found.predicted_range, found.before.step - blocked)
-    return Round(written, unwaited, *(time / 1e6 for time in told))
+    step, predicted, low, high, by_blocked = (time / 1e6 for time in told)
+    return Round(written, unwaited, step, predicted, low, high, by_blocked)
 
 
 def again(kept: Path, name: str, rounds: list[dict[str, Any]]) -> Iterator[Round]:
@@ -192,13 +196,17 @@ def again(kept: Path, name: str, rounds: list[dict[str, Any]]) -> Iterator[Round
 
 
 def in_processes(name: str, given: argparse.Namespace) -> Iterator[Round]:
-    """Rounds of which each is a process that has never built a kernel."""
-    for _ in range(given.rounds):
+    """Rounds of which each is a process that has never built a kernel, with two recordings of its own."""
+    for number in range(given.rounds):
         with tempfile.TemporaryDirectory() as folder:
             cache = {"SYNCSCOPE_CACHE_DIR": folder, "POCL_CACHE_DIR": f"{folder}/pocl"}
             words = [name, "--loops", str(given.loops), "--device", given.device, "--steps", str(given.steps)]
-            command = [sys.executable, __file__, *words, "--turns", str(given.turns), "--one-cold"]
-            done = subprocess.run(command, env=os.environ | cache, capture_output=True, text=True, check=True)
+            command = [sys.executable, __file__, *words, "--turns", str(given.turns), "--one-cold", "--keep", folder]
+            done = subprocess.run(command, env=os.environ | cache, stdout=subprocess.PIPE, text=True, check=True)
+            if given.keep:
+                for recording in Path(folder).glob("*.json.gz"):
+                    which = recording.name.rpartition("-")[2]
+                    shutil.copy(recording, Path(given.keep, f"{name}-{number}-{which}"))
             found = json.loads(done.stdout.splitlines()[-1])
             yield Round(**found)
 
@@ -244,9 +252,10 @@ def row(name: str, found: list[Round], errors: list[Errors]) -> str:
         errors.append(Errors(error, said - really, naive, surely and said * really < 0, same > NOISY, outside))
         cells += [f"{predicted:.2f}", f"{low:.2f}-{high:.2f}", f"{error:+.1%}", f"{said:+.1%}", f"{really:+.1%}"]
         cells += [f"{100 * (said - really):+.1f}", f"{naive:+.1%}"]
-    cells += ["no price"] * (not told)
+    refused = sum(one.waits for one in found) - len(told)
+    cells += ["no price" if refused else "no waits"] * (not told)
     outside = errors[-1].outside if told else 0
-    more = f"  {len(found) - len(told)} refused" * (len(told) < len(found)) + f"  {outside} outside" * bool(outside)
+    more = f"  {refused} refused" * bool(refused) + f"  {outside} outside" * bool(outside)
     return f"{name:20}" + "".join(f"{cell:>13}" for cell in cells) + more + "  noisy" * (same > NOISY)
 
 
@@ -260,7 +269,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", default=[], metavar="LOOP")
     options.add_argument(
-        "--loops", default="made_with", metavar="SET", help="made_with, held_out to held_out_7, or a folder"
+        "--loops", default="made_with", metavar="SET", help="made_with, held_out to held_out_9, or a folder"
     )
     options.add_argument("--device", default="ocl")
     options.add_argument("--rounds", type=int, default=6)
@@ -293,20 +302,25 @@ def main() -> None:
     if unknown := set(given.names) - set(loops):
         options.error(f"no loop is called {', '.join(sorted(unknown))}; there are {', '.join(loops)}")
     if given.one_cold:
-        print(json.dumps(asdict(next(rounds_of(torch, device, loops[given.names[0]](torch, device), given)))))
+        name = given.names[0]
+        found = rounds_of(torch, device, loops[name](torch, device), given, f"{given.keep}/{name}")
+        print(json.dumps(asdict(next(found))))
         return
 
     def measured() -> Iterator[tuple[str, list[Round]]]:
         rounds = {}
         for name in given.names or loops:
             if given.cold:
-                found = list(in_processes(name, given))
+                each = in_processes(name, given)
             else:
                 kept = given.keep and f"{given.keep}/{name}"
-                found = list(rounds_of(torch, device, loops[name](torch, device), given, kept))
-            if given.keep:
-                rounds[name] = [asdict(one) for one in found]
-                Path(given.keep, "rounds.json").write_text(json.dumps(rounds, indent=1))
+                each = rounds_of(torch, device, loops[name](torch, device), given, kept)
+            found = []
+            for one in each:
+                found.append(one)
+                if given.keep:
+                    rounds[name] = [asdict(one) for one in found]
+                    Path(given.keep, "rounds.json").write_text(json.dumps(rounds, indent=1))
             yield name, found
 
     with ExitStack() as stack:
@@ -322,7 +336,7 @@ def report(measured: Iterable[tuple[str, list[Round]]]) -> None:
     errors: list[Errors] = []
     refused = prices = 0
     for name, found in measured:
-        refused += sum(one.predicted is None for one in found)
+        refused += sum(one.predicted is None and one.waits for one in found)
         prices += sum(one.predicted is not None for one in found)
         print(row(name, found, errors), flush=True)
     summary("all loops", errors)

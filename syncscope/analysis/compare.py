@@ -11,7 +11,9 @@ import numpy as np
 from syncscope.analysis.checkouts import same_files
 from syncscope.analysis.errors import half_interval
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of, is_vague
+from syncscope.analysis.fidelity import added_unknown, bounds, came_true, fidelity_of, too_wide
+from syncscope.analysis.hosts import Recorder
+from syncscope.analysis.pace import pace
 from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
@@ -22,6 +24,7 @@ from syncscope.model.trace import Trace
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
 BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for less is as good as not
+FELT = 2.0  # times the difference of its calls: what a step may differ by (benchmarks/equal_recordings.py)
 SAME = 0.1  # counts and times that differ by less than this part are the same
 
 
@@ -59,13 +62,17 @@ class Comparison:
     pieces: tuple[float, float] = (0.0, 0.0)
     calls: tuple[float, float] = (0.0, 0.0)
     spread: tuple[float, float] | None = None
-    refusal: str = ""  # why the first recording has no prices
+    refusal: str = ""  # why the first recording has no prices, or none for these reads
+    pace: float = 1.0  # so many times as long the driver's calls that wait for nothing take in the second (`pace`)
     unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
 
     @property
     def noise(self) -> float | None:
-        """What the steps of two equal recordings may differ by, ns, at 95 %."""
-        return None if self.spread is None else math.hypot(*self.spread)
+        """What the steps of two equal recordings may differ by, ns: by the spread of each at 95 %, and by a host that is not as
+        fast, which steps feel up to `FELT` times as much as the calls by which it is known."""
+        if self.spread is None or self.after.step is None:
+            return None
+        return math.hypot(*self.spread, FELT * math.log(self.pace) * self.after.step)
 
     @property
     def within_noise(self) -> bool | None:
@@ -78,14 +85,13 @@ class Comparison:
     def came_true(self) -> bool | None:
         """Whether the measured step lies in what was predicted; None without a prediction, or where that is too vague to tell.
 
-        Give or take its spread, and what is worth nothing anyway.
+        Give or take the noise, and what is worth nothing anyway.
         """
         if self.predicted_range is None or self.predicted is None or self.after.step is None:
             return None
-        give = max(self.spread[1] if self.spread else 0.0, SLIGHT * self.after.step)
-        low, high = self.predicted_range
-        within = low - give <= self.after.step <= high + give
-        return None if within and is_vague(low, high, self.predicted) else within
+        step = self.after.step
+        give = max(self.noise or 0.0, SLIGHT * step)
+        return came_true(self.predicted, self.predicted_range, (step - give, step + give), self.before.step or math.inf)
 
 
 def compare(before: Trace, after: Trace) -> Comparison:
@@ -96,7 +102,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
     event_graph = event_graph_of(before)
-    predicted, likely, freed = _foretold(event_graph, before, pairs) or (None, None, set())
+    predicted, likely, freed, wide = _foretold(event_graph, before, pairs) or (None, None, set(), "")
     error = (predicted - other.step) / other.step if predicted is not None and other.step else None
     work, pieces, calls = zip(_work(event_graph, freed), _work(event_graph_of(after)), strict=True)
     spreads = [_spread(report) for report in (one, other)]
@@ -114,8 +120,9 @@ def compare(before: Trace, after: Trace) -> Comparison:
         pieces=pieces,
         calls=calls,
         spread=None if spreads[0] is None or spreads[1] is None else (spreads[0], spreads[1]),
-        refusal=fidelity_of(event_graph, event_graph.graph()).refusal,
-        unforeseen=predicted is None and bool(freed),
+        refusal=wide or fidelity_of(event_graph, event_graph.graph(Recorder())).refusal,
+        pace=pace(before, after),
+        unforeseen=predicted is None and bool(freed) and not wide,
     )
 
 
@@ -178,10 +185,11 @@ def _line(line: Line) -> int:
 
 def _foretold(
     event_graph: EventGraph, trace: Trace, pairs: list[tuple[Line | None, Line | None]]
-) -> tuple[float | None, tuple[float, float] | None, set[int]] | None:
+) -> tuple[float | None, tuple[float, float] | None, set[int], str] | None:
     """ns per step of a replay without the reads that are no longer made: all of a line that is gone, else as many as less.
 
-    With the range that it leaves open, both None where what runs over all rows may be anything, and these reads.
+    With the range that it leaves open, these reads, and why that is too wide to be told; both None then, and where what runs
+    over all rows may be anything.
     They are not made at all: they go with all that their expressions did.
     """
     graph = event_graph.graph()
@@ -197,9 +205,11 @@ def _foretold(
     if not freed:
         return None
     if added_unknown(event_graph, freed):
-        return None, None, freed
-    predicted = timed_part(graph).of(replay(event_graph.graph(gone=True), freed))
-    return predicted, bounds(event_graph, graph, freed), freed
+        return None, None, freed, ""
+    window, likely = timed_part(graph), bounds(event_graph, graph, freed)
+    if wide := too_wide(*likely, window.of(replay(graph))):
+        return None, None, freed, f"without these reads {wide}"
+    return window.of(replay(event_graph.graph(gone=True), freed)), likely, freed, ""
 
 
 def _work(event_graph: EventGraph, freed: Collection[int] = ()) -> tuple[float, float, float]:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import NEVER, Fold, Graph
+from syncscope.analysis.growth import shortest
 from syncscope.analysis.hosts import DRIVEN, OPERATOR, Host, Recorder
 from syncscope.analysis.intervals import Intervals, union
 from syncscope.analysis.occupancy import filled, used
@@ -40,6 +41,7 @@ from syncscope.model.trace import Lane, Trace
 After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
+MANY = 4  # launches in the place of a read that fetches a value, at most: where much was done with the number
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +131,10 @@ class EventGraph:
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
         then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched
         values or asked how many there are, and what follows is called as ever. If something `stays` in its place, a copy or the
-        latter only waits for nothing, and instead of the former the host launches something. With `ordered`, work of different
-        queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read goes with all it did, uploads
-        aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that slept goes on more slowly.
+        latter only waits for nothing, and up to `MANY` launches do what the host did with a value that was fetched. With
+        `ordered`, work of different queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read
+        goes with all it did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that
+        slept goes on more slowly.
         What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the `most` that may
         (`analysis.selections`).
         """
@@ -168,16 +171,17 @@ class EventGraph:
         with_read, left = out.launched_by(going), np.full(len(work.start), -1.0)
         for j, (number, time) in out.uploads.items():
             with_read[j], left[j] = number, time
-        least = float(np.quantile(work.duration, 0.01)) if len(work.start) else 0.0
+        least = shortest(self.trace, work.row) if chosen else work.duration
         spare = np.zeros(len(work.start))
         for turn, one in sorted(enumerate(chosen), key=lambda pair: -len(pair[1].most)):  # the innermost last
             of = len(self.reads) + turn
-            over = one.work if added == "known" else one.most if added == "most" else one.most[:0]
+            least_of = one.work if one.told else one.most[:0]
+            over = {"nothing": least_of, "known": one.work, "most": one.most}[added]
             over = over[(with_read[over] < 0) | (with_read[over] >= len(self.reads))]
-            full = filled(self.trace, work.row[over], "all" if added == "known" else "each")
-            if added == "known":
+            full = filled(self.trace, work.row[over], "each" if added == "most" else "all")
+            if added != "most":
                 full = full * used(self.trace, work.row[over], one.kept)
-            with_read[over], left[over] = of, one.over_all(over, work.duration[over], least, full)
+            with_read[over], left[over] = of, one.over_all(over, work.duration[over], least[over], full)
             if not stays and len(one.back):
                 with_read[one.back], left[one.back] = of, -1.0
                 spare[one.back] = (cost + np.minimum(gaps, OPERATOR))[work.item[one.back]]
@@ -185,10 +189,12 @@ class EventGraph:
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
         spared = out.spared(going, recorder)
-        if stays and (work.launch[:-1] & ~host.holds).any():
-            launching = float(np.median((cost + np.minimum(gaps, OPERATOR))[work.launch[:-1] & ~host.holds]))
-            for number in going - self._plain:
-                spared[self.reads[number].calls[-1]] += launching
+        if stays and (plain := work.launch[:-1] & ~host.holds).any():
+            launching = float((cost + np.minimum(gaps, OPERATOR))[plain].mean())
+            fetched = out.fetching - self._plain
+            many = min(MANY, plain.sum() / max(1, len(fetched)))  # all together no more than there are
+            for number in fetched:
+                spared[self.reads[number].calls[-1]] += many * launching
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
         anew = {} if stays else out.anew()

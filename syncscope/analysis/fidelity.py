@@ -20,15 +20,18 @@ import numpy as np
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
+from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.price import timed_part, unpriced
 from syncscope.analysis.replay import Outcome, replay
+from syncscope.model.durations import about_ms
 from syncscope.model.trace import Lane, Trace
 
 SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
 GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
 OTHERS = 0.2  # the part by which recorded steps may be shorter than those before them: beyond it they are others
 NOTCH = 1.57  # of the quartiles, over the root of the number: half the 95 % interval of a median (McGill, 1978)
+VAGUE = 1.0  # of a step: a range that is wider is no price
 CONTENTION = 0.25  # of the time that host and device work at once: what a device that is a processor was seen to lose
 
 
@@ -121,8 +124,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where
     it did not wait. What was late for no recorded reason may have been so for the work before it, for its launch, or by
     chance. The steps were not alike, neither to each other nor to those that were not recorded, and no replay is better than it
-    reproduces the recording. A processor that is also the device works more slowly while the host works beside it, as it then
-    does for longer, and while other programs had it.
+    reproduces the recording. What the recorder took may have been a part of what the reads did. A processor that is also the
+    device works more slowly while the host works beside it, as it then does for longer, and while other programs had it.
     """
     window = timed_part(graph)
     step = window.of(replay(graph))
@@ -133,20 +136,47 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
         lengths += [window.of(replay(event_graph.graph(added=added), freed)) for added in ("nothing", "most")]
     if event_graph.orders:
         lengths.append(window.of(replay(event_graph.graph(ordered=True), freed)))
+    recorded = event_graph.graph(Recorder())
+    slowed = window.of(replay(recorded))
+    lengths.append(step * window.of(replay(recorded, freed)) / slowed)
     if _matters(event_graph, graph):
         others = event_graph.graph(late="launch"), event_graph.graph(late="never")
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]
     chosen = np.zeros((1, len(graph.reads)), bool)
     chosen[0, list(freed)] = True
-    margin = float(margins(graph, chosen)[0]) + error(graph, replay(graph)) * step + _unlike(event_graph.trace, step)
+    margin = (
+        float(margins(graph, chosen)[0]) + error(recorded, replay(recorded)) * step + _unlike(event_graph.trace, step)
+    )
     margin += crowded(event_graph) * step
     beside = CONTENTION * max(0.0, step - lengths[0]) if event_graph.on_processor else 0.0
     return max(0.0, min(lengths) - margin), max(lengths) + beside + margin
 
 
-def is_vague(low: float, high: float, predicted: float) -> bool:
-    """Whether a range is as wide as what is predicted: it holds nearly any step, and a step within it proves nothing."""
-    return high - low > predicted
+def too_wide(low: float, high: float, step: float) -> str:
+    """Why what a step, now of `step` ns, may take without some reads foretells nothing; "" where it does.
+
+    Between ends so far apart lie a step that is much shorter and one that is longer, and nearly any outcome would come true.
+    """
+    if high - low <= VAGUE * step:
+        return ""
+    return f"a step of {about_ms(step)} would take anything between {about_ms(low)} and {about_ms(high)}"
+
+
+def came_true(predicted: float, said: tuple[float, float], measured: tuple[float, float], before: float) -> bool | None:
+    """Whether a prediction (a step, or a ratio of two) came true, of which it is said between what it lies; None where that is
+    too wide to tell. `measured` is between what the truth lies, `before` what was to become shorter.
+
+    What is longer although it was to be shorter did not come true, however wide the range. A range that holds `before`
+    promises nothing: there the prediction itself must be what was measured. Both
+    intervals together may not be as wide as the step.
+    """
+    low, high = said
+    least, most = measured
+    if most < low or high < least or predicted < before < least:
+        return False
+    if high - low + most - least > predicted:
+        return None
+    return True if least <= predicted <= most or high < before else None
 
 
 def added_unknown(event_graph: EventGraph, freed: Collection[int]) -> bool:

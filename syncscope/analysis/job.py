@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.analysis.errors import half_interval
 from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.joint_replay import JointReplay, Meet, RankLine
 from syncscope.analysis.price import TimedPart, plan_of, shapley, timed_part, unpriced
@@ -40,7 +41,11 @@ class JobLine:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What was concluded from all ranks. Times are ns per step."""
+    """What was concluded from all ranks. Times are ns per step.
+
+    `saving_range` is the least and the most that a step saves without any read, by the spread of the steps and the error of the
+    joint replay; None where too few steps were recorded. What takes the place of the reads is not in it.
+    """
 
     ranks: tuple[RankLine, ...]
     meets: tuple[Meet, ...]
@@ -51,6 +56,7 @@ class JobReport:
     plan: tuple[int, ...]
     verdict: str
     notes: tuple[str, ...]
+    saving_range: tuple[float, float] | None = None
 
 
 def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
@@ -91,6 +97,7 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         price = lines[i].price
         return -(price.share if price else 0.0), -lines[i].blocked
 
+    between = value.between(saving) if saving else None
     order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}
     single_rank = value.by_rank() if trusted and len(ranks) <= ALONE else [None] * len(ranks)
@@ -103,8 +110,9 @@ def job(ranks: Sequence[Rank], seed: int = 0) -> JobReport:
         saving=saving,
         fidelity=value.error,
         plan=tuple(position[i] for i in plan),
-        verdict=_verdict(value.step, saving, value.error, doubtful, rows, meets) + _unforeseen(lines),
+        verdict=_verdict(value.step, saving, between, value.error, doubtful, rows, meets) + _unforeseen(lines),
         notes=joint.notes,
+        saving_range=between,
     )
 
 
@@ -141,6 +149,17 @@ class _JobValue:
     def __call__(self, sets: NDArray[np.bool_]) -> NDArray[np.float64]:
         freed = [(sets.astype(np.uint8) @ reads.astype(np.uint8)) > 0 for reads in self._reads]
         return self.step - self._window.length(*self._joint.replay(freed))
+
+    def between(self, saving: float) -> tuple[float, float] | None:
+        """What is saved without any read at least and at most: the 95 % interval by the spread over the counted steps, and the
+        error of the replay; None of too few steps."""
+        window = self._window
+        if window.first < 0:
+            return None
+        _, ends = self._joint.replay([np.repeat([[False], [True]], reads.shape[1], axis=1) for reads in self._reads])
+        lengths = np.diff(ends[:, window.first : window.last + 1], axis=1)
+        margin = half_interval(lengths[0] - lengths[1]) + self.error * self.step
+        return saving - margin, saving + margin
 
     def by_rank(self) -> list[float | None]:
         """What the job gains if one rank alone makes no read."""
@@ -187,6 +206,7 @@ def _line(key: Key, members: list[tuple[int, int]], ranks: Sequence[Rank], steps
 def _verdict(
     step: float,
     saving: float | None,
+    between: tuple[float, float] | None,
     error: float,
     doubtful: Sequence[Rank],
     rows: tuple[RankLine, ...],
@@ -207,8 +227,14 @@ def _verdict(
         return f"No prices: the joint replay ends {error:.1%} away from the recording.{told}"
     blocked, symptom = sum(row.blocked for row in rows), sum(row.symptom for row in rows)
     because = f" Of {in_ms(blocked)} blocked on all ranks, {in_ms(symptom)} are waits for other ranks."
-    if saving <= WORTH * step:
-        gain = f"without any, the job's {in_ms(step)} would be {in_ms(max(0.0, saving))} shorter"
-        return f"No read is worth fixing: {gain}.{because}{told}"
-    gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%} less)"
+    surely = "surely " * (between is not None and between[1] > WORTH * step)
+    known = (
+        f"between {in_ms(max(0.0, between[0]))} and {in_ms(between[1])} less, as its steps spread"
+        if between
+        else "from too few steps to know how far off that may be"
+    )
+    if saving <= WORTH * step or (between is not None and between[0] <= 0):
+        gain = f"without any, the job's {in_ms(step)} would be {in_ms(max(0.0, saving))} shorter ({known})"
+        return f"No read is {surely}worth fixing: {gain}.{because}{told}"
+    gain = f"takes {in_ms(step - saving)} instead of {in_ms(step)} ({saving / step:.1%}; {known})"
     return f"Without its reads the job {gain}.{because}{told}"

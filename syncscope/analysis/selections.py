@@ -8,9 +8,10 @@ What is launched after a selection, and before its gradient is put back among al
 through what a forward pass did in the reverse order, so that of several selections the last is the first whose gradient comes
 back. Other work may be launched in between (another loss), so this is the most that it can be; where shapes were recorded, only
 operators that were given or made a dimension of that length count. Where no gradient comes back, nobody knows how far a
-selection reaches: then nothing is added, and at most what runs until the host reads again.
+selection reaches: then what is launched with more threads in each step in which more rows are kept does, for rows of an input
+need no gradient, but the weights that they meet do; and at most what runs until the host reads again, too.
 
-Such work grows with its rows as far as its steps tell (`analysis.growth`), but for what the shortest work of the recording
+Such work grows with its rows as far as its steps tell (`analysis.growth`), but for what the shortest work of its kind
 takes, and only from where they fill the device (`analysis.occupancy`). What would then be given more than the device's memory
 holds was not given the rows: it does not grow. The gradient's way back goes with the selection. So it
 does for positions (`nonzero`) that were an index, which shows in more gradients coming back than masks ask for; the index
@@ -20,7 +21,7 @@ itself stays, for the weights or the padding that take its place.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -28,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncscope.analysis.growth import growth
+from syncscope.analysis.growth import growth, launched_by_rows
 from syncscope.analysis.nesting import Nesting
 from syncscope.analysis.occupancy import fits
 from syncscope.model.ops import Op
@@ -43,7 +44,7 @@ GATHERED = re.compile(
     r"gather|index_elementwise|index_kernel", re.IGNORECASE
 )  # kernels that take rows by their positions
 SORTED = re.compile(r"<long\b|radix_sort|arange|^Memset")  # kernels that sort positions before rows are put to them
-ZEROED = re.compile(r"fill", re.IGNORECASE)  # kernels that make what they are put into
+ZEROED = re.compile(r"fill|^Memset", re.IGNORECASE)  # what makes what they are put into
 LAID_OUT = re.compile(r"copy", re.IGNORECASE)  # kernels that lay out a tensor otherwise
 EMPTY = np.zeros(0, np.intp)
 Times = NDArray[np.float64]
@@ -54,8 +55,9 @@ Numbers = NDArray[np.intp]
 class SelectedRows:
     """Rows that were selected once, by one mask: the reads (by number) that ask for them, of which each may be several.
 
-    `work` (by number) runs over the `kept` of `rows`, as far as is known; `most` is all that may, and `grows` the part of each
-    of these that takes longer over more rows. `back` is the gradient's way back to its rows, where no read does that.
+    `work` (by number) runs over the `kept` of `rows`, as far as is known; `most` is all that may, `grows` the part of each
+    of these that takes longer over more rows, and `usual` how long each takes over as many, ns. `back` is the gradient's way
+    back to its rows, where no read does that. `told` says that launches tell of `work`: then it surely runs over rows.
     """
 
     reads: tuple[int, ...]
@@ -65,20 +67,22 @@ class SelectedRows:
     most: Numbers
     back: Numbers
     grows: Times = field(default_factory=lambda: np.zeros(0))
+    usual: Times = field(default_factory=lambda: np.zeros(0))
+    told: bool = False
 
     @property
     def times(self) -> float:
         """How many times as many rows there are as were kept."""
         return self.rows / max(1, self.kept)
 
-    def over_all(self, over: Numbers, durations: Times, least: float, full: Times) -> Times:
+    def over_all(self, over: Numbers, durations: Times, least: Times, full: Times) -> Times:
         """How long work (some of `most`, by number) takes over all rows that took so long over those that were kept, ns.
 
         `least` of it does not grow. What fills a part of the device takes no longer until it is `full`.
         """
-        grows = self.grows[np.searchsorted(self.most, over)]
+        at = np.searchsorted(self.most, over)
         times = np.maximum(1.0, full * self.times)
-        longer: Times = durations + grows * (times - 1.0) * (durations - least).clip(0.0)
+        longer: Times = durations + self.grows[at] * (times - 1.0) * (self.usual[at] - least).clip(0.0)
         return longer
 
 
@@ -94,11 +98,11 @@ def selections(
     for number, read in enumerate(reads):
         steps.setdefault(read.step, []).append(number)
     found = _Found(trace, reads, work, launched, own)
-    plain = [one for numbers in steps.values() for one in found.of_step(numbers)]
+    plain = found.by_launch([one for numbers in steps.values() for one in found.of_step(numbers)], steps)
     grows = growth(trace, [work[one.most] for one in plain], [one.kept for one in plain])
     return [
-        replace(one, grows=part * fits(trace, work[one.most], one.times))
-        for one, part in zip(plain, grows, strict=True)
+        replace(one, grows=part * fits(trace, work[one.most], one.times), usual=usual)
+        for one, (part, usual) in zip(plain, grows, strict=True)
     ]
 
 
@@ -128,11 +132,13 @@ class _Found:
                 graded.append(number)
         if not masks:
             return []
-        last = max(self._reads[number].end for members in masks.values() for _, _, number in members)
+        asked = [n for members in masks.values() for _, _, n in members if self._reads[n].op in POSITIONS]
+        # what is selected after the backward pass, for an accuracy, keeps no gradient waiting
+        ending = [*graded, *asked] if graded else [n for members in masks.values() for _, _, n in members]
+        last = max(self._reads[number].end for number in ending)
         over = self._next_step(numbers)
         returns = [j for j in self._back.tolist() if last < self._launched[j] < over]
         pairs = {number: [put] for number, put in zip(reversed(graded), returns, strict=False)}
-        asked = [n for members in masks.values() for _, _, n in members if self._reads[n].op in POSITIONS]
         unknown = returns[len(graded) :]
         if asked and unknown:  # the positions may have been an index, whose last use returns first
             taken = self._between(self._reads[asked[0]].end, int(self._launched[unknown[0]]))
@@ -142,6 +148,21 @@ class _Found:
             self._of_mask([number for _, _, number in members], min(members)[:2], numbers, pairs, over)
             for members in masks.values()
         ]
+
+    def by_launch(self, plain: list[SelectedRows], steps: Mapping[int, list[int]]) -> list[SelectedRows]:
+        """The selections to which no gradient comes back with the work whose launches tell that it is over their rows."""
+        unknown = [number for number, one in enumerate(plain) if not len(one.work) and not len(one.back)]
+        after = []
+        for number in unknown:
+            first = self._reads[plain[number].reads[0]]
+            after.append(self._between(first.end, self._next_step(steps[first.step])))
+        told = launched_by_rows(self._trace, [self._work[of] for of in after], [plain[n].kept for n in unknown])
+        found = list(plain)
+        for number, of, by_rows in zip(unknown, after, told, strict=True):
+            one = plain[number]
+            work, told_so = of[by_rows], bool(by_rows.any())
+            found[number] = replace(one, work=work, most=np.union1d(one.most, work), told=told_so)
+        return found
 
     def _of_mask(
         self,

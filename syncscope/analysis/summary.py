@@ -11,7 +11,7 @@ import numpy as np
 from syncscope.analysis.advice import advised, unforeseen
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import bounds, crowded, fidelity_of, unforeseen_lines
+from syncscope.analysis.fidelity import bounds, crowded, fidelity_of, too_wide, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
@@ -109,6 +109,7 @@ def summarize(
 
 
 def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
+    """The report with its prices; with the range alone where that of the plan, or of all without a plan, is too wide."""
     unknown = unforeseen_lines(event_graph, graph, members)
     costs = price_lines(graph, members, unknown=unknown)
     left = unpriced(graph)
@@ -123,6 +124,10 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
     plan = costs.plan if low >= WORTH * costs.step else ()
+    chosen = {r for n in plan for r in members[n]} - left
+    of_plan = _range(event_graph, graph, chosen, costs.step) if plan else (low, high)
+    if too_wide(costs.step - of_plan[1], costs.step - of_plan[0], costs.step):
+        return replace(report, step=costs.step, saving_range=of_plan)
     report = replace(
         report,
         reads=_each_read(report.reads, graph),
@@ -135,13 +140,12 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         groups=groups(graph, lines, members),
     )
     if plan:
-        chosen = {r for n in plan for r in members[n]} - left
         unknown = event_graph.counting - {r for one in event_graph.selections for r in one.reads}
         if not unknown.isdisjoint(chosen):
             asking = ", ".join(dict.fromkeys(f"`{lines[n].op}`" for n in plan if lines[n].op in COUNTS))
             said = f"how many rows {asking} kept was not recorded: what a fixed shape adds is not priced, so measure it first"
             report = replace(report, notes=(*report.notes, said))
-        report = replace(report, plan_range=_range(event_graph, graph, chosen, costs.step))
+        report = replace(report, plan_range=of_plan)
     if report.trace is not None and (each := overhead(report.trace)):  # of somebody else's profiler: ours says it
         step, saving = _step_and_saving(event_graph.graph(Recorder(each)), everything)
         report = replace(report, lean_step=step, lean_saving=saving)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from syncscope.analysis.fidelity import GATE, OTHERS, sped_up
+from syncscope.analysis.fidelity import GATE, OTHERS, sped_up, too_wide
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
 from syncscope.model.durations import about_ms
@@ -44,13 +44,13 @@ def verdict(report: Report) -> str:
         )
     if report.unexplained is not None and report.unexplained > GATE:
         return (
-            f"No prices: in {report.unexplained:.0%} of a {per} the device stands still and nothing that was recorded says "
+            f"No prices: in {report.unexplained:.1%} of a {per} the device stands still and nothing that was recorded says "
             f"why{_most(report)} (the limit is {GATE:.0%}). Events may be missing from the "
             f"recording, or the device or the machine had other things to do. {_next(report)}"
         )
     if report.silent is not None and report.silent > GATE:
         return (
-            f"No prices: for {report.silent:.0%} of a {per} a thread is silent until the device has just done all, and no "
+            f"No prices: for {report.silent:.1%} of a {per} a thread is silent until the device has just done all, and no "
             f"recorded call waited then{_most(report)} (the limit is {GATE:.0%}). The calls that wait may be missing from the "
             f"recording, or not be known to wait. {_next(report)}"
         )
@@ -58,6 +58,12 @@ def verdict(report: Report) -> str:
         return (
             f"No prices: the recorded steps are {others:.0%} shorter than the unrecorded ones of the same run, so that "
             f"they are others, or something else slowed the run down (the limit is {OTHERS:.0%}). {_next(report)}"
+        )
+    if report.saving is None and report.saving_range and report.step is not None:
+        low, high = report.saving_range
+        return (
+            f"No prices: without its waits {too_wide(report.step - high, report.step - low, report.step)}, which says nothing "
+            f"(the limit is a {per}). {_next(report)}"
         )
     if report.saving is None or report.step is None:
         return f"The host was blocked for {about_ms(blocked)} of a {per}; prices were not asked for."
@@ -91,10 +97,11 @@ def verdict(report: Report) -> str:
     gain = report.plan_saving or 0.0
     first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
     saved, cost = claim(gain, report.plan_range), claim(report.saving, report.saving_range)
+    every = f"{'the other' if unforeseen else 'all'} waits" + " together" * (len(report.lines) > 1)
+    whole = f"That is what {every} cost" if cost == saved else f"{every.capitalize()} cost {cost} ({share:.1%})"
     return (
         f"Fixing {what} saves {saved} of {about_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
-        f"All {'other ' * bool(unforeseen)}waits together cost {cost} ({share:.1%}); the host is blocked for "
-        f"{about_ms(blocked)}."
+        f"{whole}; the host is blocked for {about_ms(blocked)}."
     ) + (f" {unforeseen_told(unforeseen)}" if unforeseen else "")
 
 

@@ -197,7 +197,7 @@ def of_file(text: str, device: str, batch: int) -> Callable[[], Any]:
             f"{name} is a class that {Path(path).name} imports or defines, and no function",
             "name a function that takes device and batch, or a comprehension that the file makes",
         )
-    room = sys.modules.get("syncscope.kernels.comprehension")  # there where the file has one
+    room = sys.modules.get("syncscope.kernels.comprehensions")  # there where the file has one
     if room is not None and isinstance(function, room.Comprehension):  # it knows what it takes
         inputs = function.example(device, batch)
         return lambda: function(*inputs)

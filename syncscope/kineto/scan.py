@@ -162,6 +162,8 @@ class Scan:
                 break
         kind = "is empty" if not text else "has no list of traceEvents"
         hint = "is it a trace of torch.profiler (export_chrome_trace) or of syncscope?"
+        if text[:1] == b"{" and len(text) <= LARGEST and not text.rstrip().endswith(b"}"):
+            kind, hint = "ends before its list of traceEvents", "copy it once more, or wait until it has been written"
         raise UserError(f"{name} {kind} (looked at {len(text):,} bytes)", hint)
 
     def _keys(self, text: bytes, where: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Table, Trace
 
-AT = " at "  # between the name of a comprehension and the line that calls it, as kernels/comprehension says them
+AT = " at "  # between the name of a comprehension and the line that calls it, as kernels/comprehensions says them
 
 
 def with_lines(trace: Trace) -> Trace:

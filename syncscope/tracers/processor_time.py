@@ -1,4 +1,7 @@
-"""How much of the machine's processors other programs had meanwhile: where they are the device too, it was slower then."""
+"""How much of the processors other programs had meanwhile: where they are the device too, it was slower then.
+
+Of those that this process may run on: what others do on the rest of the machine takes nothing from it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ ALL = slice(0, 8)  # what comes after was counted before: of guests
 
 
 class ProcessorTime(NamedTuple):
-    """Seconds since some moment, of all processors together: in all, at work, and at work for this process and what it has
+    """Seconds since some moment, of these processors together: in all, at work, and at work for this process and what it has
     started, the workers of a loader say."""
 
     all: float
@@ -24,8 +27,10 @@ class ProcessorTime(NamedTuple):
 def spent() -> ProcessorTime | None:
     """What was spent so far; None where the system does not tell."""
     try:
-        times = [int(word) / os.sysconf("SC_CLK_TCK") for word in STAT.read_text().split("\n", 1)[0].split()[1:]]
-    except (OSError, ValueError):
+        names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+        rows = [line.split()[1:] for line in STAT.read_text().splitlines() if line.split(" ", 1)[0] in names]
+        times = [sum(map(int, column)) / os.sysconf("SC_CLK_TCK") for column in zip(*rows, strict=True)]
+    except (AttributeError, OSError, ValueError):  # the first where the system has no such choice
         return None
     own = sum(os.times()[:4]) + _ticks_of_children(Path("/proc/self")) / os.sysconf("SC_CLK_TCK")
     return ProcessorTime(sum(times[ALL]), sum(times[ALL]) - sum(times[IDLE]), own)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import builtins
 import io
 import os
+import re
 import runpy
+import signal
 import sys
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
@@ -17,12 +20,15 @@ from typing import Any
 from syncscope.errors import UserError
 
 HERE = str(Path(__file__).parents[1]) + os.sep
+NO_GPU = re.compile(r"not compiled with CUDA|No (CUDA|HIP) GPUs|no NVIDIA driver|cuda\.is_available\(\) is False")
 OURS = (HERE, "<frozen runpy>", "<frozen importlib")
 
 
-def run(target: str, arguments: Sequence[str], *, module: bool) -> int:
+def run(
+    target: str, arguments: Sequence[str], *, module: bool, tell: Callable[[BaseException], None] | None = None
+) -> int:
     """Runs a script, or a module as with `-m`, as `__main__`; its exit code. What it raises is printed as Python would,
-    without our frames.
+    without our frames, or given to `tell`.
 
     Raises:
         UserError: there is no such script.
@@ -45,14 +51,35 @@ def run(target: str, arguments: Sequence[str], *, module: bool) -> int:
     except SystemExit as stop:
         return exit_code(stop)
     except KeyboardInterrupt as stop:
+        _once(signal.SIGINT)
         report(stop)
         return 130
     except UserError:
         raise
     except BaseException as error:  # the program's own; it is told as Python tells it
-        report(error)
+        (tell or report)(error)
         return 1
     return 0
+
+
+def _once(number: int) -> None:
+    """A second Ctrl-C within a second is the first: who signals a group reaches us, and our parent, who passes it on."""
+    first = time.monotonic()
+
+    def again(*_: object) -> None:
+        if time.monotonic() - first > 1:
+            raise KeyboardInterrupt
+
+    signal.signal(number, again)
+
+
+def without_gpu(said: str) -> str:
+    """A hint for a program that asked for a GPU where there is none, by what it said when it failed; empty for any other."""
+    return (
+        "torch finds no GPU here: --device ocl has the program run on the processor as a device"
+        if NO_GPU.search(said)
+        else ""
+    )
 
 
 def compiled(path: str) -> CodeType:

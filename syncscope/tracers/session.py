@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, Self, TypeVar
 
 from syncscope.errors import UserError
 from syncscope.model.trace import Trace
@@ -133,7 +133,7 @@ class Session:
             )
         return self.traces[-1]
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         if self in _open:
             raise UserError("this recording is running already", "make one of its own for the inner block")
         self._process = os.getpid()

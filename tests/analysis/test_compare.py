@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from drawn import Device
 from test_price import loop
@@ -5,6 +7,9 @@ from test_start_causes import masks
 
 from syncscope import kineto
 from syncscope.analysis.compare import compare
+from syncscope.analysis.fidelity import came_true
+from syncscope.analysis.pace import pace
+from syncscope.cli.diff import sentence
 from syncscope.model.trace import Event, Trace
 
 MS = 1_000_000
@@ -72,3 +77,35 @@ def test_the_real_pair_of_resnet_loops(shared):
     assert found.gone == found.new == ()
     assert found.after.step < 0.8 * found.before.step  # the loader, not a read: no prediction explains it
     assert found.predicted is None
+
+
+def test_a_host_that_was_not_as_fast_is_found_and_is_noise():
+    program = loop([], 24)
+    assert pace(record(program), record(program)) == 1.0
+    assert pace(record(program), Device(launch=9_000).run(program)[0]) == pytest.approx(3.0)
+    assert pace(record(program), record(loop([], 2))) == 1.0  # too few calls to tell
+    found = compare(record(program), record(program))
+    longer = replace(found, spread=(0.0, 0.0), after=replace(found.after, step=1.1 * found.before.step))
+    assert not longer.within_noise
+    assert replace(longer, pace=1.07).within_noise
+    assert "1.07 times as long in the second recording" in sentence(replace(found, predicted=1.0, error=0.1, pace=1.07))
+
+
+@pytest.mark.parametrize(
+    ("predicted", "said", "measured", "came"),
+    [
+        (0.9, (0.8, 1.2), (0.88, 0.92), True),
+        (
+            0.9,
+            (0.8, 1.2),
+            (0.98, 1.02),
+            None,
+        ),  # it holds the step as it was, and the prediction is not what was measured
+        (0.8, (0.7, 0.95), (0.92, 0.94), True),  # within what was promised, and that was a gain
+        (0.9, (0.6, 1.3), (1.2, 1.4), False),  # a gain was promised, and it is longer
+        (0.9, (0.8, 0.95), (0.97, 1.02), False),
+        (0.9, (0.4, 1.4), (0.88, 0.92), None),  # as wide as a step
+    ],
+)
+def test_what_came_true(predicted, said, measured, came):
+    assert came_true(predicted, said, measured, 1.0) is came

@@ -1,5 +1,6 @@
 """What a price lies between, when it is one at all, and what stands in its place."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,13 @@ from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
 from syncscope.analysis.verdict import claim
+from syncscope.cli._verified import summary
 from syncscope.cli.diff import sentence
+from syncscope.model.source import Place
+from syncscope.verify.foretold import foretold
 from syncscope.verify.results import Verification
 from syncscope.verify.timing import Ratio
+from syncscope.verify.values import Values
 
 MS = 1_000_000
 
@@ -123,10 +128,38 @@ def test_a_range_as_wide_as_the_step_it_predicts_proves_nothing():
     assert found.came_true
     wide = replace(found, predicted_range=(0.0, 2.1 * found.predicted))
     assert wide.came_true is None
-    assert "as wide as a step" in sentence(wide)
+    assert "too wide to tell" in sentence(wide)
     outside = replace(wide, after=replace(wide.after, step=3 * found.predicted))
     assert outside.came_true is False
     promised = Verification("train.py", ratio=Ratio(0.9, 0.8, 1.0, turns=5), predicted=Ratio(0.9, 0.8, 1.0))
     assert promised.came_true
     promised.predicted = Ratio(0.9, 0.4, 1.4)
     assert promised.came_true is None
+
+
+def test_a_range_as_wide_as_the_step_is_no_price():
+    """Other programs had most of the processor that is the device: report, diff and verify refuse it in the same words."""
+    quiet = Device().run(loop([57]))[0]
+    after = Device().run(loop([]))[0]
+    found = compare(quiet, after)
+    assert found.came_true
+    assert compare(quiet, Device().run([[("launch", 0, 30 * MS)]] * 6)[0]).came_true is False
+    trace = replace(quiet, meta=quiet.meta | {"others": 0.9, "devices": [{"processor": True}]})
+    report = summarize(trace)
+    assert report.saving is None
+    assert report.plan == ()
+    assert all(line.price is None for line in report.lines)
+    assert report.verdict.startswith("No prices: without its waits a step of")
+    assert "Record more steps" in report.verdict
+    wide = compare(trace, after)
+    assert wide.predicted is None
+    assert wide.came_true is None
+    assert "would take anything between" in sentence(wide)
+    (place,) = {Place(os.path.realpath(read.place.path), read.place.line) for read in report.reads}
+    read, none = (Values(6, [], {}, counts, [], []) for counts in ({(place, "item"): 5}, {}))
+    said = foretold(trace, read, none, lambda at: at, lambda at: at)
+    assert isinstance(said, str)
+    assert "would take anything between" in said
+    found = Verification("train.py", ratio=Ratio(0.9, 0.8, 1.0, turns=5))
+    found.promise(said)
+    assert ("predicted", f"nothing: {said}") in summary(found)

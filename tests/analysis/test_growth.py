@@ -13,8 +13,9 @@ US = 1_000
 KEPT = (120, 150, 130, 170, 140, 160)
 
 
-def part(blocks: Callable[[int], int], us: Callable[[int], float], kept: tuple[int, ...] = KEPT) -> float:
-    """What grows of a kernel that is launched with so many blocks, and takes so long, where so many rows are kept."""
+def told(blocks: Callable[[int], int], us: Callable[[int], float], kept: tuple[int, ...]) -> list[tuple[float, float]]:
+    """What grows of a kernel that is launched with so many blocks, and takes so long, where so many rows are kept; and how
+    many us it usually takes in each of these steps."""
     events = [
         Event(
             Kind.KERNEL,
@@ -26,9 +27,15 @@ def part(blocks: Callable[[int], int], us: Callable[[int], float], kept: tuple[i
         )
         for n, rows in enumerate(kept)
     ]
-    (first, *others) = growth(Trace.of(events), [np.array([n]) for n in range(len(kept))], kept)
-    assert all(np.array_equal(first, other) for other in others)
-    return float(first[0])
+    found = growth(Trace.of(events), [np.array([n]) for n in range(len(kept))], kept)
+    return [(float(part[0]), float(usual[0]) / US) for part, usual in found]
+
+
+def part(blocks: Callable[[int], int], us: Callable[[int], float], kept: tuple[int, ...] = KEPT) -> float:
+    """The part that grows, in each of the steps."""
+    (first, *others) = [grows for grows, _ in told(blocks, us, kept)]
+    assert all(other == first for other in others)
+    return first
 
 
 def test_more_blocks_for_more_rows_grow() -> None:
@@ -51,3 +58,8 @@ def test_where_noise_hides_it_some_of_it_grows() -> None:
 @pytest.mark.parametrize("kept", [(150,) * 6, (150, 151, 150, 152, 151, 150), (120, 170)])
 def test_steps_that_keep_as_many_tell_nothing(kept: tuple[int, ...]) -> None:
     assert part(lambda rows: 100, lambda rows: 50, kept) == 1.0
+
+
+def test_what_held_it_up_once_does_not_grow() -> None:
+    usual = [us for _, us in told(lambda rows: rows, lambda rows: 3 * rows + 900 * (rows == 170), KEPT)]
+    assert usual == pytest.approx([3 * rows for rows in KEPT], rel=0.01)

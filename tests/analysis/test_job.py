@@ -87,7 +87,15 @@ def test_a_read_on_the_late_rank_costs_the_job():
     assert line.ranks == 2
     assert line.price.alone == found.saving
     assert found.saving == pytest.approx(MS, rel=0.1)  # 1 ms of host work hides behind the kernel
+    assert found.saving_range == pytest.approx((found.saving, found.saving), rel=0.1)  # its steps are alike
+    assert "less, as its steps spread" in found.verdict
     assert found.plan == (0,)
+
+
+def test_too_few_steps_do_not_tell_how_far_a_gain_is_off():
+    few = job(ranks_of(0, 0, reads=[0, 1]))
+    assert few.saving_range is None
+    assert "too few steps to know" in few.verdict
 
 
 def test_clocks_are_aligned_at_the_ends_of_collectives():

@@ -5,6 +5,8 @@ import pytest
 from syncscope import kineto
 from syncscope.analysis.summary import summarize
 
+pytestmark = pytest.mark.xdist_group("real traces")  # in one worker, which reads each of them once
+
 CONTROLS = ["h100_timesformer_infer_stacks", "mi300x_sglang_qwen3_decode_hipgraph", "v100_train_ddp2_rank1_4040nccl"]
 # file: whole recording's saving in ms, as an independent prototype found it
 SAVED = {
@@ -19,21 +21,21 @@ def read(shared, name):
 
 
 @pytest.mark.parametrize("name", CONTROLS)
-def test_controls_have_nothing_worth_fixing(shared, name):
-    report = summarize(read(shared, name))
-    assert report.verdict.startswith("Nothing here is worth fixing")
-    assert report.plan == ()
+def test_controls_have_nothing_worth_fixing(report, name):
+    found = report(name)
+    assert found.verdict.startswith("Nothing here is worth fixing")
+    assert found.plan == ()
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_savings_agree_with_an_independent_prototype(shared, name):
-    report = summarize(read(shared, name))
-    assert report.saving / 1e6 == pytest.approx(SAVED[name], rel=0.1)
+def test_savings_agree_with_an_independent_prototype(report, name):
+    found = report(name)
+    assert found.saving / 1e6 == pytest.approx(SAVED[name], rel=0.1)
 
 
-def test_owlv2_two_sites_are_worth_little_alone_and_much_together(shared):
-    report = summarize(read(shared, "h100_owlv2_infer_stacks_80syncs"))
-    lines = {line.function: line for line in report.lines}
+def test_owlv2_two_sites_are_worth_little_alone_and_much_together(report):
+    found = report("h100_owlv2_infer_stacks_80syncs")
+    lines = {line.function: line for line in found.lines}
     box, to_device = lines["box_predictor"], lines["_ensure_tensor_on_device"]
     assert box.blocked / 1e6 == pytest.approx(358.4, rel=0.01)
     assert (box.price.alone / 1e6, box.price.last / 1e6) == (
@@ -41,7 +43,7 @@ def test_owlv2_two_sites_are_worth_little_alone_and_much_together(shared):
         pytest.approx(285.7, rel=0.01),
     )
     assert to_device.price.alone / 1e6 == pytest.approx(16.2, rel=0.05)
-    assert len(report.plan) == 2
+    assert len(found.plan) == 2
 
 
 def test_uploads_from_pageable_memory_are_the_host_s_time(shared):
@@ -51,18 +53,18 @@ def test_uploads_from_pageable_memory_are_the_host_s_time(shared):
     assert any("pageable memory priced as if it were pinned, and fetched at 25 GB/s" in note for note in report.notes)
 
 
-def test_a100_ddp_the_wait_is_in_the_copy_and_half_hidden(shared):
-    report = summarize(read(shared, "a100_train_ddp8_rank3_60reads"))
-    assert sum(r.blocked for r in report.reads) / 1e6 == pytest.approx(75.2, rel=0.01)
-    assert sum(line.count for line in report.lines) == 10
-    assert 11e6 < report.saving < 14e6  # per step; 70 ms over six steps
-    assert report.lean_step < report.step
+def test_a100_ddp_the_wait_is_in_the_copy_and_half_hidden(report):
+    found = report("a100_train_ddp8_rank3_60reads")
+    assert sum(r.blocked for r in found.reads) / 1e6 == pytest.approx(75.2, rel=0.01)
+    assert sum(line.count for line in found.lines) == 10
+    assert 11e6 < found.saving < 14e6  # per step; 70 ms over six steps
+    assert found.lean_step < found.step
 
 
-def test_every_file_is_reproduced_or_refused(shared):
+def test_every_file_is_reproduced_or_refused(shared, report):
     """Of one file a graph's kernels are missing, of two others every other event: what the device did there nobody knows."""
     files = sorted((shared / "traces").rglob("*.json.gz"))
-    reports = {file.name.removesuffix(".json.gz"): summarize(kineto.read(file)) for file in files}
+    reports = {file.name.removesuffix(".json.gz"): report(file) for file in files}
     errors = {name: report.fidelity for name, report in reports.items()}
     assert sum(error <= 0.01 for error in errors.values()) >= 28, errors
     refused = {name for name, report in reports.items() if report.saving is None}

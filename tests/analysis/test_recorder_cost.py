@@ -118,3 +118,14 @@ def test_steps_that_warm_up_are_no_measure_of_others() -> None:
 )
 def test_the_most_settled_steps_that_follow_one_another(settled: str, counted: range) -> None:
     assert alike([Step(n, 100 * n, 100 * n + 100, 50, mark == "+") for n, mark in enumerate(settled)]) == counted
+
+
+def test_what_the_recorder_took_is_no_error_of_the_replay() -> None:
+    """A range is no wider for a recorder whose time was measured, and taken off."""
+    bare = summarize(recording(0))
+    assert bare.step
+    found = summarize(recording(6_000, untraced=untraced(bare.step)))
+    for report in (bare, found):
+        assert report.saving_range
+        low, high = report.saving_range
+        assert high - low < 0.2 * bare.step

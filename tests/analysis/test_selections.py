@@ -25,13 +25,16 @@ from syncscope.model.trace import Event, Kind, Lane, Trace
 
 US = 1_000
 MAIN, QUEUE = Lane(1, 1), Lane(0, 7, 0)
-MASK, BACKWARD = Place("train.py", 26), Place("train.py", 29)
+MASK, BACKWARD, ACCURACY = Place("train.py", 26), Place("train.py", 29), Place("train.py", 35)
 
 
-def training(kept: int | None, rows: int, head: int = 900, put: str = "indexing_backward_kernel") -> Trace:
+def training(
+    kept: int | None, rows: int, head: int = 900, put: str = "indexing_backward_kernel", accuracy: bool = False
+) -> Trace:
     """Eight steps of a body (2 ms on the device), x[mask], a head over the rows that were kept, its backward pass, the body's.
 
-    The head takes `head` us, and as much in the backward pass; `put` is the kernel that brings its gradient back.
+    The head takes `head` us, and as much in the backward pass; `put` is the kernel that brings its gradient back. For an
+    `accuracy` the mask selects once more after that.
     """
     events, now, free, correlation = [], 0, 0, 0
 
@@ -72,6 +75,9 @@ def training(kept: int | None, rows: int, head: int = 900, put: str = "indexing_
         for _ in range(7):
             host(500)
             launch("small", 30)
+        if accuracy:
+            read("mask_read", ACCURACY, {"kept": kept or 0, "rows": rows})
+            launch("equal", 4)
         events.append(Event(Kind.STEP, f"ProfilerStep#{step}", MAIN, begin, now - begin))
     return Trace.of(sorted(events, key=lambda e: e.start), recorder="syncscope")
 
@@ -114,8 +120,9 @@ def test_the_range_holds_nothing_and_all_of_it() -> None:
     assert low <= plain < timed_part(graph).of(replay(graph, everything)) <= high
 
 
-def test_only_what_lies_before_the_gradients_return_hangs_on_it() -> None:
-    event_graph = event_graph_of(trace := training(kept=100, rows=1000))
+@pytest.mark.parametrize("accuracy", [False, True])
+def test_only_what_lies_before_the_gradients_return_hangs_on_it(accuracy: bool) -> None:
+    event_graph = event_graph_of(trace := training(kept=100, rows=1000, accuracy=accuracy))
     names = {
         trace.names[trace.name[event_graph._work.row[j]]] for one in event_graph.selections for j in one.work.tolist()
     }
@@ -217,6 +224,16 @@ def test_the_way_back_of_a_gradient_goes_with_its_selection() -> None:
     saved = timed_part(graph).of(replay(graph)) - timed_part(graph).of(replay(graph, everything))
     device = (300 + 100) + (200 + 200 + 300) - 2 * 400 / 99  # the read's own and the way back, less what ten rows add
     assert saved == pytest.approx(device * US, rel=0.05)
+
+
+def test_zeros_that_are_no_kernel_go_too() -> None:
+    then = {"head": 40, "head_backward": 40, "Memset": 9, "(mask_put)": 20, "copy_float": 9, "body_backward": 900}
+    known = {"kept": 10, "rows": 1000, "gradient": 1}
+    trace = steps_of("mask_read", known, ["mask_gather"], then, operator="aten::_index_put_impl_")
+    event_graph = event_graph_of(trace)
+    for one in event_graph.selections:
+        assert names_of(trace, event_graph, one.back) == ["Memset", "mask_put", "copy_float"]
+        assert names_of(trace, event_graph, one.work) == ["head", "head_backward"]
 
 
 def test_positions_that_were_an_index_have_a_way_back_too() -> None:

@@ -179,8 +179,7 @@ def test_the_words_do_not_acquit_waits_that_cost_much_beside_something_that_cost
         ("mi300x_resnet_train_fsdp8_rank0_stacks", "collective", 0.5, 0.8),
     ],
 )
-def test_of_real_recordings(shared, name, use, low, high):
-    from syncscope import kineto
-
-    found = summarize(kineto.read(shared / "traces" / f"{name}.json.gz"), prices=False).uses
+@pytest.mark.xdist_group("real traces")
+def test_of_real_recordings(report, name, use, low, high):
+    found = report(name).uses
     assert low <= {one.use: one.time for one in found.spent}[use] / found.step <= high

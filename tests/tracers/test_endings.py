@@ -245,19 +245,12 @@ with syncscope.trace("run.json") as trace:
 """
 
 
-def test_ctrl_c_while_the_driver_waits(pocl: Any, tmp_path: Path) -> None:
+def test_ctrl_c_while_the_driver_waits(pocl: Any, tmp_path: Path, start: Any) -> None:
     script = tmp_path / "program.py"
     script.write_text(INTERRUPTED.format(tests=str(Path(__file__).parent)))
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    child = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-    )
-    assert child.stdout is not None
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = start([sys.executable, str(script)], **pipes, text=True, cwd=tmp_path, env=environment)
     assert child.stdout.readline() == "begin\n"
     child.send_signal(signal.SIGINT)
     _, errors = child.communicate(timeout=60)

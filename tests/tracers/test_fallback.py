@@ -69,19 +69,12 @@ def test_the_same_events_as_the_compiled_hook(python: Any, fake_library: Any) ->
     assert done.stderr == ""
 
 
-def test_ctrl_c_arrives_although_the_driver_is_in_between(pocl: Any, tmp_path: Path) -> None:
+def test_ctrl_c_arrives_although_the_driver_is_in_between(pocl: Any, tmp_path: Path, start: Any) -> None:
     script = tmp_path / "program.py"
     script.write_text(INTERRUPTED.format(tests=str(Path(__file__).parent)))
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    child = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-    )
-    assert child.stdout is not None
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = start([sys.executable, str(script)], **pipes, text=True, cwd=tmp_path, env=environment)
     assert child.stdout.readline() == "begin\n"
     child.send_signal(signal.SIGINT)
     _, errors = child.communicate(timeout=60)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,14 +49,12 @@ def test_a_busy_program_beside_shows_and_our_own_work_does_not() -> None:
 @needs_stat
 @pytest.mark.skipif(not CHILDREN.exists(), reason=f"no {CHILDREN} on this system")
 @pytest.mark.parametrize("deep", [False, True])
-def test_what_we_have_started_is_our_own(deep: bool) -> None:
+def test_what_we_have_started_is_our_own(deep: bool, start: Any) -> None:
     since = spent()
     code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {WORKS!r}])" if deep else WORKS
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, process_group=0) as worker:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == b"done\n"
-        until = spent()
-        os.killpg(worker.pid, signal.SIGKILL)
+    worker = start([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert worker.stdout.readline() == b"done\n"
+    until = spent()
     assert since is not None
     assert until is not None
     assert until.own - since.own > 0.25

@@ -15,6 +15,7 @@ import pytest
 import syncscope
 from syncscope import kineto
 from syncscope.model.trace import Kind, Trace
+from syncscope.tracers import record_file
 
 torch = pytest.importorskip("torch")
 
@@ -61,6 +62,7 @@ print("running", flush=True)
 if what == "exit": sys.exit(5)
 if what == "text": sys.exit("in words")
 if what == "raise": raise ValueError("the program's own")
+if what == "cuda": raise AssertionError("Torch not compiled with CUDA enabled")
 if what == "kill": os.kill(os.getpid(), signal.SIGKILL)
 if what == "_exit": os._exit(6)
 if what == "sleep":
@@ -118,6 +120,7 @@ def test_a_module_and_a_schedule(tmp_path: Path) -> None:
         ("exit", 5, "running\nat exit\n", ""),
         ("text", 1, "running\nat exit\n", "in words"),
         ("raise", 1, "running\nat exit\n", "ValueError: the program's own"),
+        ("cuda", 1, "running\nat exit\n", "hint: torch finds no GPU here: --device ocl"),
         ("_exit", 6, "running\n", ""),
         ("kill", -signal.SIGKILL, "running\n", ""),
     ],
@@ -160,20 +163,33 @@ def test_what_a_killed_program_had_recorded_is_offered_by_the_next_command(tmp_p
     assert "killed" not in command("-m", "syncscope", "report", "none.json").stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "group"),
+    [(signal.SIGINT, False), (signal.SIGINT, True), (signal.SIGTERM, False)],
+    ids=["SIGINT", "SIGINT to both", "SIGTERM"],
+)
+def test_interrupted(tmp_path: Path, number: int, group: bool, start: Any) -> None:
     (tmp_path / "train.py").write_text(PLAIN)
     command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "--quiet", "train.py", "sleep"]
-    child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    assert child.stdout is not None
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = start(command, **pipes, text=True, cwd=tmp_path)
     assert child.stdout.readline() == "running\n"
-    time.sleep(1.5)  # what is recorded is on the disk within a second
-    child.send_signal(number)
-    child.communicate(timeout=30)
+    (records,) = (tmp_path / "out").glob("syncscope-run-*")
+    made, end = record_file.HEADER + 20 * record_file.RECORD.itemsize, time.monotonic() + 100
+    while (
+        min(file.stat().st_size for file in records.iterdir()) < made
+    ):  # what is recorded is on the disk within a second
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    if group:  # as `timeout` does, and a terminal where our standard input is a pipe
+        os.killpg(child.pid, number)
+    else:
+        child.send_signal(number)
+    child.communicate(timeout=100)
     assert child.returncode == (130 if number == signal.SIGINT else -signal.SIGTERM)
     assert steps(tmp_path) > 10
+    folder = "train" if number == signal.SIGINT else "recovered"  # whole, or what was on the disk
+    assert list((tmp_path / "out" / folder).iterdir())
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,10 @@ def add_records(builder: Builder, records: Rows, origin: int, process: int) -> d
         name=events.numbers("name", waits, ["fn"], _kind),
         detail=events.numbers("detail", waits, ["fn", "queue", "a", "b"], _wait),
     )
-    meta: dict[str, Any] = {"devices": _devices(records, names)}
+    worked = (
+        len(kernels) or len(copies) or len(fills)
+    )  # else those of another source are the devices, by the same numbers
+    meta: dict[str, Any] = {"devices": _devices(records, names)} if worked else {}
     return meta | ({"clocks": {"CUPTI": clock.facts()}} if len(ticks) else {})
 
 

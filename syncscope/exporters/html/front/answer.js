@@ -2,12 +2,15 @@ import {largest, make, msTime, percent, prose, section, smallest, three} from ".
 
 const LITTLE = .05;  // the part of a step below which something else than waits is what to look at
 
+/** Whether the answer says where a step goes, for waits are not what holds it up. */
+export const saysUses = model => model.verdict !== undefined && model.uses && (model.total_saving_ms ?? 0) < LITTLE * (model.step_ms ?? Infinity);
+
 /** The answer in one sentence with its interval, the figures it rests on, and what to do first. */
 export function answer(model, goToLine) {
   const [first, ...rest] = sentences(model.verdict);
   const box = section("answer", "The answer");
   box.append(make("p", {class: "verdict"}, prose(first || "")), rest.length ? make("p", {class: "besides"}, prose(rest.join(" "))) : "");
-  if (model.uses && (model.total_saving_ms ?? 0) < LITTLE * (model.step_ms ?? Infinity)) box.append(make("p", {class: "besides more"}, prose(model.uses.words)));
+  if (saysUses(model)) box.append(make("p", {class: "besides more"}, prose(model.uses.words)));
   if (!model.reads) return box;  // a job of many ranks
   const plan = model.plan[0];
   if (plan) {

@@ -1,3 +1,4 @@
+import {saysUses} from "./answer.js";
 import {make, msTime, percent, section} from "./dom.js";
 
 /** Where a step goes: one bar of 100 %, each part with what is behind it. */
@@ -14,7 +15,7 @@ export function uses(model) {
       make("span", {class: "ms"}, msTime(part.ms)), make("b", {class: "share"}, percent(part.ms / step_ms))),
     part.by.length ? make("details", {}, make("summary", {}, part.by.length === 1 ? part.by[0].name : `${part.by[0].name} and ${part.by.length - 1} more`),
       make("ul", {}, part.by.map(one => make("li", {}, make("span", {class: "name"}, one.name), make("span", {class: "ms"}, msTime(one.ms)), make("span", {class: "share"}, percent(one.ms / step_ms)))))) : ""));
-  return section("uses", `Where a ${per} goes`, `of ${msTime(step_ms)}, as recorded`, make("p", {class: "follows"}, words), bar, make("ul", {class: "parts"}, rows));
+  return section("uses", `Where a ${per} goes`, `of ${msTime(step_ms)}, as recorded`, saysUses(model) ? "" : make("p", {class: "follows"}, words), bar, make("ul", {class: "parts"}, rows));
 }
 
 export const TOLD = {
