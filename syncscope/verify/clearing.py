@@ -24,6 +24,7 @@ from syncscope.verify.request import JOURNAL
 ADOPTS = 36  # PR_SET_CHILD_SUBREAPER
 ENDING = 5.0  # s until a process that was killed is gone, unless it hangs in a driver
 DONE = b"cleared\n"
+PROC = Path("/proc")
 
 
 def adopt() -> None:
@@ -41,23 +42,32 @@ def bury() -> None:
 
 
 def below(process: int) -> list[int]:
-    """What a process has started, and what that has, as far as it has not ended; nothing where there is no `/proc`."""
-    children = defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    """What a process has started, and what that has, as far as it has not ended; nothing where there is no `/proc`.
+
+    One look may miss what loses its parent meanwhile: a parent that has gone when its own turn comes. Hence those that have
+    ended count as parents, and whoever must have all looks twice.
+    """
+    children, running = defaultdict(list), set()
+    for stat in PROC.glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             state, parent = stat.read_bytes().rpartition(b")")[2].split()[:2]
+            one = int(stat.parent.name)
+            children[int(parent)].append(one)
             if state not in (b"Z", b"X"):
-                children[int(parent)].append(int(stat.parent.name))
+                running.add(one)
     found = [process]
     for one in found:
         found += children[one]
-    return found[1:]
+    return [one for one in found[1:] if one in running]
 
 
 def end_below(process: int) -> None:
     """Ends all that a process has started, but not itself."""
     until = time.monotonic() + ENDING
-    while (running := below(process)) and time.monotonic() < until:
+    empty = 0
+    while empty < 2 and time.monotonic() < until:
+        running = below(process)
+        empty = 0 if running else empty + 1
         for one in running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(one, signal.SIGKILL)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from syncscope.analysis.compare import freed_reads
 from syncscope.analysis.event_graph import event_graph_of
-from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of
+from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of, too_wide
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.recorder_cost import without_recorder
 from syncscope.analysis.replay import replay
@@ -23,7 +23,7 @@ def foretold(
     trace: Trace, before: Values, after: Values, piece: PieceOf, of_after: PieceOf, plain: Collection[Place] = ()
 ) -> Ratio | str:
     """The rewritten step over that as written, and between what it lies; or why there is none: the recording cannot be
-    replayed, no wait went, or what runs over all rows may be anything.
+    replayed, no wait went, what runs over all rows may be anything, or the range is too wide.
     At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
     event_graph = event_graph_of(trace)
     at = [None if read.place is None else _real(read.place) for read in event_graph.reads]
@@ -47,6 +47,8 @@ def foretold(
         return "what runs over all rows in place of few may take anything"
     predicted = window.of(replay(event_graph.graph(gone=True), freed))
     low, high = bounds(event_graph, graph, freed)
+    if wide := too_wide(low, high, step):
+        return f"without these waits {wide}"
     return Ratio(predicted / step, min(low, predicted) / step, max(high, predicted) / step)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncscope.analysis.fidelity import is_vague
+from syncscope.analysis.fidelity import came_true
 from syncscope.model.finding import Finding, Fix
-from syncscope.verify.timing import Ratio
+from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.values import Difference
 
 EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
+WIDE = 0.05  # half the interval of a ratio that says nothing of what waits cost
+GAIN, NO_GAIN, UNDECIDED = 0, 1, 3  # exit codes; 2 is that of an error
 
 
 @dataclass
@@ -72,19 +74,13 @@ class Verification:
         self.predicted, self.unpredicted = (None, said) if isinstance(said, str) else (said, "")
 
     @property
-    def vague(self) -> bool:
-        """Whether the prediction is too wide to be held against anything."""
-        said = self.predicted
-        return said is not None and is_vague(said.low, said.high, said.ratio)
-
-    @property
     def came_true(self) -> bool | None:
         """Whether what was predicted and what was measured may be the same; None where one is missing or too wide."""
         if self.predicted is None or self.ratio is None or self.ratio.turns < 2:
             return None
         slight = 0.01  # of a step: worth nothing anyway
-        within = self.predicted.low - slight <= self.ratio.high and self.ratio.low <= self.predicted.high + slight
-        return None if within and self.vague else within
+        said, measured = self.predicted, (self.ratio.low - slight, self.ratio.high + slight)
+        return came_true(said.ratio, (said.low, said.high), measured, 1.0)
 
     @property
     def gains(self) -> bool:
@@ -104,9 +100,21 @@ class Verification:
         return self.same is not None and abs(1 - ratio.ratio) <= abs(1 - self.same.ratio)
 
     @property
+    def decided(self) -> bool:
+        """Whether it is known what the step becomes, as it is where nothing is left that could be timed."""
+        if self.interrupted:
+            return False
+        if self.ratio is None:
+            return self.refused and not any(fix.values in (EQUAL, WITHIN) for fix in self.fixes)
+        return self.ratio.turns >= FEWEST and (self.gains or self.loses or self.ratio.half <= WIDE)
+
+    @property
     def code(self) -> int:
-        """The exit code: 0 where there is a gain and no value changed, 1 where a fix was refused or nothing gains."""
-        return 0 if self.gains and not self.refused and self.values != CHANGED else 1
+        """The exit code: 0 where there is a gain and no value changed, 1 where a fix was refused or nothing gains, 3 where
+        that is not decided."""
+        if self.refused or self.values == CHANGED:
+            return NO_GAIN
+        return GAIN if self.gains else NO_GAIN if self.decided else UNDECIDED
 
 
 def as_object(found: Verification) -> dict[str, Any]:
@@ -117,6 +125,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "program": found.program,
         "device": found.device,
         **_ratio(found.ratio),
+        "decided": found.decided,
         "values": found.values,
         "reads_before": _number(found.reads_before),
         "reads_after": _number(found.reads_after),

@@ -21,6 +21,7 @@ from syncscope import kineto
 from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
+from syncscope.tracers.program import without_gpu
 from syncscope.verify import timing
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
@@ -39,6 +40,10 @@ RUNS = 60  # so many of them are to fit into the budget, without what they do be
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
 RANKS = re.compile(r"(?:KeyError: '|variable )(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b")
 ONE_RANK = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29501"
+INCOMPARABLE = (
+    "two runs as written have nothing in common in the end, so that values prove nothing: seed it, choose deterministic "
+    "algorithms, or compare fewer steps (--steps)"
+)
 Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
@@ -148,6 +153,7 @@ class Search:
             )
         self.values[AS_WRITTEN] = values_of(run)
         self.found.reads_before = self.values[AS_WRITTEN].reads_a_step
+        self.found.notes += filter(None, [self.values[AS_WRITTEN].of_fallbacks()])
         if (started := run.found["started"]) is not None:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
@@ -166,6 +172,8 @@ class Search:
                 self.values[third] = values_of(run)
                 noise |= self._difference(third)
         self.found.noise = noise
+        if noise.is_all:
+            self.found.notes.append(INCOMPARABLE)
         return files
 
     def _difference(self, chosen: Set) -> Difference:
@@ -387,4 +395,6 @@ def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
         hint = "steps of processes that it starts (mp.spawn, torchrun) are not seen: let it train in its own"
     if RANKS.search(error.said):
         hint = f"as one rank: {ONE_RANK} syncscope verify ..."
+    if not program.device and (without := without_gpu(error.said)):
+        hint = without
     return CannotRunError(f"{program} cannot be run: {error.why}", hint, error.said, error.code)

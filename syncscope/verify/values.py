@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from syncscope.model.ops import Op
 from syncscope.model.source import Place
 from syncscope.verify.lines import LineMap
 from syncscope.verify.processes import RunResult
@@ -21,6 +22,8 @@ from syncscope.verify.request import HEAD, PARAMETERS
 Piece = tuple[str, int]
 PieceOf = Callable[[Place], Piece]
 LAST_BIT = 2.0**-23  # of a number of 32 bits
+APART = 1.0  # two numbers as far apart as they are large: one more run may as well give none at all (NaN)
+SHOWN = 3  # lines that are named in a sentence
 
 
 class NotedValue(NamedTuple):
@@ -53,13 +56,28 @@ class Values:
         """How often the host waits."""
         return sum(self.counts.values()) / max(1, self.steps - 1)
 
+    def of_fallbacks(self) -> str:
+        """Which waits are none of the program's, but of a device that has no kernel for an operator; "" without one."""
+        lines = {place: count for (place, op), count in self.counts.items() if op == Op.OCL_FALLBACK}
+        if not lines:
+            return ""
+        named = [f"{os.path.relpath(place.path)}:{place.line}" for place in sorted(lines)]
+        more = f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+        each = sum(lines.values()) / max(1, self.steps - 1)
+        return (
+            f"{each:.3g} of the reads a step as written are ocl's own, which has no kernel for an operator at "
+            f"{', '.join(named[:SHOWN])}{more}: on CUDA they are none"
+        )
+
 
 def values_of(run: RunResult) -> Values:
     """What a run has left."""
     reads: dict[Place, list[NotedValue]] = defaultdict(list)
     for path, line, _, *value in run.found["reads"]:
         reads[Place(os.path.realpath(path), line)].append(NotedValue(*value))
-    counts = {(Place(os.path.realpath(path), line), op): count for path, line, op, count in run.found["counts"]}
+    counts: Counter[tuple[Place, str]] = Counter()
+    for path, line, op, count in run.found["counts"]:  # a line may read several times
+        counts[Place(os.path.realpath(path), line), op] += count
     with np.load(Path(run.folder, PARAMETERS)) as file:
         number = len(file.files) // 2
         digests = [file[f"digest{n}"].tobytes() for n in range(number)]
@@ -87,10 +105,15 @@ class Difference:
         """Of all."""
         return max(self.parameters, self.losses, self.reads)
 
+    @property
+    def is_all(self) -> bool:
+        """Whether values of some kind have nothing in common."""
+        return self.largest >= APART
+
     def within(self, other: Difference, times: float) -> bool:
-        """Whether no kind of value differs by more than so many times as much."""
+        """Whether no kind of value differs by more than so many times as much, or there nothing is in common."""
         kinds = ((self.parameters, other.parameters), (self.losses, other.losses), (self.reads, other.reads))
-        return all(mine <= times * theirs for mine, theirs in kinds)
+        return all(mine <= times * theirs or theirs >= APART for mine, theirs in kinds)
 
     def __or__(self, other: Difference) -> Difference:
         """The larger of each."""

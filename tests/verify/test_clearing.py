@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from syncscope.verify import clearing
 from syncscope.verify.processes import Processes
 from syncscope.verify.request import Program, Request
 
@@ -40,16 +41,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(TRAIN)
-    (folder / "checkpoint.pt").write_text("of yesterday")
-    monkeypatch.chdir(folder)
-    return folder
-
-
 def running_in(folder: Path) -> list[str]:
     """The command lines of processes whose folder that is."""
     found = []
@@ -76,6 +67,14 @@ def test_a_daemon_that_a_program_starts_ends_with_the_run(project: Path) -> None
             assert len([line for line in running_in(project) if "serve()" in line]) == 1  # the server alone
     assert running_in(project) == []
     assert is_as_it_was(project)
+
+
+def test_whose_parent_ended_between_two_lines_of_the_look_is_found(tmp_path: Path, monkeypatch) -> None:
+    for process, state, parent in ((10, "T", 1), (11, "Z", 10), (12, "S", 11), (13, "S", 1)):
+        (tmp_path / str(process)).mkdir()
+        (tmp_path / str(process) / "stat").write_text(f"{process} (a) name)) {state} {parent} 0 0")
+    monkeypatch.setattr(clearing, "PROC", tmp_path)
+    assert clearing.below(10) == [12]
 
 
 @linux

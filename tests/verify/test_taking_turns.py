@@ -36,16 +36,6 @@ for step in range(40):
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "train.py").write_text(TRAIN)
-    (folder / "checkpoint.pt").write_text("of yesterday")
-    monkeypatch.chdir(folder)
-    return folder
-
-
 def request(name: str, log: Path, fails: int = -1) -> Request:
     return Request("time", Program("train.py", (name, str(log), str(fails))), "", steps=15, beside=True)
 

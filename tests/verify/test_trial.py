@@ -1,6 +1,7 @@
 """One run of a program: what is noted of it, however it is started and however it ends."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from syncscope.verify.processes import Processes, RunFailedError
 from syncscope.verify.request import Program, Request
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.xdist_group("runs of a program")  # in one worker, one after the other
 TRAIN = """
 import os, torch
 model = torch.nn.Linear(2, 1)
@@ -20,26 +22,31 @@ for _ in range(3):
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "pkg").mkdir()
-    (tmp_path / "pkg" / "train.py").write_text(TRAIN)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+LEAVES = TRAIN + "print('all done', flush=True)\nos._exit(0)\n"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """Runs in a folder of programs, which is the working folder: one import of torch for all of them."""
+    project = tmp_path_factory.mktemp("project")
+    for name in ("elsewhere", "pkg"):
+        (project / name).mkdir()
+    for name, text in (("train", TRAIN), ("leaves", LEAVES)):
+        (project / "pkg" / f"{name}.py").write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        with Processes(time.monotonic() + 500) as runs:
+            yield runs
 
 
 @pytest.mark.parametrize("program", [Program("pkg/train.py"), Program("pkg.train", module=True)])
-def test_the_program_itself_is_among_its_files_though_it_ends_by_itself(project: Path, program: Program) -> None:
-    with Processes(time.monotonic() + 120) as runs:
-        found = runs.run(Request("time", program, "")).found
+def test_the_program_itself_is_among_its_files_though_it_ends_by_itself(runs: Processes, program: Program) -> None:
+    found = runs.run(Request("time", program, "")).found
     assert found["steps"] == 3
-    assert str(project / "pkg" / "train.py") in found["files"]
+    assert str(Path("pkg/train.py").absolute()) in found["files"]
 
 
-def test_a_program_that_leaves_at_once_has_not_failed_with_what_it_printed_last(project: Path) -> None:
-    with (project / "pkg" / "train.py").open("a") as file:
-        file.write("print('all done', flush=True)\nos._exit(0)\n")
-    with Processes(time.monotonic() + 120) as runs, pytest.raises(RunFailedError) as failed:
-        runs.run(Request("time", Program("pkg/train.py"), ""))
+def test_a_program_that_leaves_at_once_has_not_failed_with_what_it_printed_last(runs: Processes) -> None:
+    with pytest.raises(RunFailedError) as failed:
+        runs.run(Request("time", Program("pkg/leaves.py"), ""))
     assert failed.value.why == "it ended with exit code 0 before its steps were counted"

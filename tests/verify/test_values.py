@@ -1,11 +1,15 @@
 """What two runs have read, side by side: whether it is the same."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from syncscope.model.source import Place
 from syncscope.verify.capture import digest
-from syncscope.verify.values import LAST_BIT, NotedValue, Values, difference, pieces
+from syncscope.verify.processes import RunResult
+from syncscope.verify.request import PARAMETERS
+from syncscope.verify.values import LAST_BIT, NotedValue, Values, difference, pieces, values_of
 
 LINE = Place("train.py", 3)
 
@@ -24,6 +28,25 @@ def test_a_value_that_differs_in_its_last_number_only_is_not_the_same(size: int,
     other[-1] = last
     assert difference(run(one), run(other), *pieces({}, {})).reads == by
     assert difference(run(one), run(one), *pieces({}, {})).reads == 0.0
+
+
+def test_waits_of_a_device_without_a_kernel_are_told_from_those_of_the_program() -> None:
+    """BCELoss once cost three copies a step on `ocl`: fifteen of nineteen reads of a program that reads five values."""
+    counts = {(Place("a.py", line), "ocl_fallback"): 6 for line in (9, 10, 11, 2)} | {(LINE, "item"): 2}
+    some, none = (Values(3, [], {}, each, [], []) for each in (counts, {(LINE, "item"): 2}))
+    said = "12 of the reads a step as written are ocl's own, which has no kernel for an operator at a.py:2, a.py:9, a.py:10"
+    assert some.of_fallbacks() == f"{said} and 1 more: on CUDA they are none"
+    assert none.of_fallbacks() == ""
+
+
+def test_beside_runs_that_have_nothing_in_common_no_value_is_a_change() -> None:
+    """A program that diverges: of two runs as written one has other numbers, of the rewritten one some are NaN."""
+    plain = pieces({}, {})
+    noise, apart = difference(run(1.0), run(-1.0), *plain), difference(run(1.0), run(np.nan), *plain)
+    assert noise.is_all
+    assert apart.largest == np.inf
+    assert apart.within(noise, 2.0)
+    assert not apart.within(difference(run(1.0), run(1.5), *plain), 2.0)
 
 
 def test_numbers_read_at_once_are_those_read_one_by_one() -> None:
@@ -47,3 +70,10 @@ def test_numbers_of_several_lines_are_found_where_all_are_read_at_once(wrong: fl
     other = Values(30, [], {Place("train.py", 2): at_once}, {}, [], [])
     found = difference(one, other, *pieces({"train.py": before}, {"train.py": after}))
     assert (found.reads, found.compared, found.read) == (0.0, compared, 59)
+
+
+def test_every_read_of_a_line_counts(tmp_path: Path) -> None:
+    np.savez(tmp_path / PARAMETERS)
+    counts = [("train.py", 3, "item", 11), ("train.py", 3, "item", 11), ("train.py", 4, "tolist", 11)]
+    found = {"steps": 12, "losses": [], "reads": [], "counts": counts}
+    assert values_of(RunResult(tmp_path, found)).reads_a_step == 3

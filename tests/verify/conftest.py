@@ -1,0 +1,16 @@
+"""A program to verify, in a folder of its own with what an earlier run of it left."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """The working folder: `train.py` is the asking module's TRAIN."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(request.module.TRAIN)
+    (folder / "checkpoint.pt").write_text("of yesterday")
+    monkeypatch.chdir(folder)
+    return folder

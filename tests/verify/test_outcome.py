@@ -1,0 +1,61 @@
+"""What a verification says in the end, and its exit code: 0 a gain, 1 none or a refused fix, 3 not decided."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from syncscope.cli._verified import verdict
+from syncscope.verify.results import CHANGED, EQUAL, WITHIN, TriedFix, Verification, as_object
+from syncscope.verify.timing import Ratio
+
+SURE, SLIGHT, OPEN, LONGER = (
+    Ratio(0.9, 0.88, 0.92, 5), Ratio(0.99, 0.97, 1.01, 5), Ratio(0.96, 0.88, 1.05, 5), Ratio(1.1, 1.05, 1.15, 5)
+)  # fmt: skip
+FEW = Ratio(0.9, 0.85, 0.95, 2)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "values", "refused", "code", "said"),
+    [
+        (SURE, EQUAL, False, 0, "The step is 10.0% (8.0% to 12.0%) shorter"),
+        (SURE, EQUAL, True, 1, "The step is 10.0%"),
+        (SURE, CHANGED, False, 1, "The values changed"),
+        (SLIGHT, EQUAL, False, 1, "No gain beyond noise"),
+        (LONGER, EQUAL, False, 1, "The step is longer"),
+        (OPEN, EQUAL, False, 3, "Nothing is decided: rewritten the step is 0.960 (0.880 to 1.050) times as long."),
+        (OPEN, EQUAL, True, 1, "A fix was refused, and of the others nothing is decided"),
+        (FEW, EQUAL, False, 3, "Nothing is decided: the budget was spent after 2 turns of 3 at least."),
+        (None, None, False, 3, "Nothing is decided: no step was timed before the end. The files are as they were."),
+        (None, None, True, 1, "Every fix was refused."),
+    ],
+)
+def test_a_spent_budget_is_told_from_a_program_without_a_gain(
+    ratio: Ratio | None, values: str | None, refused: bool, code: int, said: str
+) -> None:
+    found = Verification("train.py", ratio=ratio, values=values, refused=refused)
+    assert found.code == code
+    assert verdict(found).startswith(said)
+    assert as_object(found)["decided"] == (not said.startswith(("Nothing is decided", "A fix was refused, and")))
+
+
+def test_answered_late_it_is_the_same() -> None:
+    for ratio, code, said in (
+        (SURE, 0, "Without these waits the step is 10.0%"),
+        (SLIGHT, 1, "Without these waits the step is no shorter"),
+        (LONGER, 1, "Answered late the step is longer"),
+        (OPEN, 3, "Nothing is decided: answered late"),
+    ):
+        found = Verification("train.py", ratio=ratio, stale=True)
+        assert found.code == code
+        assert verdict(found).startswith(said)
+
+
+def test_one_refused_fix_is_not_all_of_them() -> None:
+    finding: Any = SimpleNamespace(rule="host-read")
+    refused, open_ = (TriedFix("a.py", 1, finding, finding, values=values) for values in (CHANGED, WITHIN))
+    some = Verification("train.py", refused=True, fixes=[refused, open_])
+    assert verdict(some).startswith(
+        "A fix was refused, and of the others nothing is decided: no step was timed before the end."
+    )
+    assert verdict(Verification("train.py", refused=True, fixes=[refused])).startswith("Every fix was refused.")
