@@ -56,7 +56,7 @@ def main() -> None:
          *syncscope, "diff", recording("written"), recording("fixed"))  # fmt: skip
     tell("6  the proof", "One rewrite, tried on the program itself: promised, measured, and between what it lies.",
          *syncscope, "verify", "--rule", "boolean-mask-read", "--budget", "150s", "--steps", "8", SAMPLE,
-         "--device", "ocl", expect=(0, 1))  # fmt: skip
+         "--device", "ocl", expect=(0, 1, 3))  # fmt: skip  # 3: too little time, or others at work: it says so
     console.rule("[bold]what to open")
     tools = os.path.relpath(Path(sys.executable).parent)
     console.print("The page of the recording, in TensorBoard's tab and in a file:")
@@ -64,10 +64,16 @@ def main() -> None:
         f"    {tools}/tensorboard --logdir {RUNS}     and http://localhost:6006/#syncscope",
         style="cyan",
         highlight=False,
+        soft_wrap=True,
     )
-    console.print(f"    {tools}/syncscope report {recording('written')} -o report.html", style="cyan", highlight=False)
+    console.print(
+        f"    {tools}/syncscope report {recording('written')} -o report.html",
+        style="cyan",
+        highlight=False,
+        soft_wrap=True,
+    )
     console.print('The same recording in Perfetto (ui.perfetto.dev, "Open trace file"):')
-    console.print(f"    {recording('written')}", style="cyan", highlight=False)
+    console.print(f"    {recording('written')}", style="cyan", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
 """What more than one test file needs."""
 
+import contextlib
 import os
-from collections.abc import Callable
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from effort import EFFORT
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["kernels.counts"]
@@ -12,8 +18,15 @@ pytest_plugins = ["kernels.counts"]
 # Two workers with two threads each would wait for one another in every small operator.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A machine that others use, too, is slow at random: how long an example takes is no reason to fail.
-settings.register_profile("any machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A machine that others use, too, is slow at random: how long an example takes is no reason to fail. And what passed for one
+# must not fail for the next: the same examples each time, new ones where they are looked for (`make fuzz`).
+settings.register_profile(
+    "any machine",
+    settings.default,
+    deadline=None,
+    derandomize=EFFORT == 1,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any machine")
 
 # The suite is the same on every machine: what is recorded here is the OpenCL device's or the CPU's. The tests on_cuda look at a
@@ -23,6 +36,17 @@ if WAS not in os.environ and "SYNCSCOPE_OCL_DEVICE" not in os.environ:  # whoeve
     os.environ |= {WAS: os.environ.get("CUDA_VISIBLE_DEVICES", ""), "CUDA_VISIBLE_DEVICES": ""}
 
 SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each command offers what killed programs have recorded, which lies there: those of others are none of ours. The tests'
+    own folders lie below it, as they do everywhere: what a verified program writes there is not taken back."""
+    folder = str(tmp_path_factory.getbasetemp())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +66,28 @@ def environment() -> dict[str, str]:
         return here
     del here["CUDA_VISIBLE_DEVICES"]
     return here | ({"CUDA_VISIBLE_DEVICES": was} if was else {})
+
+
+Start = Callable[..., "subprocess.Popen[Any]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a program as `subprocess.Popen` does. However the test ends, the program ends with it, and all that it has
+    started: who only waits for one that hangs waits for ever."""
+
+    def ended(process: "subprocess.Popen[Any]") -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+    with contextlib.ExitStack() as ends:
+
+        def started(command: list[str], **options: Any) -> "subprocess.Popen[Any]":
+            process = ends.enter_context(subprocess.Popen(command, start_new_session=True, **options))
+            ends.callback(ended, process)
+            return process
+
+        yield started
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -115,6 +115,13 @@ def test_keys_without_end_beside_the_events():
     assert any("more than 16 MiB" in note for note in trace.meta["notes"])
 
 
+def test_a_recording_that_is_cut_off_before_its_first_event_is_said_to_be():
+    whole = b'{"deviceProperties":[{"name":"' + b"x" * 3000 + b'"}],' + text().removeprefix(b"{")
+    for content in (whole[:2000], gzip.compress(whole[:2000])[:-8]):
+        with pytest.raises(UserError, match="ends before its list of traceEvents"):
+            kineto.read(content)
+
+
 def test_a_million_levels():
     for content in (HEAD + b"[" * 1_000_000, HEAD + b'{"args":' * 1_000_000):
         with pytest.raises(UserError, match="no whole event"):

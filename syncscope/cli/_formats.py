@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 from syncscope import discover, exporters
@@ -10,10 +11,12 @@ from syncscope.errors import UserError
 ALIASES = {"text": "terminal"}
 
 
-def chosen(name: str | None, output: str | None, has: set[str]) -> tuple[ModuleType, str] | None:
+def chosen(
+    name: str | None, output: str | None, has: set[str], own: Sequence[str] = ()
+) -> tuple[ModuleType, str] | None:
     """The exporter and its name; None where neither says which.
 
-    `has` is what there is to show, in the words of an exporter's `TAKES`.
+    `has` is what there is to show, in the words of an exporter's `TAKES`, `own` is what the command has beside these.
 
     Raises:
         UserError: no exporter is called so, or it shows something else.
@@ -21,7 +24,7 @@ def chosen(name: str | None, output: str | None, has: set[str]) -> tuple[ModuleT
     if name is None:
         fitting = [(len(module.SUFFIX), known) for known, module in able(has).items() if ends(output, module.SUFFIX)]
         return named(max(fitting)[1], has) if fitting else None
-    return named(ALIASES.get(name, name), has)
+    return named(ALIASES.get(name, name), has, own)
 
 
 def able(has: set[str]) -> dict[str, ModuleType]:
@@ -29,14 +32,14 @@ def able(has: set[str]) -> dict[str, ModuleType]:
     return {name: module for name, module in discover.discover(exporters).items() if module.TAKES & has}
 
 
-def named(name: str, has: set[str]) -> tuple[ModuleType, str]:
+def named(name: str, has: set[str], own: Sequence[str] = ()) -> tuple[ModuleType, str]:
     """The exporter of that name, and no other is imported.
 
     Raises:
         UserError: there is none, or it shows something else.
     """
     if name not in discover.names(exporters):
-        raise UserError(f"no format is called {name!r}", discover.did_you_mean(name, list(able(has))))
+        raise UserError(f"no format is called {name!r}", discover.did_you_mean(name, [*own, *able(has)]))
     module = discover.load(exporters, name)
     if not module.TAKES & has:
         wanted, there = (" and ".join(sorted(what)) for what in (module.TAKES, has))

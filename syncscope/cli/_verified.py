@@ -71,9 +71,6 @@ def interval(ratio: Ratio | None) -> str:
     return f"{ratio.ratio:.3f}" + (f" ({ratio.low:.3f} to {ratio.high:.3f})" if ratio.turns > 1 else " (of one turn)")
 
 
-UNDECIDED = 0.05  # half the interval of a ratio that says nothing of what waits cost
-
-
 def folder_of(paths: Iterable[str]) -> str:
     """The folder from which a patch of these files is applied: where we are, or the one above that holds them all."""
     here = os.path.realpath(".")
@@ -131,7 +128,8 @@ def summary(found: Verification) -> list[tuple[str, str]]:
         after = "" if found.reads_after is None else f", {found.reads_after:.3g} {rewritten}"
         rows.append(("reads", f"{found.reads_before:.3g} a step as written{after}"))
     if found.predicted:
-        unknown = "a range as wide as a step says nothing" if found.vague else "not measured"
+        measured = found.ratio is not None and found.ratio.turns > 1
+        unknown = "its range is too wide to tell" if measured else "not measured"
         came = {True: "that came true", False: "that did not come true", None: unknown}[found.came_true]
         rows.append(("predicted", f"{interval_of_prediction(found.predicted)}: {came}"))
     elif found.unpredicted:
@@ -187,27 +185,27 @@ def verdict(found: Verification) -> str:
     if found.interrupted:
         known = f" So far the ratio is {interval(ratio)}." if ratio else ""
         return f"Interrupted: nothing is decided.{known}"
+    refused = "A fix was refused, and of the others nothing is decided" if found.refused else "Nothing is decided"
     if ratio is None:
-        refused = "Every fix was refused." if found.refused else "Nothing was measured."
-        return f"{refused} The files are as they were."
+        said = "Every fix was refused" if found.decided else f"{refused}: no step was timed before the end"
+        return f"{said}. The files are as they were."
     share = f"{abs(1 - ratio.ratio):.1%} ({abs(1 - ratio.high):.1%} to {abs(1 - ratio.low):.1%})"
-    open_ = not (found.gains or found.loses) and ratio.half > UNDECIDED
     how = "answered late" if found.stale else "rewritten"
-    undecided = f"Nothing is decided: {how} the step is {interval(ratio)} times as long."
+    undecided = f"{refused}: {how} the step is {interval(ratio)} times as long."
     if found.stale:
         if found.gains:
             return f"Without these waits the step is {share} shorter. Nothing that this run computed is to be kept."
         if found.loses:
             return "Answered late the step is longer: to fetch the values takes more than the waits cost. That is no answer."
-        if open_:
+        if not found.decided:
             return undecided
         return "Without these waits the step is no shorter: they cost nothing that could be had back."
     if found.values == "changed":
         return "The values changed: that is another program." if not found.fixes else "What is left changes values."
     if ratio.turns < FEWEST:
         turns = f"{ratio.turns} turn{'s' * (ratio.turns != 1)}"
-        return f"Nothing is decided: the budget was spent after {turns} of {FEWEST} at least."
-    if open_ and not found.refused:
+        return f"{refused}: the budget was spent after {turns} of {FEWEST} at least."
+    if not found.decided:
         return undecided
     if found.fixes and not any(fix.kept for fix in found.fixes):
         return "No fix is left." if found.refused else "No fix gains beyond noise: the program stays as it is."

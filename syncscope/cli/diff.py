@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from syncscope.model.source import Place
 
 
+PACE = 0.05  # a host that is faster or slower by this part is spoken of
 CHANGED = 0.03  # part by which the work of two recordings of the same loop does not differ
 
 
@@ -61,6 +62,7 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "prediction_error": found.error,
         "spread_ms": [ms(t) for t in found.spread] if found.spread else None,
         "within_noise": found.within_noise,
+        "host_pace": found.pace,
         "prediction_came_true": found.came_true,
         "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
         "device_work_ms": [ms(t) for t in found.work],
@@ -186,7 +188,7 @@ def sentence(found: Comparison) -> str:
     came = {
         True: "that came true",
         False: "that did not come true",
-        None: "a range as wide as a step says nothing of it",
+        None: "its range is too wide to tell whether that came true",
     }
     told = (
         f"Without the reads that went, a replay of the first recording gives a step of {in_ms(found.predicted)} "
@@ -195,6 +197,11 @@ def sentence(found: Comparison) -> str:
     )
     if found.within_noise:
         told += " The two recordings differ by no more than equal ones may: take more steps to tell them apart."
+    if abs(found.pace - 1) > PACE:
+        told += (
+            f" Calls of the driver that wait for nothing take {found.pace:.2f} times as long in the second recording: "
+            "the host was not as fast in both."
+        )
     return told + _besides(found, "a step of the first without those reads and of the second")
 
 

@@ -192,7 +192,7 @@ def exporter(said: dict[str, Any]) -> ModuleType | None:
         return None
     from syncscope.cli import _formats
 
-    found = _formats.chosen(said["form"], said["output"], {"findings"})
+    found = _formats.chosen(said["form"], said["output"], {"findings"}, own=("text",))
     return found and found[0]
 
 

@@ -125,7 +125,7 @@ def _kernels(row: Row) -> str:
     longest, ns = names.most_common(1)[0]
     if len(names) == 1:
         return _cut(longest, 36)
-    return f"{_cut(longest, 24)} {ns / row.time:.0%} of {len(names)}"
+    return f"{_cut(longest, 18)} {ns / row.time:.0%} of {len(names)} kernels"
 
 
 def _numbers(row: Row, name: str) -> str:

@@ -171,10 +171,15 @@ def _record(
     def failed(error: Exception) -> None:
         _say("the recording could not be finished", error)
 
+    def tell(error: BaseException) -> None:
+        program.report(error)
+        if not device and (hint := program.without_gpu(str(error))):
+            echo(f" hint: {hint}", err=True)
+
     session = Session(folder=folder, on_trace=keep, on_failure=failed, **schedule)
     line = live.LiveLine(session) if rewrites(sys.stderr) and not quiet else contextlib.nullcontext()
     with redirect.to(device), session, line:
-        code = program.run(target, arguments, module=module)
+        code = program.run(target, arguments, module=module, tell=tell)
         if os.getpid() != me:  # a child of the program that came back this way
             return code
     if not session.traces:

@@ -125,7 +125,8 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
     the program's; but a .py file as first argument of SCRIPT is another version of it if they share a fifth of their lines (not
     behind `--`). Ctrl-C ends it and shows what is known.
 
-    Exit code: 0 there is a gain and no value changed, 1 a fix was refused or nothing gains, 2 it cannot be run.
+    Exit code: 0 there is a gain and no value changed, 1 a fix was refused or nothing gains, 2 it cannot be run, 3 the budget
+    was spent before that was decided.
     """
     ranks = os.environ.get("WORLD_SIZE") or "1"
     if ranks != "1":

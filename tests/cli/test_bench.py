@@ -17,6 +17,14 @@ def bench(*args):
     return CliRunner().invoke(commands, ["bench", *map(str, args)], standalone_mode=False)
 
 
+def iteration(name):
+    """What the process that measures makes of a name; that its errors come back is asked once, below."""
+    pytest.importorskip("torch")
+    from syncscope.bench.networks import of_file
+
+    return of_file(name, "cpu", 2)
+
+
 def row(device, ms, batch=4, **rest):
     return {"network": "resnet50", "device": device, "batch": batch, "pass": "train", "ms": ms, **rest}
 
@@ -102,7 +110,7 @@ def test_waiting_for_room_in_a_full_queue_is_no_work_of_the_host():
 
     _, enqueued = measure.timed(ready, pending.clear, 0.1)
     assert min(enqueued) > 200  # ms: two hundred waits for room
-    assert measure.host_ms(ready, pending.clear, enqueued) < 100
+    assert measure.host_ms(ready, pending.clear, enqueued) < min(enqueued) / 2
     assert measure.host_ms(ready, pending.clear, [0.5]) <= 0.5  # nobody watched, and the queue was never full
 
 
@@ -156,28 +164,26 @@ def test_halves_are_rows_of_their_own(saved):
     assert any(line.startswith("| resnet50, float32 | 4 | 40 |  |") for line in lines)
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
 @pytest.mark.parametrize(
     ("name", "said"), [("Kind", "Kind is a class"), ("needy", "needy needs x, and is given nothing")]
 )
 def test_what_is_no_iteration_is_said(tmp_path, name, said):
     (tmp_path / "train.py").write_text("class Kind: ...\ndef needy(x, batch, y=1): ...\n")
-    made = bench(f"{tmp_path}/train.py:{name}", "--device", "cpu", "--batch", "2", "--seconds", "0.1")
-    assert isinstance(made.exception, UserError)
-    assert said in made.exception.message
+    with pytest.raises(UserError) as caught:
+        iteration(f"{tmp_path}/train.py:{name}")
+    assert said in caught.value.message
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="measuring needs torch")
 def test_a_file_that_reads_arguments_is_told_where_that_belongs(tmp_path):
     reads = (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument({})\nlr = p.parse_args().lr\ndef step(): ...\n"
     )
     (tmp_path / "asks.py").write_text(reads.format("'lr'"))
-    made = bench(f"{tmp_path}/asks.py:step", "--device", "cpu", "--batch", "2", "--seconds", "0.1")
-    assert "asks.py ends while it is imported" in made.exception.message
-    assert "__main__" in made.exception.hint
+    with pytest.raises(UserError, match=r"asks\.py ends while it is imported") as caught:
+        iteration(f"{tmp_path}/asks.py:step")
+    assert "__main__" in caught.value.hint
     (tmp_path / "takes.py").write_text(reads.format("'--lr'"))  # what it would find without arguments
-    assert bench(f"{tmp_path}/takes.py:step", "--device", "cpu", "--batch", "2", "--seconds", "0.1").exit_code == 0
+    iteration(f"{tmp_path}/takes.py:step")()
 
 
 def test_without_torchvision_its_networks_are_refused_at_once(monkeypatch):

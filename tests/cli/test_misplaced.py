@@ -16,8 +16,10 @@ if parser.parse_args().seed:
 """
 
 
-@pytest.mark.parametrize("command", ["run", "verify"])
-@pytest.mark.parametrize(("argument", "told"), [("--device=cpu", True), ("--lr=3", False)])
+@pytest.mark.parametrize(
+    ("command", "argument", "told"),
+    [("run", "--device=cpu", True), ("run", "--lr=3", False), ("verify", "--device=cpu", True)],
+)
 def test_who_writes_an_option_behind_the_program_is_told(
     command: str, argument: str, told: bool, tmp_path: Path
 ) -> None:

@@ -85,10 +85,9 @@ def test_records_that_cannot_be_read_are_left_where_they_are(tmp_path):
     assert done.stderr.endswith(f"; the recording lies in {folder}\n")
 
 
-def test_a_reader_of_the_report_that_goes_away(tmp_path):
+def test_a_reader_of_the_report_that_goes_away(tmp_path, start):
     (tmp_path / "train.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "syncscope", "run", "-o", "out", "train.py", "7"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=tmp_path) as child:
-        assert child.stderr is not None
-        child.stderr.close()
-        assert child.wait(120) == 7
+    child = start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=tmp_path)
+    child.stderr.close()
+    assert child.wait(120) == 7

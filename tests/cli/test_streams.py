@@ -36,7 +36,11 @@ def run(*args: str, out=subprocess.PIPE, **env: str) -> "subprocess.CompletedPro
     return done
 
 
-@pytest.mark.parametrize("args", SHOWN, ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [pytest.param(args, marks=() if n % 2 else pytest.mark.slow) for n, args in enumerate(SHOWN)],
+    ids=map(" ".join, SHOWN),
+)
 def test_a_reader_that_has_gone_is_no_finding_and_no_bug(here, args):
     read, write = os.pipe()
     os.close(read)
@@ -121,14 +125,12 @@ def test_a_bug_of_ours_is_no_finding(here):
 
 
 @pytest.mark.parametrize(("term", "is_live"), [("xterm", True), ("dumb", False)])
-def test_a_line_is_written_over_only_where_the_terminal_can(here, term, is_live):
+def test_a_line_is_written_over_only_where_the_terminal_can(here, term, is_live, start):
     pty = pytest.importorskip("pty")
     (here / "slow.py").write_text("import time, syncscope\nfor _ in syncscope.steps(range(8)): time.sleep(0.1)\n")
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "syncscope", "run", "slow.py"]
-    done = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=child, stderr=child, env={**os.environ, "TERM": term}
-    )
+    done = start(command, stdin=subprocess.DEVNULL, stdout=child, stderr=child, env={**os.environ, "TERM": term})
     os.close(child)
     said = b""
     while True:
