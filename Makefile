@@ -27,7 +27,7 @@ check: $(VENV)/ready
 # What takes long and finds little: on demand, for as long as you like. First all tests, the slow ones too, with more random
 # examples, then damaged sources and recordings.
 fuzz: $(VENV)/ready
-	SYNCSCOPE_EFFORT=$(or $(EFFORT),5) $(BIN)/python -m pytest -n 2 -m '' $(PYTEST)
+	SYNCSCOPE_EFFORT=$(or $(EFFORT),5) $(BIN)/python -m pytest -n 2 -m '' --timeout 7200 $(PYTEST)
 	$(BIN)/python tests/fuzz_lint.py --seconds $(or $(SECONDS),600)
 	$(BIN)/python tests/fuzz_traces.py --seconds $(or $(SECONDS),600)
 

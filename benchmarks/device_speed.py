@@ -15,10 +15,15 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from peers import PEERS
+
+Call = Callable[[], object]
+Row = dict[str, Any]
 
 
 def quartiles(times: list[float]) -> dict[str, float]:
@@ -26,7 +31,7 @@ def quartiles(times: list[float]) -> dict[str, float]:
     return {"ms": middle * 1e3, "low": low * 1e3, "high": high * 1e3}
 
 
-def measure(step, wait, seconds: float) -> dict[str, float]:
+def measure(step: Call, wait: Call, seconds: float) -> dict[str, float]:
     for _ in range(3):
         step()
     wait()
@@ -34,7 +39,7 @@ def measure(step, wait, seconds: float) -> dict[str, float]:
     step()
     wait()
     again = max(1, min(50, int(0.02 / (time.perf_counter() - begin))))
-    times = []
+    times: list[float] = []
     end = time.perf_counter() + seconds
     while len(times) < 5 or (time.perf_counter() < end and len(times) < 100):
         begin = time.perf_counter()
@@ -45,14 +50,14 @@ def measure(step, wait, seconds: float) -> dict[str, float]:
     return quartiles(times)
 
 
-def product(size: int, device: str, dtype: torch.dtype):
+def product(size: int, device: str, dtype: torch.dtype) -> Call:
     torch.manual_seed(0)
     a, b = (torch.randn(size, size).to(device, dtype) for _ in range(2))
     out = torch.empty(size, size, device=device, dtype=dtype)
     return lambda: torch.mm(a, b, out=out)
 
 
-def convolution(read: int, made: int, side: int, taps: int, batch: int, device: str, dtype: torch.dtype):
+def convolution(read: int, made: int, side: int, taps: int, batch: int, device: str, dtype: torch.dtype) -> Call:
     torch.manual_seed(0)
     shapes = (batch, read, side, side), (made, read, taps, taps), (batch, made, side, side)
     image, weight, grad = (torch.randn(shape).to(device, dtype) for shape in shapes)
@@ -84,13 +89,14 @@ def child(device: str, options: argparse.Namespace) -> None:
         row = measure(product(size, device, options.dtype), wait, options.seconds)
         print(json.dumps({"what": f"product {size}", "device": device, **row}), flush=True)
     for shape in options.convolutions:
-        row = measure(convolution(*shape, options.batch, device, options.dtype), wait, options.seconds)
         read, made, side, taps = shape
+        step = convolution(read, made, side, taps, options.batch, device, options.dtype)
+        row = measure(step, wait, options.seconds)
         what = f"{taps} x {taps}, {read} to {made}, {side} px"
         print(json.dumps({"what": what, "device": device, **row}), flush=True)
 
 
-def table(rows: list[dict], devices: list[str]) -> None:
+def table(rows: list[Row], devices: list[str]) -> None:
     peer = devices[-1]
     print(f"{'ms, median (quartiles)':26}" + "".join(f"{device:>28}" for device in devices) + f"   of {peer}'s speed")
     for what in dict.fromkeys(row["what"] for row in rows):
@@ -120,7 +126,7 @@ def main() -> None:
         child(options.child, options)
         return
     devices = options.devices.split(",")
-    best: dict[tuple[str, str], dict] = {}
+    best: dict[tuple[str, str], Row] = {}
     for device in devices * options.rounds:
         command = [sys.executable, __file__, *sys.argv[1:], "--child", device]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -19,11 +19,17 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from syncscope.bench.networks import Task
+
+Row = dict[str, Any]
 
 AHEAD = 6  # processes that import while another is timed
 
 
-def mlp(device: str, batch: int):
+def mlp(device: str, batch: int) -> Task:
     """Four layers of 4,096 with SGD: nothing but products and the host's calls."""
     import torch
     from torch import nn
@@ -43,21 +49,26 @@ def child(name: str, device: str, batches: list[int], pixels: int, seconds: floa
     from syncscope.bench import measure, networks
 
     synchronize, _ = measure.prepare(device)
+
+    def trained(task: Task) -> Row:
+        losses = [task.step().detach() for _ in range(3 if seconds else 2)]
+        synchronize()
+        if not seconds:
+            return {}
+        before = measure._counts(device)
+        task.step()
+        counts = {key: after - before[key] for key, after in measure._counts(device).items()}
+        whole, host = measure.timed(lambda: task.step, synchronize, seconds)
+        low, median, high = statistics.quantiles(whole, n=4)
+        times = {"ms": median, "low": low, "high": high, "host": statistics.median(host)}
+        return {**times, **counts, "losses": [float(x) for x in losses]}
+
     print("ready", flush=True)
     sys.stdin.readline()
     for batch in batches:
-        task = mlp(device, batch) if name == "mlp4096" else networks.task(name, device, batch, pixels)
-        losses = [task.step().detach() for _ in range(3 if seconds else 2)]
-        synchronize()
+        row = trained(mlp(device, batch) if name == "mlp4096" else networks.task(name, device, batch, pixels))
         if seconds:
-            before = measure._counts(device)
-            task.step()
-            counts = {key: after - before[key] for key, after in measure._counts(device).items()}
-            whole, host = measure.timed(lambda task=task: task.step, synchronize, seconds)
-            low, median, high = statistics.quantiles(whole, n=4)
-            row = {"batch": batch, "ms": median, "low": low, "high": high, "host": statistics.median(host), **counts}
-            print(json.dumps(row | {"losses": [float(x) for x in losses]}), flush=True)
-        task = losses = None
+            print(json.dumps({"batch": batch, **row}), flush=True)
         gc.collect()
 
 
@@ -68,13 +79,13 @@ def started(name: str, device: str, options: argparse.Namespace, seconds: float)
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def rows_of(process: subprocess.Popen[str]) -> dict[int, dict]:
+def rows_of(process: subprocess.Popen[str]) -> dict[int, Row]:
     """What it says once it is told to begin, by batch."""
     said = process.communicate("\n")[0].splitlines()
     return {row["batch"]: row for row in map(json.loads, said[1:])}
 
 
-def line(name: str, batch: int, of: dict[str, dict], devices: list[str]) -> tuple[str, float | None]:
+def line(name: str, batch: int, of: dict[str, Row], devices: list[str]) -> tuple[str, float | None]:
     """What is printed of one network and batch, and the first device's speed as a share of the second's."""
     text, share = f"{name:18} {batch:>3}", None
     for device, row in of.items():
@@ -117,7 +128,7 @@ def main() -> int:
     ahead = [started(*job, options, options.seconds) for job in jobs[:AHEAD]]
     shares: dict[int, list[float]] = {batch: [] for batch in batches}
     for number, name in enumerate(options.networks):
-        found: dict[str, dict[int, dict]] = {}
+        found: dict[str, dict[int, Row]] = {}
         for place, device in enumerate(devices, number * len(devices)):
             found[device] = rows_of(ahead.pop(0))
             ahead += [started(*job, options, options.seconds) for job in jobs[place + AHEAD : place + AHEAD + 1]]

@@ -14,6 +14,9 @@ import json
 import subprocess
 import sys
 import time
+from typing import Any
+
+Row = dict[str, Any]
 
 
 def child(device: str, dtype: str, names: list[str], steps: int, batch: int, pixels: int) -> None:
@@ -25,6 +28,8 @@ def child(device: str, dtype: str, names: list[str], steps: int, batch: int, pix
     synchronize, _ = measure.prepare(device)
     for name in names:
         start = time.perf_counter()
+        task: networks.Task | None = None
+        made: Row
         try:
             task = networks.task(name, device, batch, pixels, getattr(torch, dtype))
             losses = [task.step().detach() for _ in range(steps - 1)]
@@ -41,7 +46,7 @@ def child(device: str, dtype: str, names: list[str], steps: int, batch: int, pix
             torch.ocl.empty_cache()
 
 
-def gathered(device: str, dtype: str, options: argparse.Namespace) -> dict[str, dict]:
+def gathered(device: str, dtype: str, options: argparse.Namespace) -> dict[str, Row]:
     """What a process of that device and dtype says, by network."""
     flags = [f"--steps={options.steps}", f"--batch={options.batch}", f"--pixels={options.pixels}"]
     command = [sys.executable, __file__, *options.networks, "--child", device, dtype, *flags]
@@ -49,10 +54,10 @@ def gathered(device: str, dtype: str, options: argparse.Namespace) -> dict[str, 
     return {row["network"]: row for row in map(json.loads, made.splitlines()) if isinstance(row, dict)}
 
 
-def apart(row: dict, exact: dict) -> str:
+def apart(row: Row, exact: Row) -> str:
     """The largest relative difference of the losses."""
     if "losses" not in row or "losses" not in exact:
-        return row.get("error") or exact.get("error", "")
+        return str(row.get("error") or exact.get("error", ""))
     pairs = zip(row["losses"], exact["losses"], strict=True)
     return f"{max(abs(a - b) / max(abs(b), 1e-3) for a, b in pairs):.1e}"
 
@@ -69,7 +74,8 @@ def main() -> int:
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(*options.child, options.networks, options.steps, options.batch, options.pixels)
+        device, dtype = options.child
+        child(device, dtype, options.networks, options.steps, options.batch, options.pixels)
         return 0
     ours = gathered("ocl", "float32", options)
     exact, plain = (gathered(options.reference, dtype, options) for dtype in ("float64", "float32"))

@@ -153,8 +153,8 @@ def main() -> None:
     plain, packed = repeated(given.trace, given.times, given.work.absolute())
     size = plain.stat().st_size / 1e6
     print(f"{plain.name}: {size:.0f} MB of JSON, {packed.stat().st_size / 1e6:.0f} MB packed\n")
-    if (memory := per_event(given.trace, given.times, given.work.absolute())) is not None:
-        print(f"reading takes {memory[0]:.0f} bytes an event and {memory[1] / 1e6:.0f} MB besides, at most\n")
+    if (taken := per_event(given.trace, given.times, given.work.absolute())) is not None:
+        print(f"reading takes {taken[0]:.0f} bytes an event and {taken[1] / 1e6:.0f} MB besides, at most\n")
     here = Path(sys.executable)
     runs = [
         ("syncscope: read into columns", here, READ, plain),

@@ -5,8 +5,9 @@
 PROJECT is copied; its tests are run there as it is, with all safe fixes in SOURCES, and with all unsafe ones on top, those
 of findings that are cold or unsure included. A test that fails after fixes and not before is run once more on all three, so
 that one that fails now and then is not held against them. Printed are a row of a table and, of each new failure, its error;
-a fix that no test runs is not shown to be right, so beside the number of fixes stands how many changed places ran. The exit
-code is 1 where a safe fix broke a test.
+a fix that no test runs is not shown to be right, so beside the number of fixes stands how many changed places ran, and those
+that did not are listed. With --keep FOLDER the fixed copies and what was seen stay there, and a later call with other tests
+adds to the row: so that a large suite can be run in parts. The exit code is 1 where a safe fix broke a test.
 """
 
 from __future__ import annotations
@@ -21,12 +22,24 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ALL = ("--all", "--min-confidence", "low", "--no-cache", "--isolated")
 SKIPPED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", "docs", "examples")
 WORST = ("failed", "error")
+TREES = ("before", "safe", "unsafe")
 Places = dict[str, list[tuple[int, int]]]  # of a file: the first line of each changed place, and the one after its last
+
+
+@dataclass
+class Seen:
+    """What the tests of one copy did."""
+
+    tests: dict[str, tuple[str, str]] = field(default_factory=dict)  # passed, failed, error or skipped, and the message
+    ran: set[str] = field(default_factory=set)  # which of the changed places: `losses/triplet.py:31`
+
 
 # a plug-in of pytest: which of the lines in CHANGED_LINES ran, into REACHED_LINES
 PLUGIN = """
@@ -56,10 +69,8 @@ sys.settrace(call)
 """
 
 
-def outcomes(
-    project: Path, python: str, tests: list[str], more: list[str], seconds: float, changed: Places
-) -> tuple[dict[str, tuple[str, str]], int]:
-    """Of each test that ran: passed, failed, error or skipped, and the message; and how many of the changed places ran.
+def outcomes(project: Path, python: str, tests: list[str], more: list[str], seconds: float, changed: Places) -> Seen:
+    """Run the tests.
 
     Raises:
         SystemExit: pytest told of no test at all.
@@ -70,8 +81,8 @@ def outcomes(
     plugin.write_text(PLUGIN)
     reached.write_text("[]")
     lines = {str(project / path): [n for a, b in places for n in range(a, b)] for path, places in changed.items()}
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *more, *tests]
-    command += ["-p", plugin.stem] if changed else []
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    command += [f"--junitxml={report}", *more, *tests, *(["-p", plugin.stem] if changed else [])]
     path = os.pathsep.join(str(p) for p in (project, project / "src", project.parent) if p.is_dir())
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     environment |= {"CHANGED_LINES": json.dumps(lines), "REACHED_LINES": str(reached)}
@@ -92,8 +103,15 @@ def outcomes(
     if not found:
         raise SystemExit(f"{project.name}: no tests\n{done.stdout[-2000:]}")
     ran = {(path, number) for path, number in json.loads(reached.read_text())}
-    reach = sum(any((str(project / p), n) in ran for n in range(a, b)) for p, ps in changed.items() for a, b in ps)
-    return found, reach
+    return Seen(
+        found,
+        {
+            f"{p}:{a}"
+            for p, ps in changed.items()
+            for a, b in ps
+            if any((str(project / p), n) in ran for n in range(a, b))
+        },
+    )
 
 
 def fix(project: Path, sources: list[str], unsafe: bool) -> int:
@@ -147,6 +165,46 @@ def broken(before: dict[str, tuple[str, str]], after: dict[str, tuple[str, str]]
     return {**lost, **worse}
 
 
+def fixed(project: Path, folder: Path, sources: list[str]) -> tuple[dict[str, Path], dict[str, int]]:
+    """The copies of the project in that folder, made where they are not there yet, and the number of fixes in each."""
+    trees = {word: folder / word / project.name for word in TREES}
+    note = folder / "fixes.json"
+    if not note.exists():
+        shutil.copytree(project, trees["before"], ignore=SKIPPED)
+        counts = {}
+        for base, word in (("before", "safe"), ("safe", "unsafe")):
+            shutil.copytree(trees[base], trees[word])
+            counts[word] = fix(trees[word], sources, unsafe=word == "unsafe")
+        note.write_text(json.dumps(counts))
+    return trees, json.loads(note.read_text())
+
+
+def earlier(folder: Path) -> dict[str, Seen]:
+    """What calls before this one saw of the copies in that folder."""
+    note = folder / "seen.json"
+    kept = json.loads(note.read_text()) if note.exists() else {}
+    return {
+        word: Seen({name: (state, message) for name, (state, message) in seen["tests"].items()}, set(seen["ran"]))
+        for word, seen in kept.items()
+    }
+
+
+def row(name: str, counts: dict[str, int], seen: dict[str, Seen], places: dict[str, Places]) -> str:
+    """The table, the error of each new failure, and the places that no test ran."""
+    before = [state for state, _ in seen["before"].tests.values()]
+    cells: list[object] = [name, before.count("passed"), sum(before.count(word) for word in WORST)]
+    heads, below = ["project", "tests that pass", "fail"], []
+    for word, count in counts.items():
+        new = broken(seen["before"].tests, seen[word].tests)
+        every = {f"{path}:{start}" for path, spans in places[word].items() for start, _ in spans}
+        heads += [f"{word} fixes", "places that ran", "new failures"]
+        cells += [count, f"{len(seen[word].ran)} of {len(every)}", len(new)]
+        below += [f"{word}: {test}\n    {message}" for test, message in list(new.items())[:20]]
+        below += [f"{word}, not run: {place}" for place in sorted(every - seen[word].ran)]
+    table = (heads, ["---"] * len(heads), cells)
+    return "\n".join([*(f"| {' | '.join(map(str, line))} |" for line in table), *below])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("project", type=Path)
@@ -157,58 +215,48 @@ def main() -> int:
     )
     parser.add_argument("--pytest", default="", help='more for pytest: "-k cpu -x"')
     parser.add_argument("--seconds", type=float, default=900, help="of one run of the tests")
+    parser.add_argument("--keep", type=Path, help="the folder of the fixed copies: what was seen before counts, too")
     parser.add_argument("--diff", type=Path, help="write what the fixes changed there")
     given = parser.parse_args()
-    more, name = given.pytest.split(), given.project.resolve().name
-    with tempfile.TemporaryDirectory() as folder:
-        trees = {word: Path(folder, word, name) for word in ("before", "safe", "unsafe")}
-        shutil.copytree(given.project, trees["before"], ignore=SKIPPED)
-        shutil.copytree(trees["before"], trees["safe"])
-        counts = {"safe": fix(trees["safe"], given.package, unsafe=False)}
-        shutil.copytree(trees["safe"], trees["unsafe"])
-        counts["unsafe"] = fix(trees["unsafe"], given.package, unsafe=True)
-        places = {
+    project, python = given.project.resolve(), os.path.abspath(given.python)
+    with nullcontext(given.keep) if given.keep else tempfile.TemporaryDirectory() as kept:
+        folder = Path(kept).resolve()
+        trees, counts = fixed(project, folder, given.package)
+        places: dict[str, Places] = {
             "before": {},
             "safe": changed_places(trees["before"], trees["safe"], given.package),
             "unsafe": changed_places(trees["safe"], trees["unsafe"], given.package),
         }
-
-        def run() -> dict[str, tuple[dict[str, tuple[str, str]], int]]:
-            found: dict[str, tuple[dict[str, tuple[str, str]], int]] = {}
-            for word, tree in trees.items():
-                same = found and not counts[word]  # nothing was changed: nothing to run again
-                last = next(reversed(found.values()), ({}, 0))
-                run = (os.path.abspath(given.python), given.tests, more, given.seconds)
-                found[word] = (last[0], 0) if same else outcomes(tree, *run, places[word])
-            return found
-
-        results = run()
-        before = results["before"][0]
-        passed = sum(state == "passed" for state, _ in before.values())
-        failed = sum(state in WORST for state, _ in before.values())
-        new = {word: broken(before, results[word][0]) for word in ("safe", "unsafe")}
-        if any(new.values()):  # once more, whether it was the fix
-            again = run()
-            for word, tests in new.items():
-                still = broken(again["before"][0], again[word][0])
-                new[word] = {test: message for test, message in tests.items() if test in still}
         if given.diff:
             changed = changed_files(trees["before"], trees["unsafe"], given.package)
             pieces = (difflib.unified_diff(old, new, name, name, n=1) for name, (old, new) in changed.items())
             given.diff.write_text("".join(line for piece in pieces for line in piece))
-        ran = {word: f"{results[word][1]} of {sum(map(len, places[word].values()))}" for word in ("safe", "unsafe")}
-        print(
-            "| project | tests that pass | fail | "
-            + " | ".join(f"{w} fixes | places that ran | new failures" for w in ran)
-            + " |"
-        )
-        print("| --- " * 9 + "|")
-        cells = (cell for w in ran for cell in (counts[w], ran[w], len(new[w])))
-        print(f"| {' | '.join(map(str, (name, passed, failed, *cells)))} |", flush=True)
-        for word, tests in new.items():
-            for test, message in list(tests.items())[:20]:
-                print(f"{word}: {test}\n    {message}")
-    return 1 if new["safe"] else 0
+
+        def run() -> dict[str, Seen]:
+            found: dict[str, Seen] = {}
+            for base, word in zip((None, *TREES), TREES, strict=False):
+                if base and not counts[word]:  # nothing was changed: nothing to run again
+                    found[word] = Seen(found[base].tests)
+                else:
+                    more = given.pytest.split()
+                    found[word] = outcomes(trees[word], python, given.tests, more, given.seconds, places[word])
+            return found
+
+        now = run()
+        if any(broken(now["before"].tests, now[word].tests) for word in counts):  # once more, whether it was the fix
+            again = run()
+            for word in counts:
+                still = broken(again["before"].tests, again[word].tests)
+                for test in broken(now["before"].tests, now[word].tests).keys() - still.keys():
+                    now[word].tests[test] = now["before"].tests.get(test, ("passed", ""))
+        seen = earlier(folder)
+        for word in TREES:
+            old = seen.get(word, Seen())
+            seen[word] = Seen({**old.tests, **now[word].tests}, old.ran | now[word].ran)
+        kept_as = {word: {"tests": each.tests, "ran": sorted(each.ran)} for word, each in seen.items()}
+        (folder / "seen.json").write_text(json.dumps(kept_as))
+        print(row(project.name, counts, seen, places), flush=True)
+    return 1 if broken(seen["before"].tests, seen["safe"].tests) else 0
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ import syncscope
 from syncscope import api
 from syncscope.tracers import process_recording
 from syncscope.tracers.cupti import library
+from syncscope.tracers.recording import Recording
 
 STEPS = 20  # of a recording
 
@@ -75,7 +76,7 @@ def cupti(calls: bool, device: torch.device) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def python_alone() -> Iterator[syncscope.Recording]:
+def python_alone() -> Iterator[Recording]:
     """A recording without sources of events."""
     with mock.patch.object(process_recording, "known_sources", dict), syncscope.trace() as recording:
         yield recording

@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,18 +114,14 @@ def operators(outcomes: Outcomes, samples: int, every: int) -> None:
                 outcomes.unmade += 1
                 continue
             for at, sample in enumerate(given):
-                outcomes.call(
-                    f"operator: {op.formatted_name} {dtype} {at}", lambda o=op, s=sample, g=grad: applied(o, s, g)
-                )
+                outcomes.call(f"operator: {op.formatted_name} {dtype} {at}", partial(applied, op, sample, grad))
         try:
             refused = list(_first(op.error_inputs("cpu") if op.error_inputs_func else (), samples))
         except Exception:
             outcomes.unmade += 1
             continue
         for at, wrong in enumerate(refused):
-            outcomes.call(
-                f"operator: {op.formatted_name} wrong {at}", lambda o=op, w=wrong: applied(o, w.sample_input, False)
-            )
+            outcomes.call(f"operator: {op.formatted_name} wrong {at}", partial(applied, op, wrong.sample_input, False))
 
 
 def _first(values: Any, count: int) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -189,15 +190,15 @@ def traced(function: Any) -> Any:
 
 
 PROGRAMS: dict[str, Callable[[], Any]] = {
-    **{f"jit.script {name[8:]}": lambda f=f: scripted(f, X) for name, f in SCRIPTS.items()},
+    **{f"jit.script {name[8:]}": partial(scripted, f, X) for name, f in SCRIPTS.items()},
     "jit.script module": lambda: (
         torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval())(torch.zeros(1, 3)).shape
     ),
-    **{f"fx {f.__name__[3:]}": lambda f=f: fx_graph(f) for f in (fx_where, fx_nonzero, fx_many, fx_index, fx_item)},
-    **{f"fx {f.__name__[3:]}": lambda f=f: fx_graph(f) for f in (fx_bool, fx_iterate)},
+    **{f"fx {f.__name__[3:]}": partial(fx_graph, f) for f in (fx_where, fx_nonzero, fx_many, fx_index, fx_item)},
+    **{f"fx {f.__name__[3:]}": partial(fx_graph, f) for f in (fx_bool, fx_iterate)},
     "fx module": lambda: fx_graph(Net()),
     **{
-        f"compile {f.__name__[3:]}": lambda f=f: compiled(f, X)
+        f"compile {f.__name__[3:]}": partial(compiled, f, X)
         for f in (fx_where, fx_nonzero, fx_many, fx_index, fx_item, fx_bool)
     },
     "compile fullgraph": lambda: compiled(fx_where, X, fullgraph=True),
@@ -205,11 +206,10 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
     "compile fullgraph item": lambda: compiled(fx_item, X, fullgraph=True),
     "compile with a tensor's device": lambda: compiled(to_device_of, X, torch.ones(3)),
     **{
-        f"graph breaks {f.__name__[3:]}": lambda f=f: broken(f)
-        for f in (fx_where, fx_nonzero, fx_item, fx_index, fx_bool)
+        f"graph breaks {f.__name__[3:]}": partial(broken, f) for f in (fx_where, fx_nonzero, fx_item, fx_index, fx_bool)
     },
-    **{f"export {f.__name__[3:]}": lambda f=f: exported(f) for f in (fx_where, fx_many, fx_nonzero, fx_item)},
+    **{f"export {f.__name__[3:]}": partial(exported, f) for f in (fx_where, fx_many, fx_nonzero, fx_item)},
     "export strict": lambda: exported(fx_where, strict=True),
-    **{f"make_fx {f.__name__[3:]}": lambda f=f: made_fx(f) for f in (fx_where, fx_nonzero, fx_many, fx_item)},
-    **{f"jit.trace {f.__name__[3:]}": lambda f=f: traced(f) for f in (fx_where, fx_nonzero, fx_index)},
+    **{f"make_fx {f.__name__[3:]}": partial(made_fx, f) for f in (fx_where, fx_nonzero, fx_many, fx_item)},
+    **{f"jit.trace {f.__name__[3:]}": partial(traced, f) for f in (fx_where, fx_nonzero, fx_index)},
 }

@@ -161,12 +161,13 @@ def state() -> dict[str, Any]:
             slots += [word(address + 8 * at) for at in range(size)] if address else []
         found[f"slots of {kind.__module__}.{kind.__qualname__}"] = slots
     found["sys.meta_path"] = [id(finder) for finder in sys.meta_path]
-    found["warnings"] = type(warnings.filters).__name__, id(warnings._showwarnmsg)
+    found["warnings"] = type(warnings.filters).__name__, id(vars(warnings)["_showwarnmsg"])
     found["modes"] = torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()
     return found
 
 
 def family(kind: type) -> Iterator[type]:
     yield kind
-    for child in type.__subclasses__(kind):
+    children: list[type] = type.__subclasses__(kind)
+    for child in children:
         yield from family(child)
