@@ -130,6 +130,23 @@ def test_a_name_is_only_given_where_pocl_has_none():
     assert pocl_cpu.name_unknown(device.device) is None  # it has one by now
 
 
+WIDEST = """
+import numpy as np, pyopencl as cl
+from syncscope.kernels.device import context
+queue, values = cl.CommandQueue(context), np.arange(16, dtype=np.float32)
+program = cl.Program(context, "kernel void powers(global float *a) { vstore16(exp2(vload16(0, a)), 0, a); }").build()
+buffer = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
+program.powers(queue, (1,), None, buffer)
+cl.enqueue_copy(queue, values, buffer)
+assert np.allclose(values, 2.0 ** np.arange(16)), values
+"""
+
+
+def test_vectors_are_as_wide_in_a_kernel_as_in_the_drivers_built_ins():
+    """An old LLVM takes a Zen 4 for a CPU without AVX-512: this crashed."""
+    subprocess.run([sys.executable, "-c", WIDEST], check=True, timeout=120)
+
+
 BROKEN = """
 import sys, syncscope.kernels
 from syncscope.kernels import programs, selftest
