@@ -18,6 +18,9 @@ pytest_plugins = ["kernels.counts"]
 # Two workers with two threads each would wait for one another in every small operator.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Where a shell starts it in the background, Ctrl-C is ignored, and so it is in all that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # A machine that others use, too, is slow at random: how long an example takes is no reason to fail. And what passed for one
 # must not fail for the next: the same examples each time, new ones where they are looked for (`make fuzz`).
 settings.register_profile(
