@@ -217,8 +217,11 @@ def on_host(function: ProjectFunction) -> bool:
     )
 
 
-def of_with(node: ast.With | ast.AsyncWith) -> tuple[bool, str] | None:
-    """Cold inside `with torch.no_grad()`."""
+def of_with(around: tuple[bool, str] | None, node: ast.With | ast.AsyncWith) -> tuple[bool, str] | None:
+    """Cold inside `with torch.no_grad()`, but for what a training loop does there in each round: it counts what was right,
+    where a loop of its own would validate."""
+    if around is TRAINING and not any(isinstance(each, _LOOPS) for each in walk(node)):
+        return None
     for item in node.items:
         call = item.context_expr
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _NO_GRAD:

@@ -239,7 +239,7 @@ def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
         fact = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, fact if isinstance(fact.ref, Instance) else UNKNOWN)
-    frame.hotness = hotness.of_with(node) or before
+    frame.hotness = hotness.of_with(before, node) or before
     execute(frame, node.body)
     frame.hotness = before
 

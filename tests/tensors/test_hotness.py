@@ -458,6 +458,11 @@ def train(model, loader, validation, step):
     for x in loader:
         loss = model(x)
         loss.backward()
+        with torch.no_grad():
+            total += loss.sum().item()  # hot
+        with torch.no_grad():
+            for y in validation:
+                total += compute_loss(y).sum().item()  # cold
         if step % 100 == 0:
             with torch.no_grad():
                 for y in validation:
