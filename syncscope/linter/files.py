@@ -20,10 +20,10 @@ SUFFIXES = (".py", ".pyw", ".ipynb", *C_SUFFIXES)
 NEVER = frozenset(
     """
     .bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pytest_cache .ruff_cache .svn .tox .venv
-    __pycache__ __pypackages__ node_modules site-packages
+    __pycache__ __pypackages__ _build buck-out build dist node_modules site-packages venv
     """.split()
 )
-"""Folders that hold no source of the user's own; linted only when they are named."""
+"""Folders that hold no source of the user's own, as ruff has them; linted only when they are named."""
 
 
 @dataclass(frozen=True, slots=True)
