@@ -11,7 +11,8 @@ def linted(door, *args: str) -> list[str]:
 
 
 def test_folders_are_walked_without_what_is_nobodys_source(door):
-    for name in ("a.py", "deep/er/b.py", "c.txt", ".git/d.py", "node_modules/e.py", "build/lib/e.py", "env/lib/f.py", ".hidden/g.py"):
+    nobodys = ".git/d.py node_modules/e.py build/lib/e.py env/lib/f.py .hidden/g.py"
+    for name in ("a.py", "deep/er/b.py", "c.txt", *nobodys.split()):
         door.write(name, READS)
     door.write("env/pyvenv.cfg", "")
     assert linted(door) == [".hidden/g.py", "a.py", "deep/er/b.py"]
