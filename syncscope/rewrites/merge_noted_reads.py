@@ -80,6 +80,26 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import torch
+
+        class Agent:
+            def update(self, values: torch.Tensor, uid: int):
+                self.track("Q-network / Q1 (max)", values.max().item())  # !
+                self.track(f"Q-network / Q1 (min) of {uid}", values.min().item())  # !
+        """,
+        """
+        import torch
+
+        class Agent:
+            def update(self, values: torch.Tensor, uid: int):
+                max_value, min_value = torch.stack((values.max(), values.min())).tolist()
+                self.track("Q-network / Q1 (max)", max_value)
+                self.track(f"Q-network / Q1 (min) of {uid}", min_value)
+        """,
+        Safety.UNSAFE,
+    ),
 )
 
 
@@ -137,6 +157,8 @@ def as_note(function: Function, statement: ast.stmt) -> Note | None:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method))) if method in NOTES:
             pass
+        case ast.Expr(value=ast.Call(func=ast.Attribute(), args=[name, _], keywords=[])) if is_text(name):
+            pass  # note("loss", loss.item()), whatever it is called
         case ast.Assign(targets=entries) if all(isinstance(e, ast.Subscript) for e in entries):
             pass
         case _:
@@ -147,6 +169,11 @@ def as_note(function: Function, statement: ast.stmt) -> Note | None:
     if tensor is None or not isinstance(read, ast.Call) or function.fact(tensor).confidence < 2:
         return None
     return Note(statement, read, tensor) if function.pure(tensor) and function.runs_first(statement, read) else None
+
+
+def is_text(node: ast.expr) -> bool:
+    """Whether this is a text, also one that is filled in."""
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def targets(statement: ast.stmt) -> list[ast.expr]:

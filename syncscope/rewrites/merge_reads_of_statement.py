@@ -191,7 +191,9 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
     ):
         return None
     reading = joined(function, reads, [(b.name.id, b.tensor) for b in before])
-    if reading is None or not all(function.runs_first(statement, r) and function.pure(r) for r in reads):
+    if reading is None or not all(
+        function.runs_first(statement, r) and function.pure(number_read(function, r) or r) for r in reads
+    ):
         return None
     once = once_each(function, reads)  # what stands twice is read once
     tensors = [t for r in once if (t := number_read(function, r)) is not None]

@@ -17,6 +17,7 @@ from syncscope.tensors.project import ProjectFunction
 from syncscope.tensors.syntax import last_word, name_of, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_UPLOADS = frozenset((Op.TO_DEVICE, Op.CREATED_ON_HOST, Op.TENSOR_LITERAL))
 _POSITIONS = frozenset((Op.NONZERO, Op.ARGWHERE, Op.WHERE))
 _NO_OTHER_FORM = frozenset("svd svdvals eig eigh eigvals eigvalsh matrix_rank cond".split())
 
@@ -48,6 +49,8 @@ def accepted(wait: Emitted, function: ProjectFunction | None, why: str) -> tuple
         and conventions.PREPARERS.search(name_of(wait.operand.func))
     ):
         return False, "of what was just prepared, in memory that nobody pins: it is copied by the host all the same"
+    if op in _UPLOADS and function.name in ("step", "reset") and conventions.ENVIRONMENT.search(_text(function)):
+        return False, "of what an environment on the host gave: nothing is in flight"
     if _generates(function):
         return False, "beside a generation, which takes far longer"
     return _read_by_intent(wait, function) or _for_the_host(wait, function)
@@ -74,13 +77,18 @@ def _for_the_host(wait: Emitted, function: ProjectFunction) -> tuple[bool, str] 
         return None
     if function.cls is not None and function.cls.name.endswith("Buffer"):
         return False, "for a buffer that the host keeps"
-    source, starts, last = function.module.source, line_starts(function.module.source), function.node.end_lineno or 0
-    text = source[starts[function.node.lineno - 1] : starts[last] if last < len(starts) else len(source)]
+    text = _text(function)
     if conventions.SOLVERS.search(text):
         return False, "for a solver that runs on the host"
     if conventions.is_action(last_word(_owner(wait.operand))) and conventions.ENVIRONMENT.search(text):
         return False, "for an environment that runs on the host"
     return None
+
+
+def _text(function: ProjectFunction) -> bytes:
+    """A function as it is written."""
+    source, starts, last = function.module.source, line_starts(function.module.source), function.node.end_lineno or 0
+    return source[starts[function.node.lineno - 1] : starts[last] if last < len(starts) else len(source)]
 
 
 def _read_by_intent(wait: Emitted, function: ProjectFunction) -> tuple[bool, str] | None:
@@ -94,6 +102,8 @@ def _read_by_intent(wait: Emitted, function: ProjectFunction) -> tuple[bool, str
     statement = next((each for each in above if isinstance(each, ast.stmt)), None)
     if isinstance(statement, _SIMPLE) and any(_copied_before(each, wait.node) for each in walk(statement)):
         return False, "beside what the same statement copies to the host"
+    if statement is not None and _just_waited(wait, function, statement):
+        return False, "the same statement has just waited: nothing is in flight"
     if isinstance(statement, ast.Return) and conventions.is_loss(last_word(_owner(wait.operand))):
         noted = isinstance(above[0], (ast.keyword, ast.Dict))
         whole = all(isinstance(each, (ast.keyword, ast.Dict, ast.Call)) for each in above[: above.index(statement)])
@@ -122,6 +132,49 @@ def _copied_before(node: ast.AST, read: ast.AST) -> bool:
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cpu"):
         return False
     return (node.end_lineno, node.end_col_offset) <= (read.lineno, read.col_offset)  # type: ignore[attr-defined]
+
+
+_AT_ONCE = (
+    *_SIMPLE,
+    ast.Call,
+    ast.keyword,
+    ast.Dict,
+    ast.Tuple,
+    ast.List,
+    ast.BinOp,
+    ast.JoinedStr,
+    ast.FormattedValue,
+)
+
+
+def _just_waited(wait: Emitted, function: ProjectFunction, statement: ast.stmt) -> bool:
+    """Whether what is read was there when another read of the same statement began, and nothing was asked for since."""
+    if not _is_there(wait.node) or not isinstance(function.sites, dict):
+        return False
+    begin = wait.node.lineno, wait.node.col_offset  # type: ignore[attr-defined]
+    calls = [n for n in walk(statement) if isinstance(n, ast.Call) and (n.end_lineno, n.end_col_offset) <= begin]
+    last = max(calls, key=lambda n: (n.end_lineno, n.end_col_offset), default=None)
+    if last is None or not _is_there(last) or not any((id(last), op) in function.sites for op in _NUMBERS):
+        return False
+    return all(isinstance(each, _AT_ONCE) for each in _above(statement, last))
+
+
+_NUMBERS = (Op.ITEM, Op.FLOAT, Op.INT, Op.TOLIST)
+
+
+def _is_there(node: Any) -> bool:
+    """Whether this reads what has a name, and asks for no more: `loss.item()`, `float(loss.detach())`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="item" | "tolist"), args=[]):
+            pass
+        case ast.Call(func=ast.Name(id="float" | "int"), args=[value]):
+            pass
+        case _:
+            return False
+    match value:
+        case ast.Call(func=ast.Attribute(value=value, attr="detach"), args=[]):
+            pass
+    return isinstance(value, (ast.Name, ast.Attribute))
 
 
 def _reads(node: ast.AST) -> bool:

@@ -175,18 +175,19 @@ HOT = {
     "get_loss": "in the loss",
     "backward": "in `backward`",
 }
+MANY = re.compile(r"^(range|trange|tqdm)$|batch|loader|epoch|sample")  # what a loop over many steps goes over
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 COLD = re.compile(
     r"^(__init__|__post_init__|__setstate__|__getstate__|__repr__|__str__|setup|build\w*|reset_parameters|init_weights|_init\w*|"
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|"
     r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|"
-    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$"
+    r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)"
 )
 REPARAMETRIZATION = re.compile(
     r"(^|_)(un)?merge(_|$)|^(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
@@ -229,7 +230,7 @@ NO_STEPS = frozenset(
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 ASIDE_CLASS = re.compile(
-    r"BeamSearch|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+    r"BeamSearch|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 
@@ -248,7 +249,7 @@ SOLVERS = re.compile(
     rb"\b(linear_sum_assignment|lapjv|maximum_bipartite_matching|min_weight_full_bipartite_matching)\b"
 )
 """What is found on the host alone: who calls it has to copy its costs."""
-ENVIRONMENT = re.compile(rb"\b(vec_)?envs?\.step\(")
+ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
 
 
 def is_result_of(owner: str, name: str) -> bool:
@@ -268,6 +269,13 @@ def on_cpu(name: str) -> bool:
 
 CHECK = re.compile(r"^_*(check|verify|ensure)_")
 """Functions that are asked whether all is well: they wait because they are meant to."""
+TO_HOST = re.compile(
+    r"^_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|numpy|np|python|cpu|host|scipy\w*)$"
+)
+"""Functions that are asked for numbers or arrays of the host: whoever calls them wants to wait."""
+DATA_SETS = frozenset(
+    "dataset datasets data_set train_dataset eval_dataset".split()
+)  # arguments that are gone through once
 
 
 _INITIALISES = re.compile(r"^(_?init_?weights?|_?init_\w+|_init\w*|reset_parameters)$")

@@ -70,6 +70,37 @@ def _holds_its_loop(function: ProjectFunction) -> bool:
 
 
 @lru_cache(maxsize=64)
+def _holds_all_steps(function: ProjectFunction) -> bool:
+    """Whether one of its loops goes over many steps, each with a backward pass and an optimizer's step: an update of a whole
+    rollout, not a step that adds up gradients or goes over its networks.
+    """
+    source = function.module.source
+    node = function.node
+    if not any(node.lineno <= line <= (node.end_lineno or 0) for line in _backward_lines(source)):
+        return False
+    return any(
+        isinstance(each, (ast.For, ast.AsyncFor))
+        and any(conventions.MANY.search(name_of(part)) for part in walk(ast.Tuple([each.target, each.iter])))
+        and trains(each, function, source)
+        and any(isinstance(part, ast.Call) and name_of(part.func) == "step" for part in walk(each))
+        for each in walk(node)
+    )
+
+
+def _keeps_by_hand(function: ProjectFunction) -> bool:
+    """Whether it gives what it has kept under a key, before it makes anything: `if key in self.kept: return self.kept[key]`."""
+    return any(
+        isinstance(each, ast.If)
+        and isinstance(each.test, ast.Compare)
+        and isinstance(each.test.ops[0], ast.In)
+        and isinstance(each.body[-1], ast.Return)
+        and isinstance(given := each.body[-1].value, ast.Subscript)
+        and name_of(given.value) == name_of(each.test.comparators[0])
+        for each in function.node.body
+    )
+
+
+@lru_cache(maxsize=64)
 def _calls_steps(function: ProjectFunction) -> bool:
     """Whether it calls what may be a step, or may hold the loop over them; `model.train()` is neither."""
     called = (name_of(each.func) for each in walk(function.node) if isinstance(each, ast.Call))
@@ -202,8 +233,15 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
             return False, "in `fit`, which calls no step: once"
         return said
     around = getattr(function.closure, "function", None)
-    if around is not None and not (outer := by_itself(around))[0]:
-        return outer
+    if around is not None and not (outer := by_itself(around))[0] and not outer[1].endswith(OUTSIDE):
+        return outer  # what is made before a training loop may be what runs in it
+    if said[1].endswith(MAYBE):
+        if _holds_all_steps(function):
+            return False, f"in `{name}`, {OUTSIDE}"
+        if conventions.DATA_SETS.intersection(each.arg for each in (*node.args.args, *node.args.kwonlyargs)):
+            return False, f"in `{name}`, which goes through a data set: once"
+        if _keeps_by_hand(function):
+            return False, f"`{name}` keeps what it makes: it runs once"
     if said[0] and (why := by_place(function.module.package[1:], Path(function.module.path).stem, name)):
         return False, why
     return said

@@ -28,6 +28,8 @@ def by_name(name: str, cls: str, methods: Collection[str]) -> tuple[bool, str]:
         return False, f"in `{name}` of a metric: a result, once an epoch"
     if conventions.CHECK.match(name):
         return False, f"in `{name}`: a check that is meant"
+    if conventions.TO_HOST.match(name):
+        return False, f"in `{name}`: it is asked for what the host needs"
     if conventions.DATA.match(name):
         return False, f"in `{name}`: data is prepared on the host"
     if conventions.EVALUATION.search(name):

@@ -73,9 +73,9 @@ def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() 
     ]
 
 
-def test_the_log_line_of_the_gan_is_hot() -> None:
+def test_the_log_line_of_the_gan_is_hot_up_to_its_first_read() -> None:
     path = SAMPLES / "gan.py"
-    assert sum(site.hot for site in sites(path.read_bytes(), str(path)) if site.op == "item") == 4
+    assert [site.hot for site in sites(path.read_bytes(), str(path)) if site.op == "item"] == [True, True, True, False]
 
 
 def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> None:
@@ -263,6 +263,7 @@ def test_what_numba_or_triton_compile_is_no_python() -> None:
 def test_lightning_keeps_the_tensor_that_it_is_told_to_log() -> None:
     code = (
         b"import torch\ndef training_step(self, x: torch.Tensor):\n    self.log('loss', x)\n    logger.info('%s', x)\n"
+        b"    self.model.log('loss', x, on_epoch=True)\n"
     )
     assert [site.place.line for site in sites(code, "x.py")] == [4]
 
@@ -341,6 +342,59 @@ class Tuned:
             return loss
         self.low = scores.min().item()  # hot
 """
+
+
+AROUND_AN_UPDATE = b"""
+import torch
+
+class Agent:
+    def update(self, rollout, x: torch.Tensor):
+        def policy_loss(batch):
+            return batch.sum().item()  # hot
+        first = x.max().item()  # cold
+        for epoch in range(self.epochs):
+            for batch in rollout.split():
+                loss = policy_loss(batch)
+                loss.backward()
+                self.optimizer.step()
+                seen = x.min().item()  # hot
+        return x.std().item()  # cold
+
+    def update_by_parts(self, rollout, x: torch.Tensor):
+        self.optimizer.zero_grad()
+        for batch in rollout.batches:
+            self.model(batch).backward()
+        self.optimizer.step()
+        return x.std().item()  # hot
+
+    def update_critics(self, x: torch.Tensor):
+        for critic, optimizer in self.critics:
+            critic(x).backward()
+            optimizer.step()
+        return x.std().item()  # hot
+"""
+
+
+def test_what_stands_around_the_loop_of_an_update_of_many_steps_is_cold() -> None:
+    lines = enumerate(AROUND_AN_UPDATE.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(AROUND_AN_UPDATE, "agent.py") == marks
+
+
+def test_what_an_environment_on_the_host_gave_is_sent_while_nothing_is_in_flight() -> None:
+    source = b"""
+import torch
+
+class Wrapper:
+    def step(self, actions):
+        state, reward = self._env.step(actions)
+        return torch.tensor(reward, device=self.device)
+
+class Model:
+    def step(self, reward):
+        return torch.tensor(reward, device=self.device)
+"""
+    assert [site.hot for site in sites(source, "x.py")] == [False, True]
 
 
 @pytest.mark.parametrize("line", [n for n, row in enumerate(AROUND_THE_STEPS.splitlines(), 1) if b"# " in row])
@@ -480,7 +534,31 @@ def update(self, x: torch.Tensor):
 
 def update_both(self, x: torch.Tensor, y: torch.Tensor):
     loss, other_loss = x.mean(), y.mean()
-    return {"loss": loss.item(), "other": other_loss.item()}  # hot
+    return {
+        "loss": loss.item(),  # hot
+        "other": other_loss.item(),  # cold
+    }
+
+def update_between(self, x: torch.Tensor, y: torch.Tensor):
+    loss, other_loss = x.mean(), y.mean()
+    return {
+        "loss": loss.item(),  # hot
+        "norm": self.norm(y),
+        "other": other_loss.item(),  # hot
+        "size": y.abs().max().item(),  # hot
+    }
+
+def to_float(x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def mined(self, dataset, x: torch.Tensor):
+    return x.sum().item()  # cold
+
+def length_of(self, prompt, x: torch.Tensor):
+    if prompt in self.lengths:
+        return self.lengths[prompt]
+    self.lengths[prompt] = x.sum().item()  # cold
+    return self.lengths[prompt]
 
 def counted(self, x: torch.Tensor):
     found = x.sum()

@@ -15,11 +15,13 @@ _TRACKED = frozenset(
     """log_metrics add_scalar add_scalars add_histogram set_postfix set_postfix_str set_description log_metric""".split()
 )
 _TRACKERS = ("wandb", "mlflow", "swanlab", "comet_ml")
+# What only Lightning's `log` is asked, on whatever object: it keeps the tensor as it is.
+_KEPT = frozenset("on_step on_epoch prog_bar sync_dist rank_zero_only add_dataloader_idx".split())
 
 
 def method(call: Call) -> None:
     """A method that tells by its name alone, of whatever object; Lightning's `self.log` keeps the tensor as it is."""
-    if call.word == "log" and name_of(call.at) == "self":
+    if call.word == "log" and (name_of(call.at) == "self" or not _KEPT.isdisjoint(call.keywords)):
         return
     if call.word in _MESSAGES and call.first.ref is Tag.TEXT:
         for at, fact in zip(call.nodes[1:], call.args[1:], strict=False):
