@@ -23,8 +23,8 @@ class Hidden:
 class Checked:
     """What was found in one file. Lines, spans and edits are those of `SourceFile.code`, see `presented`.
 
-    `relied` holds path and content hash of every other file that an answer relied on. `problem` says why the file could not
-    be read at all.
+    `relied` holds path and content hash of every other file that an answer relied on, where it is for the cache. `problem` says
+    why the file could not be read at all.
     """
 
     path: str

@@ -133,7 +133,7 @@ def check(path: str, raw: bytes, config: Config) -> Checked:
         source = source_of(path, raw)
     except SyntaxError as error:
         found = unparsable(path, error, SourceFile(path, raw, raw))
-        return shown(path, [found] if config.wants(found.rule) else [], config, ())
+        return shown(path, [found] if config.wants(found.rule) else [], config)
     return check_source(source, config)
 
 
@@ -157,7 +157,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             said = [*said, too_deep(source)]
     stand, silent, unused = suppressions.apply(said, comments)
     on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
-    result = shown(source.path, on, config, told.relied)
+    result = shown(source.path, on, config)
     findings = []
     for finding in result.findings:
         one = here.get(id(finding))
@@ -180,7 +180,6 @@ class Told:
 
     findings: list[Finding]
     sites: dict[int, Site]
-    relied: tuple[tuple[str, str], ...] = ()
     view: View | None = None
 
 
@@ -199,7 +198,7 @@ def of_python(source: SourceFile, config: Config) -> Told:
         for site, finding in asked(source, found, view, config):
             said.append(finding)
             here[id(finding)] = site
-        return Told(said, here, tracked.relied(path), view)
+        return Told(said, here, view)
     except SyntaxError as error:
         return Told([unparsable(path, error, source)], {})
     except (RecursionError, MemoryError):
@@ -267,7 +266,7 @@ def dotted(tree: ast.Module) -> dict[ast.AST, str]:
     return names
 
 
-def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tuple[str, str], ...]) -> Checked:
+def shown(path: str, found: Iterable[Finding], config: Config) -> Checked:
     """The findings sure and hot enough to be shown, and how many are not."""
     keep, cold, unsure = [], 0, 0
     for finding in found:
@@ -277,7 +276,7 @@ def shown(path: str, found: Iterable[Finding], config: Config, relied: tuple[tup
             cold += 1
         else:
             keep.append(finding)
-    return Checked(path, tuple(keep), Hidden(cold, unsure), relied)
+    return Checked(path, tuple(keep), Hidden(cold, unsure))
 
 
 def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from syncscope.files import regular
 from syncscope.linter import engine
@@ -84,6 +85,7 @@ def run(
         from syncscope.linter.cache import Cache
 
         store = Cache(jobs[0].config.root, engine.project_of(jobs[0].config).steps)
+    one = partial(work, noted=store is not None)
     todo: list[tuple[Job, int]] = []
     keys: dict[str, str] = {}
     for job in jobs:
@@ -109,7 +111,7 @@ def run(
         for job, _ in todo:  # once, before the processes are forked
             engine.project_of(job.config).steps.around(os.path.dirname(os.path.abspath(job.path)))
         split = [[job for job, _ in chunk] for chunk in chunks(todo, lambda item: item[1], processes)]
-        for answers in spread(work, split, processes, crashed):
+        for answers in spread(one, split, processes, crashed):
             done |= {answer.checked.path: answer for answer in answers}
             tick(len(done))
     else:
@@ -120,7 +122,7 @@ def run(
             saving = frugal()
         with saving:
             for job, _ in todo:
-                done[job.path] = work(job)
+                done[job.path] = one(job)
                 tick(len(done))
     if store:
         for job, _ in todo:
@@ -130,11 +132,13 @@ def run(
     return [done[job.path] for job in jobs]
 
 
-def work(job: Job) -> Done:
-    """One job."""
+def work(job: Job, noted: bool = False) -> Done:
+    """One job; `noted`, with what the answer relied on, for the cache."""
     try:
         if not job.safeties:
-            return Done(engine.check_file(job.path, job.config))
+            checked = engine.check_file(job.path, job.config)
+            relied = engine.project_of(job.config).relied(job.path) if noted else ()
+            return Done(replace(checked, relied=relied))
         raw = regular(job.path)
         return mended(job, raw)
     except OSError as error:
