@@ -238,6 +238,8 @@ def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
 
 def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> None:
     """Add a file's findings, with the source they speak of."""
+    if not checked.findings:
+        return
     try:
         if raw is None:
             raw = regular(job.path)
