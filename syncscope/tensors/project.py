@@ -214,6 +214,7 @@ class Module:
             each.release()
         for names in (self.defined, self.facts, self.announced, self.symbols, self.functions, self.top):
             names.clear()
+        del self.parsed  # functions are remembered here and there for a while, and would hold the tree
 
 
 def _collect(body: list[ast.stmt], symbols: dict[str, ast.AST]) -> None:
@@ -261,7 +262,7 @@ def _from_torch(body: list[ast.stmt]) -> dict[str, ast.AST]:
 
 
 _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
-_IMPORTED, _LINTED = 5_000_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
+_IMPORTED, _LINTED = 6_500_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
 
 
 class ProjectFiles:
@@ -273,7 +274,7 @@ class ProjectFiles:
 
     interpreter: Interpreter
 
-    def __init__(self, roots: tuple[Path, ...] = (), limit: int = 3_500_000, alone: bool = False) -> None:
+    def __init__(self, roots: tuple[Path, ...] = (), limit: int = _IMPORTED, alone: bool = False) -> None:
         self.alone = alone  # no imports are followed
         self.roots = roots
         self.limit = limit
