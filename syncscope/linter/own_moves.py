@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from syncscope.files import regular
 from syncscope.linter.scripted import LARGEST, project_of, sources_of
-from syncscope.tensors.syntax import name_of, walk
+from syncscope.tensors.syntax import name_of, statements
 
 MOVES = re.compile(rb"def to\(")
 
@@ -43,7 +43,7 @@ def parsed(code: bytes) -> ast.Module | None:
 
 def has_own_move(tree: ast.Module) -> bool:
     """Whether a file holds such a class, that is no module of torch: those are no batches."""
-    for cls in (n for n in walk(tree) if isinstance(n, ast.ClassDef)):
+    for cls in (n for n in statements(tree) if isinstance(n, ast.ClassDef)):
         if any((name_of(base) or "").endswith("Module") for base in cls.bases):
             continue
         for method in cls.body:

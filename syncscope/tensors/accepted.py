@@ -59,7 +59,7 @@ def accepted(wait: Emitted, function: ProjectFunction | None, why: str) -> tuple
 @lru_cache(maxsize=64)
 def _generates(function: ProjectFunction) -> bool:
     """Whether it asks a model for whole sequences whenever it runs, one pass through the model for each of their tokens."""
-    if b"generate" not in function.module.source:
+    if b"generate" not in _text(function):
         return False
     todo: list[ast.AST] = list(function.node.body)
     while todo:
