@@ -1,4 +1,4 @@
-"""`x[i]` with one number of the device as `x[i.unsqueeze(0)].squeeze(0)`."""
+"""`x[i]` with one number of the device as `x[i[None]][0]`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor, scores: torch.Tensor):
             best = scores.argmax()
-            return x[best.unsqueeze(0)].squeeze(0)
+            return x[best[None]][0]
         """,
         Safety.UNSAFE,
         "x: float[n, m]; scores: finite[n]",
@@ -49,7 +49,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None
     draft = Draft(function)
-    draft.replace(taken, "{x}[{i}.unsqueeze(0)].squeeze(0)", x=taken.value, i=taken.slice)
+    draft.replace(taken, "{x}[{i}[None]][0]", x=taken.value, i=taken.slice)
     return draft.fix(
         "gather the row on the device",
         Safety.UNSAFE,
