@@ -8,10 +8,10 @@ from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
 from syncscope.codemod.patterns.reductions import Reduction, reduction, whole
-from syncscope.codemod.proofs import is_mask, same_rank, same_shape
+from syncscope.codemod.proofs import is_mask, may_be_mask, same_rank, same_shape
 from syncscope.codemod.writes import named_uses, quiet, sole_use
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Dtype, Site, Value
 from syncscope.model.finding import Adds, Fix, Safety
 
 FINITE = "what is left out must be finite or its gradient is NaN"
@@ -250,6 +250,27 @@ EXAMPLES = (
         "x: finite[n, m]",
         rule="masked-select",
     ),
+    Example(
+        """
+        import torch
+
+        def loss(x: torch.Tensor, y: torch.Tensor, weights: torch.Tensor):
+            errors, known = (x - y).abs(), (weights > 0).unsqueeze(-1)
+            total = errors.mul(weights.unsqueeze(-1)).masked_select(known).sum()  # !
+            return total + torch.mean(errors.masked_select(known))  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor, y: torch.Tensor, weights: torch.Tensor):
+            errors, known = (x - y).abs(), (weights > 0).unsqueeze(-1)
+            total = torch.where(known, errors.mul(weights.unsqueeze(-1)), 0).sum()
+            return total + torch.where(known, errors, 0.0).sum() / known.expand_as(errors).sum()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; y: finite[n, m]; weights: float[n]",
+        rule="masked-select",
+    ),
 )
 
 
@@ -258,7 +279,35 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if isinstance(taken, ast.Subscript) and isinstance(taken.ctx, ast.Load):
         return reduced(site, function, taken.value, taken.slice)
     mask = op.argument(0, "mask") if op is not None and op.name == "masked_select" else None
-    return reduced(site, function, op.base, mask) if op is not None and mask is not None else None
+    if op is None or mask is None:
+        return None
+    return reduced(site, function, op.base, mask) or spread(site, function, op.base, mask)
+
+
+def spread(site: Site, function: Function, base: ast.expr, mask: ast.expr) -> Fix | None:
+    """A sum or mean of what `masked_select` gives: it spreads its mask over the tensor as `where` does, whatever the shapes."""
+    taken = site.node
+    if (
+        not isinstance(taken, ast.expr)
+        or not may_be_mask(site.fact_of(mask))
+        or site.fact_of(base).kind is not Value.TENSOR
+    ):
+        return None
+    used, definition = sole_use(function, taken)
+    r = reduction(site, function, used, mask, definition, taken) if definition is None else None
+    if r is None or r.whole is not taken or r.guard is not None or r.name not in ("sum", "mean"):
+        return None
+    if not function.pure(mask) or not function.pure(base):
+        return None
+    told, template = r.changes or OTHER_WORDS, r.template
+    if r.name == "mean":
+        if not isinstance(base, (ast.Name, ast.Attribute)):
+            return None  # it is asked for its shape
+        template = template.replace("{m}.sum()", "{m}.expand_as({x}).sum()")
+        told = f"{told}; the mask must not have more elements than {function.file.text(base)}"
+    draft = Draft(function)
+    draft.replace(r.node, template, m=mask, x=base)
+    return draft.fix("reduce all, with the mask inside", Safety.UNSAFE, told)
 
 
 def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits: bool = False) -> Fix | None:

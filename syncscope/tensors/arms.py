@@ -121,9 +121,8 @@ def _keeps(statement: ast.stmt, name: str) -> bool:
 
 
 def of_else(node: ast.If) -> tuple[bool, str] | None:
-    """Cold in the other arm of `if self.training`, and of one that ends by raising."""
-    parts = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else [node.test]
-    for part in parts:
+    """Cold in the other arm of `if self.training`, alone or beside other reasons, and of one that ends by raising."""
+    for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
         if name_of(part) == "training" and isinstance(part, ast.Attribute):
             return False, f"only when not `{ast.unparse(part)}`"
     return of_arm(node.orelse)

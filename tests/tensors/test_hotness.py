@@ -139,6 +139,10 @@ def attend(self, x: torch.Tensor):
         x = x + x.var().item()  # hot
     else:
         x = x + x.norm().item()  # cold
+    if self.training or self.calculator is None:
+        x = x + x.sum().sum().item()  # hot
+    else:
+        x = x + x.abs().sum().item()  # cold
     if self.assign_on_cpu:
         x = x + x.amax().item()  # cold
     def check_all():
