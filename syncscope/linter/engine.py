@@ -34,13 +34,15 @@ from syncscope.linter.source import (
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
-from syncscope.rules import CannotRewrite, Family, View, mended
+from syncscope.rules import CannotRewrite, Family, Op, View, mended
+from syncscope.tensors.hotness_by_name import MAYBE
 from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.project import Module
 from syncscope.tensors.steps import Steps
 from syncscope.tensors.syntax import held
 
 MENTION = b"torch"  # a file without it is never parsed
+IDLE = "and nothing is known to write instead"  # how the reason ends of what is cold for that
 DEEPEST = 200  # levels of syntax: libcst's parser recurses on the C stack, and is not asked for a rewrite beyond them
 
 
@@ -158,11 +160,16 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     stand, silent, unused = suppressions.apply(said, comments)
     on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
     result = shown(source.path, on, config)
-    findings = []
+    findings, idle = [], 0
     for finding in result.findings:
         one = here.get(id(finding))
         if one is not None and view is not None:
             finding = with_fix(source, replace(finding, why=one.fact.why), one, view, config)
+            if finding.hot and is_idle(finding, one):
+                finding = replace(finding, hot=False, hotness=f"{finding.hotness}, {IDLE}", severity="note")
+                if not config.all:
+                    idle += 1
+                    continue
         findings.append(finding)
     if view is not None:
         view.release()
@@ -171,7 +178,15 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             unused_allow(source, comment, pages(config.rules)) for comment in unused if judged(comment, config)
         ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
-    return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(allowed=len(silent)))
+    return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(idle, allowed=len(silent)))
+
+
+def is_idle(finding: Finding, site: Site) -> bool:
+    """Whether nobody gains by reading it: its function is not known to run in every step, the value is needed where it is, and
+    there is nothing to write instead. A number that is read is none of these: it can be read later, or by somebody else.
+    """
+    needed = site.op in (Op.CONDITION, Op.LINALG_CHECK) or site.op.family in (Family.SHAPE, Family.COPY)
+    return finding.fix is None and needed and finding.hotness.endswith(MAYBE)
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,8 @@ EXAMPLES = (
         def loss(x: torch.Tensor, y: torch.Tensor, weights: torch.Tensor):
             errors, known = (x - y).abs(), (weights > 0).unsqueeze(-1)
             total = errors.mul(weights.unsqueeze(-1)).masked_select(known).sum()  # !
-            return total + torch.mean(errors.masked_select(known))  # !
+            middle = torch.mean(errors.masked_select(known))  # !
+            return total, middle
         """,
         """
         import torch
@@ -265,7 +266,8 @@ EXAMPLES = (
         def loss(x: torch.Tensor, y: torch.Tensor, weights: torch.Tensor):
             errors, known = (x - y).abs(), (weights > 0).unsqueeze(-1)
             total = torch.where(known, errors.mul(weights.unsqueeze(-1)), 0).sum()
-            return total + torch.where(known, errors, 0.0).sum() / known.expand_as(errors).sum()
+            middle = torch.where(known, errors, 0.0).sum() / known.expand_as(errors).sum()
+            return total, middle
         """,
         Safety.UNSAFE,
         "x: finite[n, m]; y: finite[n, m]; weights: float[n]",

@@ -213,3 +213,27 @@ def test_an_allow_that_names_no_rule_is_told_which_was_meant(door):
     )
     ran = door("lint", "typo.py")
     assert "no rule is called host-raed; did you mean 'host-read'?" in ran.out
+
+
+def test_what_only_may_run_in_every_step_is_told_where_there_is_something_to_write_instead(door):
+    door.write(
+        "x.py",
+        """
+        import torch
+
+        def kept(x: torch.Tensor):
+            first = x.mean().item()
+            rows = x[x > first]
+            return rows * (x[x < 0]).sum()
+
+        def forward(x: torch.Tensor):
+            return x[x > 0] * 2
+        """,
+    )
+    assert door("lint", "x.py").lines == [("x.py", line, rule) for line, rule in SHOWN]
+    told = door("lint", "--all", "x.py")
+    assert told.lines == [("x.py", line, rule) for line, rule in sorted([*SHOWN, (6, "boolean-mask-read")])]
+    assert "nothing is known to write instead" in door("lint", "--all", "--format", "json", "x.py").out
+
+
+SHOWN = [(5, "host-read"), (7, "boolean-mask-read"), (10, "boolean-mask-read")]
