@@ -262,7 +262,7 @@ def _from_torch(body: list[ast.stmt]) -> dict[str, ast.AST]:
 
 
 _LARGEST = 90_000  # bytes of a file that is read for an import: a larger one costs more than it tells
-_IMPORTED, _LINTED = 6_500_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
+_IMPORTED, _LINTED = 7_500_000, 700_000  # bytes of source behind trees that are kept: who was imported is so again
 
 
 class ProjectFiles:
