@@ -31,6 +31,8 @@ def accepted(wait: Emitted, function: ProjectFunction | None, why: str) -> tuple
         return False, "a clock for the log: to wait for it would cost more than it tells"
     if function is None:
         return None
+    if op is Op.CONDITION and _asked_after_another(node, function):
+        return False, "the test before has just waited: nothing is in flight"
     if op in _POSITIONS and _positions_are_kept(node, function.node):
         return False, "looked for once, and the positions are what is needed"
     if op in ASKED and why.endswith(MAYBE):
@@ -54,6 +56,28 @@ def accepted(wait: Emitted, function: ProjectFunction | None, why: str) -> tuple
     if _generates(function):
         return False, "beside a generation, which takes far longer"
     return _read_by_intent(wait, function) or _for_the_host(wait, function)
+
+
+def _asked_after_another(node: ast.AST, function: ProjectFunction) -> bool:
+    """Whether a test is what is asked next where another test of values said no: `a.any() or b.any()`, `elif b > 1`."""
+    if not isinstance(function.sites, dict):
+        return False
+
+    def waits(test: ast.expr) -> bool:
+        return any((id(each), Op.CONDITION) in function.sites for each in walk(test))  # type: ignore[operator]
+
+    inner = node
+    for outer in _above(function.node, node):
+        if isinstance(outer, ast.BoolOp):
+            before = outer.values[: next((i for i, each in enumerate(outer.values) if each is inner), 0)]
+            if any(map(waits, before)):
+                return True
+        elif isinstance(inner, ast.If):
+            return isinstance(outer, ast.If) and outer.orelse == [inner] and waits(outer.test)
+        elif isinstance(outer, ast.stmt) and not isinstance(outer, ast.If):
+            return False
+        inner = outer
+    return False
 
 
 @lru_cache(maxsize=64)

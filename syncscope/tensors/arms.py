@@ -73,6 +73,29 @@ def of_rest(test: ast.expr) -> tuple[bool, str] | None:
     return None
 
 
+def of_nothing(node: ast.If) -> tuple[bool, str] | None:
+    """Cold where a value is not finite, `if not x.isfinite(): ...`, and where nothing is left, `if total == 0: return ...`."""
+    test = node.test
+    denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    asked = test.operand if isinstance(test, ast.UnaryOp) else test
+    while (
+        isinstance(asked, ast.Call)
+        and name_of(asked.func) in ("any", "all", "item")
+        and isinstance(asked.func, ast.Attribute)
+    ):
+        asked = asked.func.value
+    name = name_of(asked.func) if isinstance(asked, ast.Call) else ""
+    if name == "isfinite" if denied else name in ("isnan", "isinf"):
+        return False, f"only when `{ast.unparse(test)}`"
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and isinstance(node.body[0], ast.Return)):
+        return None
+    zero, left = test.comparators[0], test.left
+    called = name_of(left.func) if isinstance(left, ast.Call) else name_of(left)
+    if isinstance(zero, ast.Constant) and zero.value == 0 and conventions.AMOUNT.search(called):
+        return False, f"only when `{ast.unparse(test)}`: there is nothing to do"
+    return None
+
+
 def of_notice(body: list[ast.stmt]) -> tuple[bool, str] | None:
     """Cold where an arm of a test of values does nothing but say so."""
     for each in body:

@@ -175,6 +175,9 @@ HOT = {
     "get_loss": "in the loss",
     "backward": "in `backward`",
 }
+AMOUNT = re.compile(
+    r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
+)  # what is 0 where there is nothing
 MANY = re.compile(r"^(range|trange|tqdm)$|batch|loader|epoch|sample")  # what a loop over many steps goes over
 STEP = re.compile("backward|batch|step|train|update|learn|loss")  # what a training loop calls
 COLD = re.compile(

@@ -143,6 +143,15 @@ def attend(self, x: torch.Tensor):
         x = x + x.sum().sum().item()  # hot
     else:
         x = x + x.abs().sum().item()  # cold
+    if not torch.isfinite(x).all():  # hot
+        x = x + x.abs().mean().item()  # cold
+    if torch.isfinite(x).all():  # hot
+        x = x + x.exp().mean().item()  # hot
+    count_known = (x > 0).sum()
+    if self.rank == 0:
+        return x.log().mean().item()  # hot
+    if count_known == 0:  # hot
+        return x.tan().mean().item()  # cold
     if self.assign_on_cpu:
         x = x + x.amax().item()  # cold
     def check_all():
@@ -678,3 +687,22 @@ def test_a_notebook_that_teaches_trains_nothing() -> None:
     source = b"import torch\n\ndef train_step(x: torch.Tensor):\n    x.mean().backward()\n    return x.sum().item()\n"
     assert heat(source, "own/work.ipynb") == {5: "hot"}
     assert heat(source, "tutorials/work.ipynb") == {5: "cold"}
+
+
+def test_a_test_that_is_asked_after_another_has_nothing_to_wait_for() -> None:
+    source = b"""
+import torch
+
+def forward(self, x: torch.Tensor, y: torch.Tensor, flag):
+    if x.mean() > 1:
+        x = x * 2
+    elif x.mean() < 0:
+        x = x / 2
+    if flag or y.any():
+        y = y + 1
+    if x.any() or y.any():
+        y = y + 2
+    return x + y
+"""
+    found = [(s.place.line, s.hot) for s in sites(source, "x.py") if s.op == "condition"]
+    assert found == [(5, True), (7, False), (9, True), (11, True), (11, False)]
