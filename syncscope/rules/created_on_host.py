@@ -43,7 +43,10 @@ EXAMPLES = (
 
 def message(site: Site, view: View) -> str | None:
     waited = f"{view.quote(site.node)} is made on the host, copied to the device, and waited for"
-    match site.node:
-        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Attribute(attr=word)))) if word in FROM_VALUES:
+    made: ast.AST = site.node
+    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and isinstance(made.func.value, ast.Call):
+        made = made.func.value  # under `.float()` and the like
+    match made:
+        case ast.Call(func=ast.Attribute(attr=word)) if word in FROM_VALUES:
             return f"{waited}: non_blocking=True sends it"
     return f"{waited}: device= makes it there"

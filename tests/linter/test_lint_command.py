@@ -237,3 +237,18 @@ def test_what_only_may_run_in_every_step_is_told_where_there_is_something_to_wri
 
 
 SHOWN = [(5, "host-read"), (7, "boolean-mask-read"), (10, "boolean-mask-read")]
+
+
+def test_what_only_the_host_has_is_sent_also_where_its_dtype_is_changed_before(door):
+    door.write(
+        "x.py",
+        """
+        import torch
+
+        def forward(x: torch.Tensor, edges):
+            first = torch.from_numpy(edges).float().to(x.device)
+            return x + first + torch.zeros(3).float().to(x.device)
+        """,
+    )
+    told = [line for line in door("lint", "x.py").out.splitlines() if "is made on the host" in line]
+    assert ["non_blocking=True sends it" in line for line in told] == [True, False]
