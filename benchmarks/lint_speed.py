@@ -106,7 +106,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="*", type=Path, help="what to lint instead of the packages")
     parser.add_argument(
-        "--ratio", action="store_true", help="only the CPU seconds beside those of ast.parse, once each"
+        "--ratio",
+        action="store_true",
+        help="only the CPU seconds beside those of ast.parse before and after, once each",
     )
     parser.add_argument("--repeat", type=int, default=3, help="take the best of so many runs of what is short")
     said = parser.parse_args()
@@ -117,12 +119,17 @@ def main() -> None:
     print(f"{len(files)} files that mention torch, {count:,} lines\n")
 
     repeat = 1 if said.ratio else said.repeat
+    parses = [
+        median(repeat, sys.executable, "-c", PARSE, *names).cpu
+    ]  # before and after: the machine gets slower and faster
     cold = median(repeat, *LINT, "--no-cache", "--jobs", "1", *names)
-    parse = median(repeat, sys.executable, "-c", PARSE, *names)
+    parses.append(median(repeat, sys.executable, "-c", PARSE, *names).cpu)
+    parse = sum(parses) / 2
     rate = count / cold.cpu
     print(f"cold, one process      {cold.cpu:7.1f} CPU s  {rate:9,.0f} lines a CPU s   (at least 40,000)")
     print(
-        f"  as a multiple of ast.parse alone   {cold.cpu / parse.cpu:5.2f}   ({count / parse.cpu:,.0f} lines a CPU s)"
+        f"  as a multiple of ast.parse alone   {cold.cpu / parse:5.2f}   ({cold.cpu / max(parses):.2f} to"
+        f" {cold.cpu / min(parses):.2f}; {count / parse:,.0f} lines a CPU s)"
     )
     print(f"memory                 {cold.memory:7.0f} MB at most   (for a million lines at most 300)")
     if said.ratio:
