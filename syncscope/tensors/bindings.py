@@ -120,11 +120,21 @@ def remember(frame: Frame, target: ast.Subscript, base: Fact, fact: Fact) -> Non
         each = ref.each if isinstance(ref, Items) else element(base) if base.elements else UNKNOWN
         if key is not None:
             keys[key] = fact
-        else:
-            each = fact if each is UNKNOWN else join(each, fact)
+        elif each is not UNKNOWN:
+            each = join(each, fact)
+        elif not _is_given(frame, target.value.id):  # what a caller's container holds besides is not known
+            each = fact
         frame.env[target.value.id] = items(each, keys)
     elif base is UNKNOWN and isinstance(key, str):  # `state["step"] = ...`: it is a dict, of which this is known
         frame.env[target.value.id] = items(UNKNOWN, {key: fact})
+
+
+def _is_given(frame: Frame, name: str) -> bool:
+    """Whether a function is given what has this name."""
+    if frame.function is None:
+        return False
+    a = frame.function.node.args
+    return any(each.arg == name for each in (*a.posonlyargs, *a.args, *a.kwonlyargs))
 
 
 def assign(frame: Frame, node: ast.Assign) -> None:

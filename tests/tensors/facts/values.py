@@ -130,3 +130,13 @@ def unknown_values(config, path, items):
     reveal(path)  # unknown
     reveal(items[0])  # unknown
     reveal(config.size > 3)  # unknown bool
+
+
+def filled(kept: dict[str, Anything], keys):
+    mine = {}
+    for key in keys:
+        if key not in kept:
+            kept[key] = torch.empty(0)
+        reveal(kept[key])  # unknown
+        mine[key] = torch.empty(0)
+        reveal(mine[key])  # tensor float host 1-d 3
