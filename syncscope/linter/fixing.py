@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from syncscope import files
+from syncscope.codemod.leftover_imports import leftovers
 from syncscope.errors import UserError
 from syncscope.files import regular
 from syncscope.linter.notebooks import Notebook, source_of
@@ -51,7 +53,8 @@ def settle(
     """One try at `mend`; the second value names the rules that did not come to rest."""
     applied: list[Finding] = []
     bad: dict[tuple[str, str], str] = {}
-    source, last = source_of(path, raw), set[str]()
+    first = source = source_of(path, raw)
+    last = set[str]()
     for _ in range(PASSES):
         wanted = [
             f
@@ -60,7 +63,7 @@ def settle(
         ]
         taken = compatible(wanted)
         if not taken:
-            return Mended(source.raw, tuple(applied), (*refused.values(), *bad.values())), set()
+            return Mended(tidied(first, source).raw, tuple(applied), (*refused.values(), *bad.values())), set()
         new = edited(source, edits_of(taken))
         if new is None:
             for finding in taken:
@@ -77,6 +80,13 @@ def settle(
         source, last = new, {f.rule for f in taken}
         applied += taken
     return Mended(raw), last
+
+
+def tidied(before: SourceFile, after: SourceFile) -> SourceFile:
+    """The file without the imports that only the old code used, unless it may be there to hand names on."""
+    if after is before or isinstance(after, (Notebook, CFile)) or os.path.basename(after.path) == "__init__.py":
+        return after
+    return edited(after, leftovers(before.code, after.code)) or after
 
 
 def key(fix: Fix | None) -> str:

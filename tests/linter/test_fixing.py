@@ -25,6 +25,40 @@ def test_safe_fixes_are_made_and_a_second_run_changes_nothing(door):
     assert path.stat().st_mtime_ns == before.st_mtime_ns
 
 
+LEFT = """\
+from torch import (
+    Tensor,
+    %s,  # of numbers
+)
+from torch.nn.functional import relu
+
+
+def zero(x: Tensor):
+    return relu(x) + tensor(0.0, device=x.device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "more", "stays"),
+    [
+        ("tensor", "", False),
+        ("as_tensor as tensor", "", False),
+        ("tensor", "\n\ndef one():\n    return tensor(1.0)\n", True),
+        ("tensor", '\n\n__all__ = ["tensor", "zero"]\n', True),
+    ],
+)
+def test_what_only_the_old_code_imported_goes_with_it(door, imported, more, stays):
+    path = door.write("loss.py", LEFT % imported + more)
+    door("lint", "--fix", "--all")
+    after = path.read_text()
+    assert "torch.zeros((), device=x.device)" in after
+    assert "    Tensor," in after
+    assert (imported in after) == stays
+    package = door.write("__init__.py", LEFT % imported)
+    door("lint", "--fix", "--all")
+    assert imported in package.read_text()  # others may import it from there
+
+
 def test_diff_shows_a_fix_with_its_safety_and_writes_nothing(door):
     path = door.write("loss.py", MASKS)
     ran = door("lint", "--diff")
