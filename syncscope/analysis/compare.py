@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from syncscope.analysis.checkouts import same_files
-from syncscope.analysis.errors import half_interval
+from syncscope.analysis.errors import half_interval_of_median, half_interval_of_neighbours
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import added_unknown, bounds, came_true, fidelity_of, too_wide
+from syncscope.analysis.fidelity import Fidelity, added_unknown, bounds, came_true, fidelity_of, too_wide
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.pace import pace
 from syncscope.analysis.price import timed_part, unpriced
@@ -20,7 +21,7 @@ from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, summarize
 from syncscope.model.report import Line, Read, Report
-from syncscope.model.trace import Trace
+from syncscope.model.trace import Meta, Trace
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
 BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for less is as good as not
@@ -40,7 +41,10 @@ class Change:
 class Comparison:
     """What changed from one recording to another. Times are ns per step.
 
-    `spread` is half the 95 % interval of the mean step of either, by the spread of its steps; None with too few of them.
+    Their steps are those without a recording where both runs were also timed so, else those that were recorded.
+
+    `spread` is half the 95 % interval of the step of either, by the spread of its steps; None with too few of them.
+    `drift` is how far apart their recorded steps and the others of the same runs are on the change, in parts of a step.
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
     `predicted_range` the least and the most that it may be (`fidelity.bounds`), `error` its distance from the measured one,
     relative; None where no read went, the first cannot be replayed, or what runs over all rows then may be anything
@@ -64,22 +68,25 @@ class Comparison:
     spread: tuple[float, float] | None = None
     refusal: str = ""  # why the first recording has no prices, or none for these reads
     pace: float = 1.0  # so many times as long the driver's calls that wait for nothing take in the second (`pace`)
+    drift: float = 0.0  # of a step
     unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
 
     @property
     def noise(self) -> float | None:
-        """What the steps of two equal recordings may differ by, ns: by the spread of each at 95 %, and by a host that is not as
-        fast, which steps feel up to `FELT` times as much as the calls by which it is known."""
+        """What the steps of two equal recordings may differ by, ns: by the spread of each at 95 %, by a machine that got faster
+        or slower within a run (`drift`), and by a host that is not as fast, which steps feel up to `FELT` times as much as the
+        calls by which it is known."""
         if self.spread is None or self.after.step is None:
             return None
-        return math.hypot(*self.spread, FELT * math.log(self.pace) * self.after.step)
+        return math.hypot(*self.spread, self.drift * self.after.step, FELT * math.log(self.pace) * self.after.step)
 
     @property
     def within_noise(self) -> bool | None:
         """Whether the two steps may be the same; None where nobody knows."""
-        if self.noise is None or self.before.step is None or self.after.step is None:
+        if self.noise is None or not self.before.step or not self.after.step:
             return None
-        return abs(self.after.step - self.before.step) <= self.noise
+        apart = abs(math.log(self.after.step / self.before.step))  # the same whichever is the first
+        return apart * self.after.step <= self.noise
 
     @property
     def came_true(self) -> bool | None:
@@ -96,16 +103,22 @@ class Comparison:
 
 def compare(before: Trace, after: Trace) -> Comparison:
     """Compare two recordings of one loop; lines may have moved within their file."""
-    one, other = summarize(before), summarize(after)
+    if not ("untraced" in before.meta and "untraced" in after.meta):
+        before, after = _as_recorded(before), _as_recorded(after)
+    event_graphs = event_graph_of(before), event_graph_of(after)
+    fidelities = [fidelity_of(each, each.graph(Recorder())) for each in event_graphs]
+    one, other = (
+        _timed(summarize(trace), trace, found) for trace, found in zip((before, after), fidelities, strict=True)
+    )
     pairs = _pairs(one.lines, other.lines)
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
-    event_graph = event_graph_of(before)
-    predicted, likely, freed, wide = _foretold(event_graph, before, pairs) or (None, None, set(), "")
+    told = _foretold(event_graphs[0], before, pairs) if fidelities[0].enough else None
+    predicted, likely, freed, wide = told or (None, None, set(), "")
     error = (predicted - other.step) / other.step if predicted is not None and other.step else None
-    work, pieces, calls = zip(_work(event_graph, freed), _work(event_graph_of(after)), strict=True)
-    spreads = [_spread(report) for report in (one, other)]
+    work, pieces, calls = zip(_work(event_graphs[0], freed), _work(event_graphs[1]), strict=True)
+    spreads = _spread(one, before), _spread(other, after)
     return Comparison(
         before=one,
         after=other,
@@ -120,17 +133,42 @@ def compare(before: Trace, after: Trace) -> Comparison:
         pieces=pieces,
         calls=calls,
         spread=None if spreads[0] is None or spreads[1] is None else (spreads[0], spreads[1]),
-        refusal=wide or fidelity_of(event_graph, event_graph.graph(Recorder())).refusal,
+        refusal=wide or fidelities[0].refusal,
         pace=pace(before, after),
         unforeseen=predicted is None and bool(freed) and not wide,
+        drift=_drift(before.meta, after.meta),
     )
 
 
-def _spread(report: Report) -> float | None:
-    """Half the 95 % interval of the mean of the counted steps, ns."""
+def _as_recorded(trace: Trace) -> Trace:
+    """A recording of which nobody knows how long its steps take without."""
+    return replace(trace, meta=cast("Meta", {key: value for key, value in trace.meta.items() if key != "untraced"}))
+
+
+def _timed(report: Report, trace: Trace, fidelity: Fidelity) -> Report:
+    """The report with the step that was timed without a recording, where no replay tells it."""
+    untraced = trace.meta.get("untraced")
+    return replace(report, step=float(untraced["median_ns"])) if untraced and not fidelity.enough else report
+
+
+def _spread(report: Report, trace: Trace) -> float | None:
+    """Half the 95 % interval of the step, ns: of the mean of the counted ones, and of what tells it without a recording."""
     lengths = [step.end - step.start for step in report.steps]
     counted = [lengths[n] for n in alike(report.steps)]
-    return half_interval(np.array(counted, float)) if len(lengths) >= 4 and len(counted) > 1 else None
+    if len(lengths) < 4 or len(counted) < 2:
+        return None
+    untraced = trace.meta.get("untraced")
+    recorded = half_interval_of_neighbours(np.array(counted, float))
+    return math.hypot(recorded, half_interval_of_median(untraced) if untraced else 0.0)
+
+
+def _drift(before: Meta, after: Meta) -> float:
+    """How far apart the recorded steps of two runs and their others are on what has changed: but for the recorder's weight they
+    tell the same, unless the machine got faster or slower within a run; then it may have done so between them, too."""
+    if any(key not in meta for meta in (before, after) for key in ("untraced", "traced")):
+        return 0.0
+    weights = [meta["traced"]["median_ns"] / meta["untraced"]["median_ns"] for meta in (before, after)]
+    return abs(math.log(weights[1] / weights[0]))
 
 
 def _alike(one: Line, other: Line, slight: float) -> bool:
@@ -192,9 +230,6 @@ def _foretold(
     over all rows may be anything.
     They are not made at all: they go with all that their expressions did.
     """
-    graph = event_graph.graph()
-    if not fidelity_of(event_graph, graph).enough:
-        return None
     graph = without_recorder(event_graph, trace)
     kept = {}
     for a, b in pairs:

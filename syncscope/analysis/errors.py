@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.replay import replay_all
+from syncscope.model.trace import StepLengths
 
 Times = NDArray[np.float64]
+NOTCH = 1.57  # of the quartiles, over the root of the number: half the 95 % interval of a median (McGill, 1978)
+AKIN = 0.8  # the correlation of neighbours from which on a few steps do not tell how few of them count
 
 
 def margins(graph: Graph, sets: NDArray[np.bool_]) -> Times:
@@ -33,3 +38,22 @@ def half_interval(values: Times) -> float:
         return 0.0
     student = 1.96 + 2.5 / freedom + 3 / freedom**2 + 5 / freedom**3  # within 7 % of the quantile
     return float(student * values.std(ddof=1) / len(values) ** 0.5)
+
+
+def half_interval_of_neighbours(values: Times) -> float:
+    """The same of values that follow one another: where neighbours are alike, each tells less that is new.
+
+    By the correlation of the first order, which is found too low by one over their number.
+    """
+    apart = values - values.mean()
+    squares = float(apart @ apart)
+    if not squares:
+        return 0.0
+    akin = min(AKIN, max(0.0, float(apart[1:] @ apart[:-1]) / squares + 1 / len(values)))
+    return half_interval(values) * math.sqrt((1 + akin) / (1 - akin))
+
+
+def half_interval_of_median(lengths: StepLengths) -> float:
+    """Half the 95 % interval of the median of steps of which only the quartiles are known, ns."""
+    measured = lengths.get("measured", lengths["steps"])
+    return NOTCH * float(lengths["high_ns"] - lengths["low_ns"]) / math.sqrt(measured)

@@ -11,13 +11,12 @@ in how much a replay without waits depends on orders that nothing recorded expla
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from syncscope.analysis.errors import margins
+from syncscope.analysis.errors import half_interval_of_median, margins
 from syncscope.analysis.event_graph import EventGraph
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.hosts import Recorder
@@ -30,7 +29,6 @@ from syncscope.model.trace import Lane, Trace
 SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
 GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
 OTHERS = 0.2  # the part by which recorded steps may be shorter than those before them: beyond it they are others
-NOTCH = 1.57  # of the quartiles, over the root of the number: half the 95 % interval of a median (McGill, 1978)
 VAGUE = 1.0  # of a step: a range that is wider is no price
 CONTENTION = 0.25  # of the time that host and device work at once: what a device that is a processor was seen to lose
 
@@ -220,10 +218,7 @@ def _unlike(trace: Trace, step: float) -> float:
     untraced = trace.meta.get("untraced")
     if not untraced:
         return 0.0
-    known = (
-        NOTCH * float(untraced["high_ns"] - untraced["low_ns"]) / math.sqrt(untraced.get("measured", untraced["steps"]))
-    )
-    return abs(step - float(untraced["median_ns"])) + known
+    return abs(step - float(untraced["median_ns"])) + half_interval_of_median(untraced)
 
 
 def _disorder(event_graph: EventGraph, graph: Graph) -> float:

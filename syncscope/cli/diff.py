@@ -63,6 +63,7 @@ def as_object(found: Comparison) -> dict[str, Any]:
         "spread_ms": [ms(t) for t in found.spread] if found.spread else None,
         "within_noise": found.within_noise,
         "host_pace": found.pace,
+        "drift": found.drift,
         "prediction_came_true": found.came_true,
         "predicted_range_ms": [ms(t) for t in found.predicted_range] if found.predicted_range else None,
         "device_work_ms": [ms(t) for t in found.work],

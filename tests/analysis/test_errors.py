@@ -9,7 +9,7 @@ from drawn import Device, timeline
 from test_price import US, loop
 
 from syncscope.analysis.compare import compare
-from syncscope.analysis.errors import half_interval
+from syncscope.analysis.errors import half_interval, half_interval_of_neighbours
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
@@ -37,6 +37,19 @@ def test_the_interval_of_a_mean_is_student_s():
     inside = [abs(row.mean()) <= half_interval(row) for row in values]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.015)
     assert half_interval(np.array([1.0])) == 0.0
+
+
+@pytest.mark.parametrize(("akin", "steps"), [(0.0, 12), (0.4, 40), (0.6, 100)])
+def test_steps_that_are_like_their_neighbours_tell_less(akin, steps):
+    random = np.random.default_rng(0)
+    values = random.normal(0, 1, (2000, steps + 50))
+    for n in range(1, steps + 50):
+        values[:, n] += akin * values[:, n - 1]
+    runs = values[:, 50:]
+    inside = np.mean([abs(run.mean()) <= half_interval_of_neighbours(run) for run in runs])
+    assert 0.91 < inside < 0.98
+    assert np.mean([abs(run.mean()) <= half_interval(run) for run in runs]) == pytest.approx(0.95, abs=0.015) or akin
+    assert half_interval_of_neighbours(np.full(6, 3.0)) == 0.0
 
 
 def test_a_price_has_the_spread_of_the_steps():
@@ -121,6 +134,65 @@ def test_recordings_that_differ_by_chance_are_within_noise():
     slower = [[("launch", 0, 9 * MS), ("work", 4 * MS)]] * 6  # something else was changed
     found = compare(Device().run(loop([57]))[0], Device().run(slower)[0])
     assert found.came_true is False
+
+
+def timed(trace, untraced, traced, off=0.0):
+    """The recording as that of a run whose steps took as many ms without one and with, give or take a part."""
+    lengths = {
+        name: {
+            "steps": 20,
+            "left_out": 0,
+            "median_ns": ms * MS,
+            "low_ns": (1 - off) * ms * MS,
+            "high_ns": (1 + off) * ms * MS,
+        }
+        for name, ms in (("untraced", untraced), ("traced", traced))
+    }
+    return replace(trace, meta=trace.meta | lengths)
+
+
+def by_host(steps=6, reads=True):
+    """8.5 ms a step, or 6.5 without reads, of a host that launches 150 times: any part of that may be the recorder's."""
+    launches = [("work", 40 * US), ("launch", 0, 5 * US)] * 150
+    waits = [("launch", 0, 2 * MS), ("read", 57, 0)] if reads else []
+    return Device().run([[*launches, *waits]] * steps)[0]
+
+
+def test_a_recorded_step_is_not_compared_with_one_that_was_not():
+    recorded = by_host()
+    step = compare(recorded, recorded).before.step
+    half = compare(timed(recorded, 8, 9), recorded)
+    assert half.before.step == half.after.step == step
+    assert half.within_noise
+    both = compare(timed(recorded, 8, 9), timed(recorded, 8, 9))
+    assert both.before.step == both.after.step == pytest.approx(8 * MS, rel=0.01)
+    assert step > 8.4 * MS
+
+
+def test_a_recording_that_has_no_prices_is_compared_by_its_steps_without_recording():
+    others = timed(by_host(), 12, 8)
+    found = compare(others, others)
+    assert found.refusal == "the recorded steps are 33% shorter than the others of the same run"
+    assert found.before.step == found.after.step == 12 * MS
+
+
+def test_noise_is_that_of_the_steps_that_are_compared():
+    """Those without recording differ by 40 % from each other, and the recorded ones by nothing."""
+    calm, wild = (compare(timed(by_host(), 8, 9, off), timed(by_host(), 7, 7.9, off)) for off in (0.01, 0.4))
+    assert not calm.within_noise
+    assert wild.within_noise
+    assert wild.spread[0] > 20 * calm.spread[0]
+
+
+def test_a_machine_that_drifts_within_a_run_is_noise():
+    """Without recording the second is an eighth shorter, recorded it is longer: one of both saw another machine."""
+    drifted = compare(timed(by_host(), 8, 9, 0.01), timed(by_host(), 7, 9.3, 0.01))
+    assert drifted.after.step < 0.9 * drifted.before.step
+    assert drifted.within_noise
+    assert not compare(timed(by_host(), 8, 9, 0.01), timed(by_host(), 7, 9 * 7 / 8, 0.01)).within_noise
+    gone = compare(timed(by_host(), 8, 9), timed(by_host(reads=False), 6, 6.6))
+    assert not gone.within_noise
+    assert gone.came_true
 
 
 def test_a_range_as_wide_as_the_step_it_predicts_proves_nothing():
