@@ -39,7 +39,7 @@ def _without(node: ast.ImportFrom, gone: list[ast.alias], code: bytes) -> Iterat
     if not kept:
         start, end = span(node, node)
         rest = code.find(b"\n", end) + 1 or len(code)
-        if not code[end:rest].strip():  # nothing else on its line
+        if not code[end:rest].strip() and start in starts:  # nothing else on its line
             yield Edit(Span(start, rest), "")
         return
     for one, following in zip(node.names, node.names[1:], strict=False):
@@ -55,10 +55,28 @@ def _read(tree: ast.AST) -> set[str]:
 
 
 def _in_texts(tree: ast.Module) -> set[str]:
-    """The names in texts that are code: `__all__`, and annotations that are quoted."""
+    """The names in texts that are code: `__all__`, annotations that are quoted, and examples that run with the file's names."""
     found = set[str]()
     for node in walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
-            with suppress(SyntaxError):
-                found |= _read(ast.parse(node.value, mode="eval"))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            with suppress(SyntaxError, ValueError):  # the second where examples are not indented alike
+                if CODE.fullmatch(node.value):
+                    found |= _read(ast.parse(node.value, mode="eval"))
+                elif ">>> " in node.value:
+                    found |= _in_examples(node.value)
     return found
+
+
+def _in_examples(text: str) -> set[str]:
+    """What examples read and do not import themselves; all of their words where they are no Python."""
+    from doctest import DocTestParser  # brings the debugger along: only where there are examples
+
+    code = "".join(each.source for each in DocTestParser().get_examples(text))
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return set(re.findall(r"\w+", code))
+    own = {
+        alias.asname or alias.name for node in walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    return _read(tree) - own

@@ -45,6 +45,12 @@ def zero(x: Tensor):
         ("as_tensor as tensor", "", False),
         ("tensor", "\n\ndef one():\n    return tensor(1.0)\n", True),
         ("tensor", '\n\n__all__ = ["tensor", "zero"]\n', True),
+        ("tensor", '\n\ndef two():\n    """Two.\n\n    >>> tensor(2.0)\n    tensor(2.)\n    """\n', True),
+        (
+            "tensor",
+            '\n\ndef two():\n    """Two.\n\n    >>> from torch import tensor\n    >>> tensor(2.0)\n    """\n',
+            False,
+        ),
     ],
 )
 def test_what_only_the_old_code_imported_goes_with_it(door, imported, more, stays):
@@ -53,10 +59,19 @@ def test_what_only_the_old_code_imported_goes_with_it(door, imported, more, stay
     after = path.read_text()
     assert "torch.zeros((), device=x.device)" in after
     assert "    Tensor," in after
-    assert (imported in after) == stays
+    assert (f"    {imported}," in after) == stays
     package = door.write("__init__.py", LEFT % imported)
     door("lint", "--fix", "--all")
     assert imported in package.read_text()  # others may import it from there
+
+
+@pytest.mark.parametrize("line", ["import os; from torch import tensor", "from torch import tensor; import os"])
+def test_a_line_with_more_on_it_is_left(door, line):
+    path = door.write("loss.py", f"{line}\n\n\ndef zero(x):\n    return x + tensor(0.0, device=x.device)\n")
+    door("lint", "--fix", "--all", "--min-confidence", "low")
+    after = path.read_text()
+    assert "torch.zeros((), device=x.device)" in after
+    assert f"{line}\n" in after
 
 
 def test_diff_shows_a_fix_with_its_safety_and_writes_nothing(door):
