@@ -22,6 +22,7 @@ from syncscope.analysis.graph import Graph
 from syncscope.analysis.hosts import Recorder
 from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.price import timed_part, unpriced
+from syncscope.analysis.recorder_cost import SEEN, unmeasured
 from syncscope.analysis.replay import Outcome, replay
 from syncscope.model.durations import about_ms
 from syncscope.model.trace import Lane, Trace
@@ -122,7 +123,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     of a selection may be all that was launched until its gradient came back, or nothing; and the host may go on faster where
     it did not wait. What was late for no recorded reason may have been so for the work before it, for its launch, or by
     chance. The steps were not alike, neither to each other nor to those that were not recorded, and no replay is better than it
-    reproduces the recording. What the recorder took may have been a part of what the reads did. A processor that is also the
+    reproduces the recording. What the recorder took may have been a part of what the reads did; where nothing tells how much it
+    took, it may have been what recorders are seen to take. A processor that is also the
     device works more slowly while the host works beside it, as it then does for longer, and while other programs had it.
     """
     window = timed_part(graph)
@@ -137,6 +139,8 @@ def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tup
     recorded = event_graph.graph(Recorder())
     slowed = window.of(replay(recorded))
     lengths.append(step * window.of(replay(recorded, freed)) / slowed)
+    if unmeasured(event_graph.trace):
+        lengths.append(window.of(replay(event_graph.graph(SEEN), freed)))
     if _matters(event_graph, graph):
         others = event_graph.graph(late="launch"), event_graph.graph(late="never")
         lengths += [step - window.of(replay(other)) + window.of(replay(other, freed)) for other in others]

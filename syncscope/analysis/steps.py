@@ -12,8 +12,8 @@ from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.waits import SLACK, Launches
 from syncscope.model.report import Step
 from syncscope.model.trace import Kind, Table, Trace
+from syncscope.model.warming import warming
 
-LONG = 1.5  # times the median: a step that is still warming up
 # What a program asks of the driver until it has warmed up: code, and memory.
 UNSETTLED = re.compile(
     r"(?:Module|Library)Load|^(?:cuda|hip)(?:Malloc|Free|MallocHost|HostAlloc)$|^cuMem(?:Create|Alloc_v2)$"
@@ -67,17 +67,13 @@ def _warming(trace: Trace) -> NDArray[np.intp]:
 def alike(found: Sequence[Step]) -> range:
     """The steps that are alike, by position: without the first and the last, and without what follows the first to warm up.
 
-    Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted. A step warms
-    up that takes over 1.5 times the median; at most a third do.
+    Of the settled steps that follow one another, the most; all where no two do. Fewer than four are all counted.
     """
     settled = _settled(found)
     if len(settled) < 4:
         return settled
-    lengths = [found[n].end - found[n].start for n in settled]
-    usual, first = float(np.median(lengths[1:-1])), 1
-    while first < len(settled) // 3 and lengths[first] > LONG * usual:
-        first += 1
-    return settled[first:-1]
+    lengths = [float(found[n].end - found[n].start) for n in settled[1:-1]]
+    return settled[1 + warming(lengths) : -1]
 
 
 def _settled(found: Sequence[Step]) -> range:

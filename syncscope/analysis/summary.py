@@ -19,7 +19,7 @@ from syncscope.analysis.join import Join
 from syncscope.analysis.memory import memory_uses
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
 from syncscope.analysis.price import prices as price_lines
-from syncscope.analysis.recorder_cost import without_recorder
+from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.step_uses import step_uses
 from syncscope.analysis.steps import alike, busy_share
@@ -100,6 +100,11 @@ def summarize(
         report = replace(report, notes=(*report.notes, said))
     if (others := crowded(event_graph)) > CROWD:
         said = f"other programs had {others:.0%} of the processors, which are the device: prices may be as far off"
+        report = replace(report, notes=(*report.notes, said))
+    if unmeasured(trace):
+        said = (
+            "every step was recorded, so what the recorder weighs is not known: let some steps pass before it, or after"
+        )
         report = replace(report, notes=(*report.notes, said))
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and trusted.enough:

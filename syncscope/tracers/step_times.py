@@ -13,18 +13,17 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, pairwise
+from itertools import pairwise
 from statistics import median, quantiles
 from time import monotonic_ns
 from typing import Any, NamedTuple
 
 from syncscope.model.trace import StepLengths
+from syncscope.model.warming import much_longer, warming
 
 KEPT = 256  # steps: machines are now faster, now slower, for tenths of a second
 APART = 5_000_000  # ns between two events of the driver, at least
 PROMPT = 200_000  # ns within which the driver may still be asked when a step ended
-LONG = 1.5  # times the median of the later half: a step that is still warming up
-ALIKE = 1.1  # times the longest of the later half that is not: so long may the first be
 
 
 class Moment(NamedTuple):
@@ -87,10 +86,8 @@ class StepTimes:
         """ns of the steps that are alike: those in which kernels were built, the first ones until they are like the later half,
         and those much longer than these, warm up."""
         found = [length for length in self.every() if length is not None]
-        later = found[len(found) // 2 :]
-        most = LONG * median(later) if later else 0.0
-        warm = ALIKE * max((length for length in later if length <= most), default=0.0)
-        return [length for length in dropwhile(lambda length: length > warm, found) if length <= most]
+        most = much_longer(found)
+        return [length for length in found[warming(found) :] if length <= most]
 
     def facts(self) -> StepLengths | None:
         """What a trace says of them; None where there were none."""

@@ -1,5 +1,7 @@
 """Prices are of the step as it is without a recorder; steps that warm up are no measure of others."""
 
+from dataclasses import replace
+
 import pytest
 
 from syncscope.analysis.steps import alike
@@ -81,6 +83,21 @@ def test_steps_that_are_shorter_when_recorded_are_others() -> None:
     found = summarize(recording(0, **said))
     assert found.saving is None
     assert "No prices: the recorded steps are 50% shorter than the unrecorded ones of the same run" in found.verdict
+
+
+def test_where_every_step_was_recorded_the_recorder_may_be_why_a_step_is_long() -> None:
+    """The range holds the step of a recorder that took as much as recorders are seen to, and the report says so."""
+    bare, heavy = summarize(recording(0)), recording(0, times=1.3)
+    told, untold = summarize(heavy), summarize(replace(heavy, meta={**heavy.meta, "traced": untraced(1.0)}))
+    assert told.step is not None
+    assert untold.step == pytest.approx(told.step)
+    for report, holds in ((told, False), (untold, True)):
+        assert report.step is not None
+        assert report.saving_range is not None
+        assert bare.step is not None
+        assert bare.saving is not None
+        assert (report.step - report.saving_range[1] <= bare.step - bare.saving) is holds
+        assert any("every step was recorded" in note for note in report.notes) is holds
 
 
 def test_nothing_is_taken_off_where_the_recording_was_no_slower() -> None:
