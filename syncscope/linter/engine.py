@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from syncscope.codemod.drained import drained_by
 from syncscope.files import regular
 from syncscope.linter import suppressions
 from syncscope.linter.checked import Checked, Hidden
@@ -33,6 +34,7 @@ from syncscope.linter.source import (
 )
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
+from syncscope.model.ops import VALUES
 from syncscope.model.source import Place, Span
 from syncscope.rules import CannotRewrite, Family, Op, View, mended
 from syncscope.tensors.hotness_by_name import MAYBE
@@ -160,18 +162,16 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     stand, silent, unused = suppressions.apply(said, comments)
     on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
     result = shown(source.path, on, config)
-    findings, idle = [], 0
-    for finding in result.findings:
-        one = here.get(id(finding))
-        if one is not None and view is not None:
-            finding = with_fix(source, replace(finding, why=one.fact.why), one, view, config)
-            if finding.hot and is_idle(finding, one):
-                finding = replace(finding, hot=False, hotness=f"{finding.hotness}, {IDLE}", severity="note")
-                if not config.all:
-                    idle += 1
-                    continue
-        findings.append(finding)
+    findings, idle = list(result.findings), 0
     if view is not None:
+        findings = [mended_or_idle(source, f, here.get(id(f)), view, config) for f in findings]
+        states = {id(here[id(f)]): f for f in said if id(f) in here}
+        of_sites = [here.get(id(f)) for f in result.findings]
+        states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
+        findings = [second(f, one, states, view) for f, one in zip(findings, of_sites, strict=True)]
+        if not config.all:
+            idle = sum(not f.hot for f in findings)
+            findings = [f for f in findings if f.hot]
         view.release()
     if not any(f.rule == "syntax-error" and f.severity == "error" for f in said) and config.wants("unused-allow"):
         findings += [
@@ -179,6 +179,44 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
     return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(idle, allowed=len(silent)))
+
+
+def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
+    """The finding with its reasons and its fix, cold where nobody gains by reading it."""
+    if site is None:
+        return finding
+    finding = with_fix(source, replace(finding, why=site.fact.why), site, view, config)
+    return cooled(finding, f"{finding.hotness}, {IDLE}") if finding.hot and is_idle(finding, site) else finding
+
+
+def cooled(finding: Finding, hotness: str) -> Finding:
+    """The finding as one of cold code."""
+    return replace(finding, hot=False, hotness=hotness, severity="note")
+
+
+def second(finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View) -> Finding:
+    """The finding, cold where another wait has just ended that stays, or that goes away with this one.
+
+    `states` has what is said of each site, with its fix where it is shown.
+    """
+    if site is None or not finding.hot or view.function(site).depth > DEEPEST:
+        return finding
+    for before in drained_by(view.function(site), site):
+        first = states.get(id(before))
+        if first is None or first.confidence < LEAST["medium"]:
+            continue
+        if first.fix is None or not first.hot:
+            over = finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
+        else:
+            over = first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in first.fix.edits)
+        if over:
+            return cooled(finding, f"line {before.place.line} has just waited: nothing is in flight")
+    return finding
+
+
+def holds(outer: Span, inner: Span) -> bool:
+    """Whether a span lies in another, and is not the whole of it."""
+    return outer.start <= inner.start and inner.end <= outer.end and outer != inner
 
 
 def is_idle(finding: Finding, site: Site) -> bool:

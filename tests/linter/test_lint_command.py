@@ -186,11 +186,11 @@ def test_quiet_is_the_findings_alone_and_ruffs_word_for_the_format_is_known(door
 
 
 def test_many_findings_are_told_in_a_line_each_unless_text_is_asked_for(door):
-    reads = "".join(f"    y{n} = x[{n}].sum().item() + n\n" for n in range(21))
-    door.write("many.py", f"import torch\n\n\ndef f(x: torch.Tensor, n: int):\n{reads}")
+    reads = "".join(f"    y{n} = net(x[{n}]).sum().item() + n\n" for n in range(21))
+    door.write("many.py", f"import torch\n\n\ndef f(x: torch.Tensor, net: torch.nn.Linear, n: int):\n{reads}")
     ran = door("lint", "many.py", "-q")
     assert len(ran.out.splitlines()) == 21
-    assert ran.out.splitlines()[0].startswith("many.py:5:10: host-read: `x[0].sum().item()` waits for the device")
+    assert ran.out.splitlines()[0].startswith("many.py:5:10: host-read: `net(x[0]).sum().item()` waits for the device")
     assert door("lint", "many.py", "--format", "concise").out == ran.out
     assert "^^^" in door("lint", "many.py", "--format", "text").out
     assert "\x1b[" in door("lint", "many.py", "--color", "always").out
@@ -221,10 +221,10 @@ def test_what_only_may_run_in_every_step_is_told_where_there_is_something_to_wri
         """
         import torch
 
-        def kept(x: torch.Tensor):
+        def kept(x: torch.Tensor, net):
             first = x.mean().item()
-            rows = x[x > first]
-            return rows * (x[x < 0]).sum()
+            rows = net(x)[x > first]
+            return net(rows) * (x[x < 0]).sum()
 
         def forward(x: torch.Tensor):
             return x[x > 0] * 2

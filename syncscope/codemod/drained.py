@@ -1,0 +1,171 @@
+"""Which waits have just ended where another begins: then nothing is in flight, and the second costs next to nothing.
+
+All that a function evaluates is put in order, and gone through backwards from a wait: up to a call of the user's own code, of a
+network or of a large product, which keep a device busy, or out of the loop around it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from syncscope.codemod.enclosure import LOOPS, SCOPES
+from syncscope.codemod.function import COMPREHENSIONS, Function
+from syncscope.model.fact import Site, Value
+from syncscope.model.ops import Family
+from syncscope.tensors.torch.signatures import ARRAY_LIKE, TORCH_ONLY
+
+FARTHEST = 40  # calls between: what more of them launch does not end in no time
+DRAINS = (Family.READ, Family.SHAPE)
+ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+BUSY = frozenset(
+    """matmul mm bmm einsum tensordot addmm baddbmm linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+    conv_transpose3d cdist scaled_dot_product_attention multi_head_attention_forward backward grad svd eigh inv inverse cholesky
+    solve lstsq qr pinv grid_sample interpolate sort argsort topk unfold fold""".split()
+)
+"""Operations of torch that may take long, by their last word."""
+LIGHT = TORCH_ONLY | ARRAY_LIKE | set("append extend items keys values pop insert format startswith".split())
+"""Methods that launch next to nothing, whatever they are called on: those of tensors and of containers."""
+KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
+
+
+class Within(NamedTuple):
+    """An arm or a loop that something stands in: its node, which of its blocks, whether it loops, whether it ends by leaving."""
+
+    node: ast.AST
+    arm: int
+    loops: bool
+    leaves: bool
+
+
+Step = tuple[ast.AST, tuple[Within, ...]]  # what is evaluated, and what it stands in
+
+
+def drained_by(function: Function, site: Site) -> Iterator[Site]:
+    """The waits after which nothing long was asked for before this one, from the nearest on."""
+    order, places = function.once("evaluated", function.scope, lambda: _in_order(function))
+    sites = function.once("sites by node", function.scope, lambda: {id(s.node): s for s in function.sites})
+    at = places.get(id(site.node))
+    if at is None:
+        return
+    around = order[at][1]
+    loops = [each for each in around if each.loops]
+    left = FARTHEST
+    for node, within in reversed(order[:at]):
+        if any(each not in within for each in loops):
+            return
+        others = [each for each in within if each not in around]
+        if any(each.leaves for each in others):
+            continue
+        left -= 1
+        if not left or _keeps_busy(function, node):
+            return
+        before = sites.get(id(node))
+        if before is not None and before.op.family in DRAINS and all(each.loops for each in others):
+            yield before
+
+
+def _keeps_busy(function: Function, node: ast.AST) -> bool:
+    """Whether this may keep the device busy for longer than it takes to ask it something."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+    name = function.dotted(node.func)
+    if name is not None:
+        known = name.startswith(("torch.", "math.", "logging.", "warnings.")) or hasattr(builtins, name)
+        return not known or name.rpartition(".")[2] in BUSY
+    if not isinstance(node.func, ast.Attribute):
+        return True
+    return node.func.attr in BUSY or not (
+        node.func.attr in LIGHT or function.fact(node.func.value).kind in KNOWN or _of_value(function, node.func.value)
+    )
+
+
+def _of_value(function: Function, node: ast.expr) -> bool:
+    """Whether a method is of what was just computed, `(x > 0).sum()`: no network stands there."""
+    return isinstance(node, (ast.BinOp, ast.Compare, ast.UnaryOp)) or function.op(node) is not None
+
+
+def _in_order(function: Function) -> tuple[list[Step], dict[int, int]]:
+    scope = function.scope
+    wanted = {id(site.node) for site in function.sites}
+    body: list[ast.stmt] = getattr(scope, "body", []) if not isinstance(scope, ast.Lambda) else []
+    order = [
+        (node, within)
+        for node, within in _block(body, ())
+        if id(node) in wanted or isinstance(node, (ast.Call, ast.BinOp))
+    ]
+    return order, {id(node): at for at, (node, _) in enumerate(order)}
+
+
+def _block(body: list[ast.stmt], within: tuple[Within, ...]) -> Iterator[Step]:
+    for statement in body:
+        yield from _statement(statement, within)
+
+
+def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...]) -> Iterator[Step]:
+    leaves = bool(body) and isinstance(body[-1], ENDS)
+    yield from _block(body, (*within, Within(node, number, loops=False, leaves=leaves)))
+
+
+def _statement(node: ast.stmt, within: tuple[Within, ...]) -> Iterator[Step]:
+    """What a statement evaluates, in order."""
+    if isinstance(node, SCOPES):
+        return
+    if isinstance(node, ast.If):
+        yield from _expression(node.test, within)
+        yield from _arm(node, 0, node.body, within)
+        yield from _arm(node, 1, node.orelse, within)
+    elif isinstance(node, LOOPS):
+        inside = (*within, Within(node, 0, loops=True, leaves=False))
+        yield from _expression(node.test, inside) if isinstance(node, ast.While) else _expression(node.iter, within)
+        yield from _block(node.body, inside)
+        yield from _arm(node, 1, node.orelse, within)
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        for item in node.items:
+            yield from _expression(item.context_expr, within)
+        yield from _block(node.body, within)
+    elif isinstance(node, ast.Try):
+        yield from _block([*node.body, *node.orelse], within)
+        for number, handler in enumerate(node.handlers):
+            yield from _arm(node, number, handler.body, within)
+        yield from _block(node.finalbody, within)
+    elif isinstance(node, ast.Match):
+        yield from _expression(node.subject, within)
+        for number, case in enumerate(node.cases):
+            yield from _arm(node, number, case.body, within)
+    elif isinstance(node, ast.Assign):
+        for each in (node.value, *node.targets):
+            yield from _expression(each, within)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _expression(child, within)
+
+
+def _expression(node: ast.AST, within: tuple[Within, ...]) -> Iterator[Step]:
+    """What an expression evaluates, in order, itself last."""
+    if isinstance(node, ast.Lambda):
+        return
+    if isinstance(node, ast.IfExp):
+        yield from _expression(node.test, within)
+        for number, part in enumerate((node.body, node.orelse)):
+            yield from _expression(part, (*within, Within(node, number, loops=False, leaves=False)))
+    elif isinstance(node, ast.BoolOp):
+        inside = within
+        for number, part in enumerate(node.values):
+            yield from _expression(part, inside)
+            inside = (*inside, Within(node, number, loops=False, leaves=False))
+    elif isinstance(node, COMPREHENSIONS):
+        inside = (*within, Within(node, 0, loops=True, leaves=False))
+        for number, generator in enumerate(node.generators):
+            yield from _expression(generator.iter, inside if number else within)
+            for test in generator.ifs:
+                yield from _expression(test, inside)
+        parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        for part in parts:
+            yield from _expression(part, inside)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _expression(child, within)
+    yield node, within

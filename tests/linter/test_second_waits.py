@@ -1,0 +1,89 @@
+"""What waits directly after another wait is cold: nothing is in flight. What has a fix of its own, or shares one, is told."""
+
+import pytest
+
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check
+
+GUARDED = """
+import torch
+
+def forward(x: torch.Tensor, mask: torch.BoolTensor, net: torch.nn.Linear):
+    y = net(x)
+    if mask.any():  # hot
+        y = y + net(x[mask]).mean()  # cold
+        y = y + net(x[mask]).sum()  # hot
+    if mask.sum() > 0:  # hot
+        z = y.flatten()
+        z[0] = z.masked_select(mask).prod()  # cold
+        for part in z:
+            y = y + torch.unique(part)  # hot
+    else:
+        y = y + torch.unique(y)  # cold
+    return y
+"""
+
+STRAIGHT = """
+import torch
+
+def forward(x: torch.Tensor, mask: torch.BoolTensor, net: torch.nn.Linear):
+    count = mask.sum().item()  # hot
+    rows = x[mask].reshape(count, -1)  # cold
+    other = net(rows)
+    rows = other[torch.unique(other)]  # hot
+    first = rows[: int(mask.max())]  # cold
+    for row in first:
+        last = torch.unique(row)  # hot
+    again = torch.unique(last)  # cold
+    with torch.autocast("cuda"):
+        more = torch.unique(again @ again)  # hot
+    try:
+        most = torch.unique(more)  # cold
+    except ValueError:
+        return more
+    return [torch.unique(each) for each in most], torch.unique(first)  # hot
+"""
+
+FIXED = """
+import torch
+
+def forward(x: torch.Tensor, y: torch.Tensor):
+    x = x.flatten()
+    y = x.sigmoid()
+    good = x > 0
+    kept = x[good]  # hot
+    return kept + y[good]  # hot
+
+def loss(x: torch.Tensor, mask: torch.BoolTensor):
+    rows = torch.unique(x)  # hot
+    return rows, x[mask].sum()  # cold
+
+def logged(x: torch.Tensor, log: dict):
+    first = x.max().item()  # hot
+    if first > 3:
+        return None
+    log["low"], log["high"] = x.min().item(), x.std().item()  # hot
+    return log
+
+class Left:
+    def forward(self, x: torch.Tensor):
+        if len(x) > 3:
+            return torch.unique(x)  # hot
+        return torch.unique(x)  # hot
+"""
+
+
+@pytest.mark.parametrize("code", [GUARDED, STRAIGHT, FIXED], ids=["guarded", "straight", "fixed"])
+def test_a_wait_directly_after_another_is_cold(code: str) -> None:
+    marked = {n: "# hot" in row for n, row in enumerate(code.splitlines(), 1) if "# hot" in row or "# cold" in row}
+    found = check("x.py", code.encode(), Config(all=True)).findings
+    told: dict[int, bool] = {}
+    for finding in found:
+        told[finding.place.line] = told.get(finding.place.line, False) or finding.hot
+    assert told == marked
+
+
+def test_the_line_that_has_waited_is_named() -> None:
+    found = check("x.py", GUARDED.encode(), Config(all=True)).findings
+    assert [f.hotness for f in found if f.place.line == 7] == ["line 6 has just waited: nothing is in flight"]
+    assert 7 not in [f.place.line for f in check("x.py", GUARDED.encode(), Config()).findings]
