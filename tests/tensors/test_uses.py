@@ -7,6 +7,18 @@ import pytest
 from syncscope.tensors.interpret import sites
 
 CASES = {
+    "positions that another function chose by a mask": """
+        def matched(ids: torch.LongTensor, scores: torch.Tensor):
+            best = torch.cat((torch.ones((1,), dtype=torch.bool, device=ids.device), ids[1:] != ids[:-1]))
+            order = torch.sort(scores)[1]
+            return ids[order][best], order[best]  # waits: mask_read
+
+        def forward(x: torch.Tensor, ids: torch.LongTensor):
+            rows, columns = matched(ids, x[:, 0])
+            wanted = x.new_zeros((3, 3))
+            wanted[rows, columns] = x[0]
+            return wanted, x[rows], x[rows, columns]
+    """,
     "indexed with a comparison": """
         def reduce(losses, low, names):
             kept = losses[losses > low]  # waits: mask_read

@@ -217,9 +217,10 @@ def _host_positions(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, ba
 def _one_position(frame: Frame, fact: Fact) -> bool:
     """Whether one element was taken from it before: of positions, most often sorted in one dimension, a number is left."""
     taken = fact.provenance.slice if isinstance(fact.provenance, ast.Subscript) else None
-    return isinstance(taken, ast.Constant) or (
-        isinstance(taken, ast.Name) and frame.env.get(taken.id, UNKNOWN).kind in (SCALAR, NOTHING_KNOWN)
-    )
+    if not isinstance(taken, ast.Name):
+        return isinstance(taken, ast.Constant)
+    known = frame.env.get(taken.id)  # a name of another function, that gave this, may be a mask's
+    return known is not None and known.kind in (SCALAR, NOTHING_KNOWN) and not mask_like(taken)
 
 
 def _same_numbers(node: ast.expr) -> bool:
