@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.model.example import Example
-from syncscope.model.fact import Device, Dtype, Site, Value
+from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 
@@ -83,7 +83,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call], Fix] | None:
     """The copies of a statement that can go on alone, and the fix for all of them."""
-    copies = (s for s in function.sites_in(statement) if s.op is Op.TO_DEVICE and is_upload(s))
+    copies = (s for s in function.sites_in(statement) if s.op is Op.TO_DEVICE and is_upload(s, function))
     calls = [s.node for s in copies if isinstance(s.node, ast.Call)]
     if not calls:
         return None
@@ -107,25 +107,71 @@ def guessed(function: Function, call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and function.fact(call.func.value).dtype is Dtype.UNKNOWN
 
 
-def is_upload(site: Site) -> bool:
+def is_upload(site: Site, function: Function) -> bool:
     """Whether this is `x.to(device)`, `x.cuda()` or `y.copy_(x)`, surely of the host's, with nothing said of waiting."""
     if site.fact.kind is Value.MODULE:  # `cuda` of one takes no non_blocking, and it is moved once
         return False
     match site.node:
         case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "copy_")) as call:
             said = any(k.arg in ("non_blocking", "copy", None) for k in call.keywords)
-            return not said and len(call.args) <= 1 and from_host(site, call)
+            return not said and len(call.args) <= 1 and from_host(site, call, function)
     return False
 
 
-def from_host(site: Site, call: ast.Call) -> bool:
+def from_host(site: Site, call: ast.Call, function: Function) -> bool:
     """Whether a copy surely goes towards the device: the other way, the host would read what has not arrived."""
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "copy_":
         return site.fact_of(call.func.value).device is Device.DEVICE
-    if call.func.attr == "cuda" or site.fact_of(call.func.value).device is Device.HOST:
-        return True
-    return site.confidence >= 2  # a batch of a loader
+    moved = call.func.value
+    return call.func.attr == "cuda" or (on_host(site.fact_of(moved)) and not stays_where_sent(function, moved, call))
+
+
+def on_host(fact: Fact) -> bool:
+    """Whether a tensor is on the host, however it came about: not where it may also be what nothing is known of."""
+    while fact.kind is not Value.BATCH:
+        before = fact.source
+        if before is None or before.kind is not Value.TENSOR or before.device is not Device.HOST:
+            return fact.device is Device.HOST or (before is not None and before.kind is Value.BATCH)
+        if not fact.provenance and fact.confidence < before.confidence:
+            return False
+        fact = before
+    return True
+
+
+def stays_where_sent(function: Function, moved: ast.expr, call: ast.Call) -> bool:
+    """Whether what is moved outlives the call, and is where it was sent last: `self.w = self.w.to(x)`, a buffer."""
+    while True:
+        match moved:
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                return kept_on_self(function, name)
+            case ast.Call(func=inner) | ast.Attribute(value=inner) | ast.Subscript(value=inner):
+                moved = inner
+            case ast.Name(id=name):
+                around = function.around(call)
+                loops = (g for outer in around for g in getattr(outer, "generators", []))
+                source = next((g.iter for g in loops if isinstance(g.target, ast.Name) and g.target.id == name), None)
+                if source is None or isinstance(source, ast.Name):
+                    kept = (s for s in function.statements if isinstance(s, (ast.Global, ast.Nonlocal)))
+                    return any(name in s.names for s in kept)
+                moved = source
+            case _:
+                return False
+
+
+def kept_on_self(function: Function, name: str) -> bool:
+    """Whether a class sends an attribute somewhere and keeps it there, or has it sent along with its parameters."""
+    for node in ast.walk(function.file.tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=word), *_]) if (
+                word == name
+            ):
+                return True
+            case ast.Assign(targets=[ast.Attribute(attr=word)], value=value) if word == name and any(
+                isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(value)
+            ):
+                return True
+    return False
 
 
 def loader_around(function: Function, node: ast.AST) -> ast.Call | None:

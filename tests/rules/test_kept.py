@@ -1,6 +1,7 @@
 """Code that fixes leave as it is: where they would change a value, add a wait, or no longer compile."""
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from rules.driver import config, findings, fixed
@@ -46,6 +47,72 @@ HALF_DONE = {  # what is known of a total, or of a history, in the middle of the
     "interrupted": "    try:\n{deep}    except KeyboardInterrupt:\n        pass\n    return {name}\n",
     "finally": "    try:\n{deep}    finally:\n        print({name})\n",
 }
+
+
+SENT_BEFORE = {  # what may be on the device already: sent back to the host without waiting, it is read before it is there
+    "joined with what is unknown": """
+        def as_tensor(v):
+            try:
+                return torch.from_numpy(v)
+            except TypeError:
+                return v
+
+        def f(v, device):
+            return as_tensor(v).to(device)
+    """,
+    "annotated, and empty on one path": """
+        def area(boxes: list, kind: str) -> torch.Tensor:
+            if not boxes:
+                return torch.Tensor([])
+            return area_of(torch.stack(boxes))
+
+        def f(boxes, kind, x: torch.Tensor):
+            return area(boxes, kind).to(x.device)
+    """,
+    "kept under a global name": """
+        TABLE = torch.rand(3)
+
+        def f(x: torch.Tensor):
+            global TABLE
+            TABLE = TABLE.to(x.device)
+            return x @ TABLE
+    """,
+    "kept on self": """
+        class Loss:
+            def __init__(self):
+                self.weight = torch.rand(3)
+
+            def f(self, x: torch.Tensor):
+                self.weight = self.weight.to(x)
+                return x * self.weight
+    """,
+    "each kept on self": """
+        class Anchors:
+            def __init__(self):
+                self.cells = [torch.rand(3), torch.rand(3)]
+
+            def f(self, device: torch.device):
+                self.cells = [cell.to(device=device) for cell in self.cells]
+    """,
+    "a buffer": """
+        class Loss(torch.nn.Module):
+            def __init__(self, weight):
+                super().__init__()
+                self.register_buffer("weight", torch.as_tensor(weight))
+
+            def forward(self, x: torch.Tensor):
+                if self.weight.ndim == 0:
+                    self.weight = torch.as_tensor([1.0, 2.0])
+                return x * self.weight.to(x)
+    """,
+}
+
+
+@pytest.mark.parametrize("code", SENT_BEFORE.values(), ids=SENT_BEFORE)
+def test_only_what_is_surely_on_the_host_is_sent_without_waiting(code: str) -> None:
+    assert "non_blocking" not in fixed(HEAD + dedent(code), allowed=FIXES)
+    of_host = "def f(x: torch.Tensor):\n    low = x.cpu() * 2\n    return low.to(x.device)\n"
+    assert "non_blocking" in fixed(HEAD + of_host, allowed=FIXES)
 
 
 @pytest.mark.parametrize("after", ["high[0] = 1", "rows = high.view(-1)\n    rows.zero_()"])
