@@ -32,7 +32,7 @@ KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
 
 
 class Within(NamedTuple):
-    """An arm or a loop that something stands in: its node, which of its blocks, whether it loops, whether it ends by leaving."""
+    """An arm or a loop that something stands in: its node, its block, whether it loops, whether it ends by leaving."""
 
     node: ast.AST
     arm: int
