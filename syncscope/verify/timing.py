@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from syncscope.analysis.errors import half_interval
+from syncscope.analysis.errors import centre
 
 LONG = 1.5  # times the usual step: one that is still warming up
 ALIKE = 3  # such steps in a row, and it has warmed up
@@ -66,9 +66,8 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
     if not pairs:
         return None
     logs = np.log([after / before for before, after in pairs])
-    middle, half = float(np.median(logs)), half_interval(logs)
-    low, high = min(middle, float(logs.mean()) - half), max(middle, float(logs.mean()) + half)
-    return Ratio(math.exp(middle), math.exp(low), math.exp(high), len(pairs))
+    middle, low, high = np.exp(centre(logs)).tolist()
+    return Ratio(middle, low, high, len(pairs))
 
 
 def narrow(found: Ratio | None, precision: float, fewest: int = FEWEST) -> bool:

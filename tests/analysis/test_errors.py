@@ -9,7 +9,7 @@ from drawn import Device, timeline
 from test_price import US, loop
 
 from syncscope.analysis.compare import compare
-from syncscope.analysis.errors import half_interval, half_interval_of_neighbours
+from syncscope.analysis.errors import centre, half_interval, half_interval_of_neighbours
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import bounds
 from syncscope.analysis.summary import summarize
@@ -37,6 +37,20 @@ def test_the_interval_of_a_mean_is_student_s():
     inside = [abs(row.mean()) <= half_interval(row) for row in values]
     assert np.mean(inside) == pytest.approx(0.95, abs=0.015)
     assert half_interval(np.array([1.0])) == 0.0
+
+
+@pytest.mark.parametrize("count", [3, 6, 9, 20, 39])
+@pytest.mark.parametrize("far_off", [0.0, 0.15])
+def test_an_interval_of_a_middle_holds_it_and_a_few_values_far_off_make_it_little_wider(count, far_off):
+    random = np.random.default_rng(0)
+    values = random.normal(0, 1, (1500, count))
+    values = np.where(random.random(values.shape) < far_off, 15 * values, values)
+    found = [centre(row) for row in values]
+    assert all(low <= middle <= high for middle, low, high in found)
+    assert np.mean([low <= 0 <= high for _, low, high in found]) > 0.93
+    if count >= 20:
+        width = np.median([high - low for _, low, high in found])
+        assert width < (1.1 if not far_off else 0.6) * 2 * np.median([half_interval(row) for row in values])
 
 
 @pytest.mark.parametrize(("akin", "steps"), [(0.0, 12), (0.4, 40), (0.6, 100)])
