@@ -217,13 +217,31 @@ class Function(Enclosure):
         return found.value if found is not None else use
 
     def mixed(self, node: ast.expr) -> bool:
-        """Whether a name in an expression may hold a Python number where it also may hold a tensor: no method can be called."""
+        """Whether an expression may be a Python number where it also may be a tensor, or is made of a name that may be:
+        no method can be called.
+        """
+        if any(self._either(n) for n in walk(node) if isinstance(n, (ast.IfExp, ast.Call))):
+            return True
         names = (n for n in walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
         return any(self.reaching_definition(n) is None and self._given_number(n.id) for n in names)
 
+    def _either(self, node: ast.expr) -> bool:
+        """Whether code chooses between a number and a tensor: `t.max() if len(t) else 0`, `max(t, 0)`."""
+        match node:
+            case ast.IfExp(body=a, orelse=b):
+                values = [a, b]
+            case ast.Call(func=ast.Name(id="max" | "min"), args=values, keywords=[]):
+                pass
+            case _:
+                return False
+        return any(map(self._is_number, values)) and any(self.fact(v).is_tensor for v in values)
+
+    def _is_number(self, value: ast.expr) -> bool:
+        return number(value) is not None or self.fact(value).kind is Value.SCALAR
+
     def _given_number(self, name: str) -> bool:
         given = (p.value for n in self.binds(name) if isinstance(p := self.parent(n), ast.Assign))
-        return any(number(v) is not None or self.fact(v).kind is Value.SCALAR for v in given)
+        return any(self._is_number(v) or self._either(v) for v in given)
 
     def maker(self, thing: ast.expr) -> ast.Call | None:
         """The call that made what a name holds, or an attribute that the class around assigns once: `self.encoder`."""

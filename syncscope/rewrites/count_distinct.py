@@ -6,8 +6,9 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.lengths import length, number_of_elements
-from syncscope.codemod.patterns.reads import needs_number
+from syncscope.codemod.patterns.reads import handed_on, needs_number
 from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -89,13 +90,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     used, definition = sole_use(function, site.node)
     count = number_of_elements(function, used) or length(function, used)
     statement = function.statement(used)
-    if count is None or statement is None or needs_number(function, count):
+    if count is None or statement is None or needs_number(function, count) or handed_on(function, count):
         return None
     fact = site.fact_of(op.base)
     draft = Draft(function)
     if definition is not None:
         draft.remove(definition)
-    values = "{x}.flatten().sort().values" if site.op is Op.UNIQUE else "{x}.flatten()"
+    flat = "{x}" if site.fact_of(op.base).ndim == 1 or is_flat(function, op.base) else "{x}.flatten()"
+    values = f"{flat}.sort().values" if site.op is Op.UNIQUE else flat
     if fact.dtype in (Dtype.INT, Dtype.BOOL):
         draft.replace(count, f"{values}.diff().count_nonzero() + 1", x=op.base)
     elif function.runs_first(statement, count) and function.pure(op.base):
@@ -109,3 +111,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         Safety.UNSAFE,
         "the count is a 0-d tensor that stays on the device, no Python int, and an empty tensor counts as one value",
     )
+
+
+def is_flat(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor is written as one of one dimension: `x.flatten()`."""
+    return seen(function, tensor, "{x}.flatten()", "{x}.ravel()", "{x}.view(-1)", "{x}.reshape(-1)") is not None

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
+from syncscope.codemod.patterns.reads import handed_on
 from syncscope.codemod.patterns.reductions import Reduction, reduction, whole
 from syncscope.codemod.proofs import is_mask, may_be_mask, same_rank, same_shape
 from syncscope.codemod.writes import named_uses, quiet, sole_use
@@ -330,7 +331,7 @@ def reduced(site: Site, function: Function, base: ast.expr, mask: ast.expr, fits
     lengths = [length(function, use) or number_of_elements(function, use) for use in others]
     if not found or None in lengths:
         return counted(function, taken, mask)
-    if not function.pure(mask) or not function.pure(base):
+    if not function.pure(mask) or not function.pure(base) or any(handed_on(function, n) for n in lengths if n):
         return None
     draft = Draft(function)
     keeps: Part = mask
@@ -384,7 +385,7 @@ def counted(function: Function, taken: ast.expr, mask: ast.expr) -> Fix | None:
     """`len(x[m])` is the number of true elements of m."""
     used, definition = sole_use(function, taken)
     count = length(function, used) or number_of_elements(function, used)
-    if count is None:
+    if count is None or handed_on(function, count):
         return None
     draft = Draft(function)
     if definition is not None:

@@ -441,3 +441,53 @@ def test_what_is_filled_with_numbers_is_made_on_the_device(write: str, said: str
     )
     (found,) = findings(code, "blocking-upload")
     assert said in found.message
+
+
+EITHER = {  # a number of Python's as well as a tensor: no function of torch takes it
+    "an arm": "    return max(a.max() if len(a) else 0, b.max() if len(b) else 0)\n",
+    "a name that begins as a number": """
+    last = a.max() if len(a) else 0
+    for row in b:
+        last = min(last, row.max())
+    return last
+""",
+    "read by int, and perhaps an int": """
+    left, right = window(b[0])
+    for i in range(3):
+        low, high = left[i], right[i]
+        yield a[int(low) : int(high)]
+
+
+def window(p: int) -> tuple[list[int], list[int]]:
+    most = max(0, p - 3)
+    return [most, 0, p], [most + 3, 3, int(p) + 3]
+""",
+}
+
+
+@pytest.mark.parametrize("body", EITHER.values(), ids=EITHER)
+def test_what_may_be_a_number_is_given_to_no_function_of_tensors(body: str) -> None:
+    after = fixed(f"{HEAD}def f(a: torch.Tensor, b: torch.Tensor):\n{body}", allowed=FIXES)
+    assert not any(word in after for word in ("torch.maximum", "torch.minimum", "stack"))
+
+
+COUNTS = ("len(torch.unique(x))", "torch.unique(x).numel()", "x[x > 0].shape[0]", "len(torch.nonzero(x > 0))")
+HANDED_ON = {
+    "to a function": "    n = {count}\n    return classes(x, n)\n",
+    "to a method": "    return model.split(x, {count})\n",
+    "through a minimum": "    k = min(k, {count})\n    return torch.topk(x, k)\n",
+}
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("body", HANDED_ON.values(), ids=HANDED_ON)
+def test_a_count_that_others_take_for_an_int_stays_one(body: str, count: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, model, k: int):\n{body.format(count=count)}"
+    assert fixed(code, allowed=FIXES) == code
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_count_that_is_promised_to_be_a_number_stays_one(count: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, k: int) -> bool:\n    return {count} < k\n"
+    assert fixed(code, allowed=FIXES) == code
+    assert fixed(code.replace(" -> bool", ""), allowed=FIXES) != code

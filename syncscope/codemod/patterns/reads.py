@@ -22,15 +22,21 @@ def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
         case ast.Call(func=called, args=[tensor], keywords=[]):
             name = function.dotted(called)
             number = name == "float" or (name == "int" and function.fact(tensor).dtype is Dtype.INT)
-            return tensor if number and not function.mixed(tensor) else None
+            return tensor if number and not maybe_number(function, name, tensor) else None
     return None
+
+
+def maybe_number(function: Function, name: str | None, value: ast.expr) -> bool:
+    """Whether `int(n)` or `float(n)` may be of a Python number: `int` is called on those, too, and so is no evidence."""
+    computed = isinstance(value, (ast.Call, ast.BinOp))
+    return function.mixed(value) or (name == "int" and not computed and function.fact(value).confidence < 3)
 
 
 def number_read(function: Function, node: ast.AST | None) -> ast.expr | None:
     """As `tensor_read`, and the t of `int(t)` where t may hold integers, for all that is known."""
     match node:
         case ast.Call(func=called, args=[tensor], keywords=[]) if function.dotted(called) == "int":
-            unknown = function.fact(tensor).dtype is Dtype.UNKNOWN and not function.mixed(tensor)
+            unknown = function.fact(tensor).dtype is Dtype.UNKNOWN and not maybe_number(function, "int", tensor)
             return tensor if unknown else tensor_read(function, node)
     return tensor_read(function, node)
 
@@ -117,6 +123,34 @@ def needs_number(function: Function, value: ast.expr) -> bool:
                 return outer.test is inner
             case ast.Assign():
                 return inner is value and any(needs_number(function, use) for use in function.seen_by(outer))
+            case ast.stmt():
+                return False
+        inner = outer
+    return False
+
+
+TAKE_TENSORS = set(
+    "add sub mul div true_divide divide multiply where maximum minimum clamp clamp_min eq ne lt gt le ge".split()
+)
+
+
+def handed_on(function: Function, value: ast.expr) -> bool:
+    """Whether a number, or a name for it, goes to code that is not seen here, or is promised to be a number of Python's:
+    it may be read there many times, or be an error.
+    """
+    inner: ast.AST = value
+    for outer in function.around(value):
+        match outer:
+            case ast.Call(func=ast.Name(id="max" | "min")):
+                pass
+            case ast.Call(func=called) if called is not inner:
+                op = function.op(outer)
+                return op is None or op.name not in TAKE_TENSORS
+            case ast.Return():
+                promised = getattr(function.scope, "returns", None)
+                return isinstance(promised, ast.Name) and promised.id in ("int", "float", "bool")
+            case ast.Assign():
+                return any(handed_on(function, use) for use in function.seen_by(outer))
             case ast.stmt():
                 return False
         inner = outer
