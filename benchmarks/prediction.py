@@ -20,7 +20,8 @@ In the middle of each round's turns a recording of it as written foretells the s
 lie: a machine that is faster for a second is so for both. Recordings whose replay cannot be trusted give no price, and are
 counted. *Off* is in points of the share of a step that is saved. A price is outside where its range meets neither the truth's
 95 % interval, by the rounds, nor what its own round measured, give or take A/A. Where nobody waits nothing is foretold, and
-nothing refused (uploads to `ocl` do not wait). Beside it stands what blocked time would have
+nothing refused (uploads to `ocl` do not wait). A price promises a shorter step where all of its range is shorter: the last line
+says of how many, and in how many of these rounds it was longer by more than A/A. Beside it stands what blocked time would have
 foretold: the step less the time the host was blocked.
 
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
@@ -77,6 +78,11 @@ class Round:
     def saves(self) -> float:
         """The share of a step that the waits really cost: in every turn of one version, beside that of the other."""
         return 1 - median(b / a for a, b in zip(self.written, self.without, strict=True))
+
+    @property
+    def promised(self) -> bool:
+        """Whether a shorter step is promised: its whole range is shorter."""
+        return self.predicted is not None and self.high < self.step
 
     @property
     def same(self) -> float:
@@ -334,8 +340,10 @@ def report(measured: Iterable[tuple[str, list[Round]]]) -> None:
     """The table, a row as soon as its loop has been measured, and what all rows say."""
     print(f"{'ms per step':20}" + "".join(f"{column:>13}" for column in COLUMNS), flush=True)
     errors: list[Errors] = []
-    refused = prices = 0
+    refused = prices = promised = broken = 0
     for name, found in measured:
+        promised += sum(one.promised for one in found)
+        broken += sum(one.promised and one.saves < -one.same for one in found)
         refused += sum(one.predicted is None and one.waits for one in found)
         prices += sum(one.predicted is not None for one in found)
         print(row(name, found, errors), flush=True)
@@ -344,6 +352,7 @@ def report(measured: Iterable[tuple[str, list[Round]]]) -> None:
         summary(f"those with A/A up to {NOISY:.0%}", [one for one in errors if not one.noisy])
     outside = sum(one.outside for one in errors)
     print(f"recordings with a price: {prices}, {outside} of them outside; without: {refused}")
+    print(f"that promise a shorter step (all of their range is): {promised}, where it is longer: {broken}")
 
 
 def summary(of: str, errors: list[Errors]) -> None:
