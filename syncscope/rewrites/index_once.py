@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.calls import foreign
 from syncscope.codemod.draft import Draft
-from syncscope.codemod.enclosure import CONDITIONAL
 from syncscope.codemod.function import Function
+from syncscope.codemod.masks import before_all, bound_by, bound_once, mask_of, masking
 from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
@@ -139,6 +140,78 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(x: torch.Tensor, y: torch.Tensor, known: torch.Tensor):
+            has: torch.Tensor = ~torch.isnan(known)[0]
+            out = torch.zeros_like(x)
+            out[:, has] = torch.tanh(x[:, has]).cumsum(0) - y[0, has]  # !
+            return out
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor, known: torch.Tensor):
+            has: torch.Tensor = ~torch.isnan(known)[0]
+            out = torch.zeros_like(x)
+            has_index = has.nonzero(as_tuple=True)[0]
+            out[:, has_index] = torch.tanh(x[:, has_index]).cumsum(0) - y[0, has_index]
+            return out
+        """,
+        Safety.SUGGEST,
+        "x: finite[n, m]; y: finite[n + 1, m]; known: holes[n + 1, m]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(boxes: torch.Tensor, scores: torch.Tensor, sure: bool):
+            mask = scores > 0
+            if sure:
+                mask = scores > 1
+            boxes, scores = boxes[mask], scores[mask]  # !
+            return boxes.cumsum(0), scores
+        """,
+        """
+        import torch
+
+        def forward(boxes: torch.Tensor, scores: torch.Tensor, sure: bool):
+            mask = scores > 0
+            if sure:
+                mask = scores > 1
+            mask_index = mask.nonzero(as_tuple=True)
+            boxes, scores = boxes[mask_index], scores[mask_index]
+            return boxes.cumsum(0), scores
+        """,
+        Safety.UNSAFE,
+        "boxes: finite[n, m]; scores: finite[n]; sure: count",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(boxes: torch.Tensor, scores: torch.Tensor):
+            order, keep = scores.sort()[1], scores > 0
+            chosen = torch.dist(boxes[keep].cumsum(0), boxes[keep])  # !
+            return chosen, order
+        """,
+        """
+        import torch
+
+        def forward(boxes: torch.Tensor, scores: torch.Tensor):
+            order, keep = scores.sort()[1], scores > 0
+            keep_index = keep.nonzero(as_tuple=True)
+            chosen = torch.dist(boxes[keep_index].cumsum(0), boxes[keep_index])
+            return chosen, order
+        """,
+        Safety.UNSAFE,
+        "boxes: finite[n, m]; scores: finite[n]",
+        rule="boolean-mask-read",
+    ),
+    Example(
+        """
+        import torch
+
         def distances(out: torch.Tensor, y: torch.Tensor, *masks: torch.BoolTensor):
             found = []
             for mask in masks:
@@ -163,8 +236,6 @@ EXAMPLES = (
 )
 
 SHAPE = "a mask whose shape does not fit is not always reported"
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
     Op.MASK_READ: (
@@ -177,25 +248,28 @@ BETTER = {  # what is tried of a selection first, by op: one that has such a fix
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     better = function.once("better", function.scope, lambda: mended_otherwise(function))
-    mask = site.node.slice if isinstance(site.node, ast.Subscript) else None
+    mask = mask_of(site)
     if isinstance(mask, ast.Attribute):
         return of_statement(site, function, mask, better)
     if not isinstance(mask, ast.Name):
         return None
-    definition = function.reaching_definition(mask)
+    definition = function.reaching_definition(mask) or bound_once(function, mask)
     home = function.block(definition) if definition is not None else bound_by(function, mask)
+    if home is None:
+        return of_statement(site, function, mask, better)
     uses = [
         s.node
         for s in function.sites
         if s.op in BETTER
         and isinstance(s.node, ast.Subscript)
         and id(s.node) not in better
-        and function.same(s.node.slice, mask)
-        and may_be_mask(s.fact_of(s.node.slice))
-        and function.reaching_definition(s.node.slice) is definition
-        and (definition is not None or bound_by(function, s.node.slice) is home)
+        and (other := mask_of(s)) is not None
+        and function.same(other, mask)
+        and may_be_mask(s.fact_of(other))
+        and (function.reaching_definition(other) or bound_once(function, other)) is definition
+        and (definition is not None or bound_by(function, other) is home)
     ]
-    if home is None or len(uses) < 2 or site.node not in uses:
+    if len(uses) < 2 or site.node not in uses:
         return None
     first = before_all(function, home, uses)
     if (
@@ -205,22 +279,25 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ):
         return None
     fact = site.fact_of(mask)
-    if fact.ndim == 0:
+    beside = [use for use in uses if use.slice is not masking(use, mask, function)]  # x[:, mask]
+    if fact.ndim == 0 or (beside and fact.ndim not in (1, None)):
         return None
-    fresh = definition is not None and isinstance(definition.value, (ast.Compare, ast.BinOp, ast.UnaryOp))
-    fits = fresh and all(
-        same_shape(function, use.slice, use.value) for use in uses
+    fresh = isinstance(getattr(definition, "value", None), (ast.Compare, ast.BinOp, ast.UnaryOp))
+    fits = (
+        fresh and not beside and all(same_shape(function, use.slice, use.value) for use in uses)
     )  # it shares its memory with nothing
     draft = Draft(function)
     index = function.fresh(f"{mask.id.removesuffix('_index')}_index")
-    draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
+    draft.insert_before(first, f"{index} = {{m}}.nonzero(as_tuple=True){'[0]' if beside else ''}", m=mask)
     for use in uses:
-        draft.replace(use.slice, index)
+        draft.replace(masking(use, mask, function), index)
     title = f"look for the true elements of {mask.id} once, not {len(uses)} times"
     out_of_loop = isinstance(first, (ast.For, ast.AsyncFor))
     if fits and fact.ndim is not None and is_mask(fact) and not out_of_loop:
         return draft.fix(title, Safety.SAFE)
     tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) else supposed(mask, mask.id)
+    if beside and fact.ndim is None:
+        tier, changes = Safety.SUGGEST, f"{mask.id} must have one dimension; {changes}"
     return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)
 
 
@@ -231,23 +308,8 @@ def supposed(mask: ast.Name | ast.Attribute, text: str) -> tuple[Safety, str]:
     return tier, f"{text} must be a mask, no positions; {SHAPE}"
 
 
-def bound_by(function: Function, use: ast.expr) -> list[ast.stmt] | None:
-    """The block through which a name keeps what it holds, where no assignment gave it: the body of a function or of a `for`."""
-    if not isinstance(use, ast.Name) or function.captured(use.id):
-        return None
-    if isinstance(function.scope, FUNCTIONS) and not function.binds(use.id) and function.untouched(use):
-        return function.scope.body
-    bound = function.binds(use.id)
-    loop = function.loop(use)
-    while loop is not None and len(bound) == 1:
-        if isinstance(loop, ast.For) and bound[0] in ast.walk(loop.target):
-            return loop.body
-        loop = function.loop(loop)
-    return None
-
-
-def of_statement(site: Site, function: Function, mask: ast.Attribute, better: frozenset[int]) -> Fix | None:
-    """A mask that an object holds, where it serves several times in one statement: `F.mse_loss(x[d.mask], y[d.mask])`."""
+def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name, better: frozenset[int]) -> Fix | None:
+    """A mask that an object holds, or one of several, where it serves twice in one statement: `f(x[d.mask], y[d.mask])`."""
     statement = function.statement(site.node)
     if statement is None or not function.pure(mask) or function.indent(statement).strip():
         return None
@@ -258,35 +320,26 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute, better: fr
     )
     if len(uses) < 2 or site.node not in uses or not at_once:
         return None
+    if isinstance(mask, ast.Name) and any(foreign(function, n) for n in ast.walk(statement) if holds(n, mask)):
+        return None
     draft = Draft(function)
-    index = function.fresh(f"{mask.attr.removesuffix('_index')}_index")
+    name = function.file.text(mask)
+    index = function.fresh(f"{name.rpartition('.')[2].removesuffix('_index')}_index")
     draft.insert_before(statement, f"{index} = {{m}}.nonzero(as_tuple=True)", m=mask)
     for use in uses:
         draft.replace(use.slice, index)
-    name = function.file.text(mask)
     title = f"look for the true elements of {name} once, not {len(uses)} times"
-    return draft.fix(title, *supposed(mask, name))
+    tier, changes = supposed(mask, name)
+    if isinstance(mask, ast.Name):  # bound more than once, it may also hold positions
+        fact = site.fact_of(mask)
+        tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) and fact.confidence == 3 else (Safety.SUGGEST, changes)
+    return draft.fix(title, tier, changes)
 
 
-def before_all(function: Function, home: list[ast.stmt], uses: list[ast.Subscript]) -> ast.stmt | None:
-    """The statement before which an index serves all uses, and after which one surely comes: nothing is looked for in vain."""
-    for n in function.around(uses[0]):
-        if isinstance(n, ast.stmt):
-            break
-        if isinstance(n, CONDITIONAL):
-            return None
-    statement = function.statement(uses[0])
-    while statement is not None:
-        block, parent = function.block(statement), function.parent(statement)
-        if isinstance(statement, ast.If) and function.is_elif(statement):
-            return None
-        serves = all(any(n in block for n in function.around(use)) for use in uses)
-        if serves and (block is home or not isinstance(parent, REPEATED)):
-            return statement
-        if not isinstance(parent, REPEATED) or statement not in parent.body:
-            return None
-        statement = parent
-    return None
+def holds(call: ast.AST, mask: ast.Name) -> bool:
+    """Whether a call is given the mask itself."""
+    given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+    return any(isinstance(each, ast.Name) and each.id == mask.id for each in given)
 
 
 def mended_otherwise(function: Function) -> frozenset[int]:

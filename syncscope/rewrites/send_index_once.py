@@ -6,11 +6,11 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.masks import before_all
 from syncscope.codemod.writes import disturbed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.rewrites.index_once import before_all
 
 EXAMPLES = (
     Example(

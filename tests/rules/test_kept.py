@@ -154,13 +154,18 @@ def test_a_mask_of_a_function_of_the_file_is_one() -> None:
     assert fixed(code, allowed=FIXES) == code
 
 
+@pytest.mark.parametrize("made", ["good = x > 0", "good, least = x > 0, 1", "good: torch.Tensor = x > 0"])
+@pytest.mark.parametrize("at", ["good", "0, good"])
 @pytest.mark.parametrize("write", STALE.values(), ids=STALE)
-def test_a_mask_that_is_written_is_looked_for_again(write: str) -> None:
-    code = (
-        f"{HEAD}def f(self, x: torch.Tensor):\n    y = x.sigmoid()\n    good = x > 0\n    first = good[0]\n"
-        f"    a = x[good]\n    {write}\n    b = y[good]\n    return a, b, first\n"
-    )
-    assert "nonzero" not in fixed(code, allowed=FIXES)
+def test_a_mask_that_is_written_is_looked_for_again(write: str, at: str, made: str) -> None:
+    def written(between: str) -> str:
+        return (
+            f"{HEAD}def f(self, x: torch.Tensor, z: torch.Tensor):\n    y = z.sigmoid()\n    {made}\n    first = good[0]\n"
+            f"    a = z[{at}]\n    {between}\n    b = y[{at}]\n    return a, b, first\n"
+        )
+
+    assert "nonzero" in fixed(written("c = 1"), allowed={*FIXES, Safety.SUGGEST})
+    assert "nonzero" not in fixed(written(write), allowed={*FIXES, Safety.SUGGEST})
 
 
 @pytest.mark.parametrize("write", SHARED.values(), ids=SHARED)

@@ -1,0 +1,77 @@
+"""Masks of selections: where in an index they stand, what binds their names, before which statement one index serves all."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.enclosure import CONDITIONAL
+from syncscope.codemod.function import Function
+from syncscope.model.fact import Site
+from syncscope.tensors.syntax import each_of
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+REPEATED = (ast.For, ast.AsyncFor, ast.With)  # what runs their bodies, most often
+
+
+def mask_of(site: Site) -> ast.expr | None:
+    """The mask of a selection, alone or beside slices: `x[mask]`, `x[:, mask]`."""
+    if not isinstance(site.node, ast.Subscript):
+        return None
+    parts = each_of(site.node.slice)
+    others = [part for part in parts if part is not site.operand]
+    calm = all(isinstance(part, (ast.Slice, ast.Constant)) for part in others)
+    return site.operand if len(others) < len(parts) and calm else None
+
+
+def masking(use: ast.Subscript, mask: ast.expr, function: Function) -> ast.expr:
+    """The mask in an index."""
+    return next(part for part in each_of(use.slice) if function.same(part, mask))
+
+
+def bound_once(function: Function, use: ast.expr) -> ast.Assign | ast.AnnAssign | None:
+    """The one statement that binds a name, beside others or with its type: `mask, rest = f(x)`, `mask: Tensor = x > 0`."""
+    if not isinstance(use, ast.Name) or use.id in function.parameters or function.captured(use.id):
+        return None
+    bound = function.binds(use.id)
+    statement = function.statement(bound[0]) if len(bound) == 1 else None
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+        return None
+    given = any(bound[0] is part for part in ast.walk(statement.value))
+    before = (statement.end_lineno or 0) < use.lineno
+    return statement if before and not given and function.block(statement) else None
+
+
+def bound_by(function: Function, use: ast.expr) -> list[ast.stmt] | None:
+    """The block through which a name keeps what it holds, where no assignment gave it: the body of a function or of a `for`."""
+    if not isinstance(use, ast.Name) or function.captured(use.id):
+        return None
+    if isinstance(function.scope, FUNCTIONS) and not function.binds(use.id) and function.untouched(use):
+        return function.scope.body
+    bound = function.binds(use.id)
+    loop = function.loop(use)
+    while loop is not None and len(bound) == 1:
+        if isinstance(loop, ast.For) and bound[0] in ast.walk(loop.target):
+            return loop.body
+        loop = function.loop(loop)
+    return None
+
+
+def before_all(function: Function, home: list[ast.stmt], uses: list[ast.Subscript]) -> ast.stmt | None:
+    """The statement before which an index serves all uses, and after which one surely comes: nothing is looked for in vain."""
+    for n in function.around(uses[0]):
+        if isinstance(n, ast.stmt):
+            break
+        if isinstance(n, CONDITIONAL):
+            return None
+    statement = function.statement(uses[0])
+    while statement is not None:
+        block, parent = function.block(statement), function.parent(statement)
+        if isinstance(statement, ast.If) and function.is_elif(statement):
+            return None
+        serves = all(any(n in block for n in function.around(use)) for use in uses)
+        if serves and (block is home or not isinstance(parent, REPEATED)):
+            return statement
+        if not isinstance(parent, REPEATED) or statement not in parent.body:
+            return None
+        statement = parent
+    return None
