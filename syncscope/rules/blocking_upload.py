@@ -12,19 +12,22 @@ for a few numbers, and not where the step waits for the loader anyway.
 A module is moved as a whole, most often once: that is told among what is cold (`--all`), and pays where it is moved again and
 again, or where it can be made on the device (`with torch.device("cuda"):`).
 
-What is filled on the host with numbers alone, `x = torch.zeros(n, 9)`, `x[:, 7] = 1`, needs no copy: say `device=` where it is
-made.
+What is filled on the host with numbers alone, `x = torch.zeros(n, 9)`, `x[:, 7] = 1`, or computed there of what is made of
+nothing else, `torch.cat([torch.ones(1), torch.zeros(n)])`, needs no copy: say `device=` where it is made.
 
 Fix safety
 ----------
-Unsafe, because the tensor on the host must then not be written before the copy is done; a batch of a loader never is. Where
-the loader is made in the same function, it gets `pin_memory=True`, without which `non_blocking=True` changes little.
+Safe where all parts are made on the device and only shaped and joined: the same tensor; unsafe where they are computed with,
+or drawn at random. A copy that nobody waits for is unsafe, because the tensor on the host must then not be written before the
+copy is done; a batch of a loader never is. Where the loader is made in the same function, it gets `pin_memory=True`, without
+which `non_blocking=True` changes little.
 """
 
 from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.patterns.made_on_host import made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.rules import Function, Op, Severity, View
@@ -32,7 +35,7 @@ from syncscope.rules import Function, Op, Severity, View
 SEVERITY = Severity.NOTE
 OPS = (Op.TO_DEVICE,)
 SEEN_AS = ("aten::_to_copy", "aten::copy_", "aten::to", "write_buffer", "write_image")
-REWRITES = ("copy_without_waiting",)
+REWRITES = ("make_parts_on_device", "copy_without_waiting")
 FILLED = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.arange"}
 EXAMPLES = (
     Example(
@@ -53,8 +56,17 @@ EXAMPLES = (
 def message(site: Site, view: View) -> str | None:
     if site.fact.kind is Value.MODULE:
         return f"{view.quote(site.node)} copies the parameters of a module from the host, and waits for each"
-    instead = "make it there" if made_of_constants(site, view) else "pin the memory and say non_blocking=True"
+    there = made_of_constants(site, view) or _made_of_calls(site, view)
+    instead = "make it there" if there else "pin the memory and say non_blocking=True"
     return f"{view.quote(site.node)} copies from the host and waits for it: {instead}"
+
+
+def _made_of_calls(site: Site, view: View) -> bool:
+    """Whether what is copied is computed of nothing but tensors that are made on the host, and numbers."""
+    match site.node:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="to" | "cuda")):
+            return made_on_host(view.function(site), tensor) is not None
+    return False
 
 
 def made_of_constants(site: Site, view: View) -> bool:

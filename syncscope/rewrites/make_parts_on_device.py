@@ -1,0 +1,140 @@
+"""`torch.cat([torch.ones(1), torch.zeros(n)]).to(device)`: each part is made on the device, and nothing is sent."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft, Part
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, Made, made_on_host
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.rewrites.create_on_device import counts, target
+
+TITLE = "make it on the device"
+COMPILES = True
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            first = torch.cat([torch.ones(1), torch.zeros(x.shape[0])[:-1]]).to(device)  # !
+            rows = torch.cat((torch.zeros(2, dtype=torch.long), torch.arange(1, 4)))
+            rows = rows.repeat(2, 1).unsqueeze(2).to(device)  # !
+            return x.sum() + first, rows
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            first = torch.cat([torch.ones(1, device=device), torch.zeros(x.shape[0], device=device)[:-1]])
+            rows = torch.cat((torch.zeros(2, dtype=torch.long, device=device), torch.arange(1, 4, device=device)))
+            rows = rows.repeat(2, 1).unsqueeze(2)
+            return x.sum() + first, rows
+        """,
+        Safety.SAFE,
+        "x: float[n, m + 1]; device: cpu",
+        rule="blocking-upload",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            half = (0.5 * torch.ones([x.shape[0], 1])).to(device)  # !
+            steps = torch.linspace(-0.5, 3.5, 5)
+            steps = torch.round(steps).to(device)  # !
+            return half, steps
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            half = 0.5 * torch.ones([x.shape[0], 1], device=device)
+            steps = torch.linspace(-0.5, 3.5, 5, device=device)
+            steps = torch.round(steps)
+            return half, steps
+        """,
+        Safety.UNSAFE,
+        "x: float[n, m]; device: cpu",
+        rule="blocking-upload",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            noise = torch.randn(x.shape) * 0.1
+            noise = noise.cuda()  # !
+            places = torch.arange(x.shape[0]).expand(3, x.shape[0]).to(x.device)  # !
+            return x + noise, places
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            noise = torch.randn(x.shape, device="cuda") * 0.1
+            places = torch.arange(x.shape[0], device=x.device).expand(3, x.shape[0])
+            return x + noise, places
+        """,
+        Safety.UNSAFE,
+        rule="blocking-upload",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    move, where = site.node, target(site.node)
+    if where is None or not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
+        return None
+    made = made_on_host(function, move.func.value)
+    if made is None or any(_is_another(function, where, call, move) for call in made.calls):
+        return None
+    draft = Draft(function)
+    there = {
+        call: draft.call(call, {}, device=draft.part(where) if isinstance(where, str) else where) for call in made.calls
+    }
+    inside: dict[ast.expr, Part] = {c: new for c, new in there.items() if any(n is move for n in function.around(c))}
+    statement = function.statement(move)
+    match statement, move.func.value:
+        case ast.Assign(targets=[ast.Name(id=name)]), ast.Name(id=same) if (
+            name == same and statement.value is move and function.alone(statement)
+        ):
+            draft.remove(statement)  # `x = x`
+        case _:
+            whole = draft.swapped(move.func.value, inside)
+            draft.replace(move, "{made}", made=whole.with_changes(lpar=[], rpar=[]))
+    for call, new in there.items():
+        if call not in inside:
+            draft.replace(call, "{new}", new=new)
+    return _rated(draft, function, made)
+
+
+def _is_another(function: Function, where: ast.expr | str, call: ast.Call, move: ast.Call) -> bool:
+    """Whether what names the device may be bound between where a part is made and where it is sent, or only afterwards."""
+    if isinstance(where, str):
+        return False
+    span = range(function.file.span(call).start, function.file.span(move).start)
+    names = {n.id for n in ast.walk(where) if isinstance(n, ast.Name)}
+    words = {n.attr for n in ast.walk(where) if isinstance(n, ast.Attribute)}
+    stored = (n for n in function.every(ast.Attribute) if n.attr in words and not isinstance(n.ctx, ast.Load))
+    return any(
+        function.file.span(n).start in span for n in (*stored, *(b for name in names for b in function.binds(name)))
+    )
+
+
+def _rated(draft: Draft, function: Function, made: Made) -> Fix:
+    """The fix, as safe as what is made is alike on both."""
+    names = {call: function.dotted(call.func) for call in made.calls}
+    changes = []
+    if any(name in DRAWN for name in names.values()):
+        changes.append("the device's generator draws other numbers for the same seed")
+    elif made.computed or any(name not in SAME and not counts(function, call) for call, name in names.items()):
+        changes.append("values that are not whole may differ in their last bits")
+    if made.shared:
+        changes.append(
+            "it is laid out as it is made, where it was copied whole: `view` and writes in place may ask for `.contiguous()`"
+        )
+    return draft.fix(TITLE, Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
