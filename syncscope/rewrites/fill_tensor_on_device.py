@@ -186,6 +186,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         known = True
     if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
         return None  # it may be a tensor that needs its gradient
+    guessed = not known and site.fact_of(value).confidence < 3  # a parameter whose default is a number
+    if guessed and function.dotted(call.func) == "torch.as_tensor":
+        return None  # which is called where tensors are given, too
     draft = Draft(function)
     draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"
@@ -193,7 +196,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return draft.fix(title, Safety.SAFE)
     if written is not None:
         return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")
-    return draft.fix(title, Safety.UNSAFE, "a numpy number gets torch's default dtype, not its own")
+    changes = "a numpy number gets torch's default dtype, not its own"
+    if guessed:
+        changes = f"{function.file.text(value)} must be one number; {changes}"
+    return draft.fix(title, Safety.UNSAFE, changes)
 
 
 def element(value: ast.expr) -> tuple[ast.expr, str]:

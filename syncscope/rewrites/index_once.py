@@ -11,7 +11,7 @@ from syncscope.codemod.masks import before_all, bound_by, bound_once, mask_of, m
 from syncscope.codemod.proofs import is_mask, may_be_mask, same_shape
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
-from syncscope.model.fact import Site
+from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.model.ops import Op
 from syncscope.rewrites import (
@@ -263,6 +263,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if s.op in BETTER
         and isinstance(s.node, ast.Subscript)
         and id(s.node) not in better
+        and s.fact_of(s.node.value).kind is not Value.OTHER  # boxes of a class that takes masks, perhaps, and no tuples
         and (other := mask_of(s)) is not None
         and function.same(other, mask)
         and may_be_mask(s.fact_of(other))

@@ -145,6 +145,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     elif not written_out(function, value):
         safety, changes = Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise"
     if one_element(target, site):
+        if not isinstance(target.value, ast.Name) and not function.pure(value):
+            return None  # a call may put another tensor there, and is made before it is looked at
         if safety is Safety.SAFE and not fits(site, function, value):
             safety, changes = Safety.UNSAFE, "a number that does not fit the dtype is reported in other words"
         draft.replace(assign, "{x}.fill_({value})", x=target, value=value)

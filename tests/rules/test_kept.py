@@ -496,3 +496,41 @@ def test_a_count_that_is_promised_to_be_a_number_stays_one(count: str) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, k: int) -> bool:\n    return {count} < k\n"
     assert fixed(code, allowed=FIXES) == code
     assert fixed(code.replace(" -> bool", ""), allowed=FIXES) != code
+
+
+def test_a_parameter_whose_default_is_a_number_may_be_a_tensor_where_as_tensor_takes_it() -> None:
+    code = HEAD + "def f(x: torch.Tensor, rate{said}=1.0):\n    return x * torch.{made}(rate, device=x.device)\n"
+    assert "full" not in fixed(code.format(said="", made="as_tensor"), allowed=FIXES)
+    assert "full" in fixed(code.format(said=": float", made="as_tensor"), allowed=FIXES)
+    assert "full" in fixed(code.format(said="", made="tensor"), allowed=FIXES)
+
+
+def test_an_element_of_what_a_call_may_replace_is_looked_at_after_the_call() -> None:
+    code = """
+class Node:
+    def __init__(self, x: torch.Tensor):
+        self.area = torch.zeros(3, device=x.device)
+
+    def f(self, x: torch.Tensor, i: int):
+        self.area[i] = {value}
+"""
+    assert "fill_" not in fixed(HEAD + code.format(value="float(self.g(i))"), allowed=FIXES)
+    assert "fill_" in fixed(HEAD + code.format(value="2.0 * i"), allowed=FIXES)
+
+
+def test_objects_of_a_class_are_not_indexed_with_the_positions_of_a_mask() -> None:
+    code = """
+class Boxes:
+    def __init__(self, data: torch.Tensor):
+        self.data = data
+
+    def __getitem__(self, key):
+        return Boxes(self.data[key])
+
+
+def f(x: torch.Tensor, y: torch.Tensor, boxes: Boxes):
+    keep = x > 0
+    return x[keep], y[keep], boxes[keep]
+"""
+    assert "boxes[keep]" in fixed(HEAD + code, allowed=FIXES)
+    assert "x[keep_index], y[keep_index]" in fixed(HEAD + code, allowed=FIXES)
