@@ -20,6 +20,7 @@ from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
 
 HOLE = re.compile(r"\{(\w+)\}")
+BLANK = re.compile(rb"(?:[ \t]*\r?\n)*")
 TYPED = re.compile(r"# *type: *(?!ignore)")
 CALLED = re.compile(r"(?<![\w.])(\w+)\(")
 BUILTINS = frozenset(vars(builtins))
@@ -344,6 +345,9 @@ class Draft:
             if any(TYPED.match(c) for c in comments):
                 raise CannotRewrite("a comment that is a type belongs to its statement")
             kept = "".join(f"{indent}{c}\n" for c in comments if not any(line.endswith(c) for line in moved))
+            if not kept and self.function.block(statement)[0] is statement:  # no block begins with an empty line
+                found = BLANK.match(self.file.code, end)
+                end = found.end() if found else end
             self.edits.append(Edit(Span(start, end), kept))
 
     def comments(self, statement: ast.stmt, end: int = -1) -> list[str]:
@@ -360,7 +364,12 @@ class Draft:
         tested = self.file.span(statement.test).end
         colon = self.file.code.index(b":", tested, line)
         self.edits.append(Edit(Span(span.start, colon + 1), f"{name} = {self.code(template, **parts)}"))
-        self.edits.append(Edit(Span(line, line_end(self.file, body)), ""))
+        below, start = self.file.code.index(b"\n", colon) + 1, self.file.starts[statement.lineno - 1]
+        self.edits.append(Edit(Span(below, line_end(self.file, body)), ""))
+        if said := comments(self.file.code[below:line]):
+            self.edits.append(
+                Edit(Span(start, start), "".join(f"{self.function.indent(statement)}{c}\n" for c in said))
+            )
         return True
 
     def fix(self, title: str, safety: Safety, changes: str = "") -> Fix:

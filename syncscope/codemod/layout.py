@@ -44,6 +44,13 @@ OPERATORS = {
     "if",
     "else",
 }
+GIVES = {"=", "+=", "-=", "*=", "/=", "&=", "|=", "return"}
+HEADS = {"if", "elif", "while"}
+BINDING = {  # how strongly operators hold together what stands beside them
+    word: strength
+    for strength, words in enumerate(("or", "and", "| ", "^", "&", "+ -", "* / // % @"))
+    for word in words.split()
+}
 FORGIVEN = {"KeyboardInterrupt", "ImportError", "StopIteration", "ModuleNotFoundError"}  # no rewritten code raises them
 
 
@@ -120,22 +127,58 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
     """The edits, those of a statement whose lines become too long as one of all of it."""
     file, result = function.file, [_folded_lines(e, function.file.width) for e in edits]
     for statement in {id(s): s for e in edits if (s := statement_at(function, e.span)) is not None}.values():
-        if hasattr(statement, "body") or function.indent(statement).strip():
+        if function.indent(statement).strip():
             continue
         span, indent = file.span(statement), function.indent(statement)
+        if body := getattr(statement, "body", None):
+            result = [_in_its_place(e, indent, file.width) if e.span == span else e for e in result]
+            span = _header(file, span, file.span(body[0]))
         own = [e for e in result if span.start <= e.span.start and e.span.end <= span.end and e.span.start < span.end]
+        if not own or any(e.span.end > span.end for e in result if span.start <= e.span.start < span.end):
+            continue
         new, at = "", span.start
         for edit in sorted(own, key=lambda e: e.span):
             new, at = new + file.code[at : edit.span.start].decode() + edit.text, edit.span.end
         new += file.code[at : span.end].decode()
         before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
-        head, *rest = (indent + new).splitlines()
-        lines = [head if head in before else folded(head, file.width)]
-        lines += [line if line in before else folded(line, file.width, inside=True) for line in rest]
-        text = "\n".join(lines).removeprefix(indent)
-        if text != new and _same_tree(indent, new, text):
+        text = _laid_out(indent, new, before, file.width).removeprefix(indent)
+        rest = f"\n{indent}{STEP}pass" if body else ""
+        if text != new and _same_tree(indent, new + rest, text + rest):
             result = [e for e in result if e not in own] + [Edit(span, text)]
     return result
+
+
+def _in_its_place(edit: Edit, indent: str, width: int) -> Edit:
+    """An edit that takes the place of a statement and all that stands in it, with lines folded that are too long."""
+    text = "\n".join(folded(line, width) for line in (indent + edit.text).splitlines()).removeprefix(indent)
+    return Edit(edit.span, text) if text != edit.text and _same_tree(indent, edit.text, text) else edit
+
+
+def _header(file: Text, span: Span, body: Span) -> Span:
+    """The bytes of `if a and b:`, without what stands below it."""
+    head = file.code[span.start : body.start].decode()
+    last = next((t for t in reversed(_tokens(head)) if t.string == ":" and t.type == tokenize.OP), None)
+    lines = head.splitlines(keepends=True)
+    end = len(("".join(lines[: last.end[0] - 1]) + lines[last.end[0] - 1][: last.end[1]]).encode()) if last else 0
+    return Span(span.start, span.start + end)
+
+
+def _laid_out(indent: str, new: str, before: set[str], width: int) -> str:
+    """A statement whose new lines are no longer than they may be; where they stay so, all of it is laid out anew."""
+    head, *rest = (indent + new).splitlines()
+    lines = [head if head in before else folded(head, width)]
+    lines += [line if line in before else folded(line, width, inside=True) for line in rest]
+    text = "\n".join(lines)
+    if _too_long(text, width, before) and rest and "#" not in new:
+        flat = " ".join(line.strip() for line in (head, *rest))
+        anew = folded(indent + re.sub(r",? (?=[)\]}])", "", re.sub(r"(?<=[(\[{]) ", "", flat)), width)
+        return anew if _too_long(anew, width, before) < _too_long(text, width, before) else text
+    return text
+
+
+def _too_long(text: str, width: int, before: set[str]) -> int:
+    """By how much the longest of its lines is too long, of those that are new."""
+    return max((len(line) - width for line in text.splitlines() if line not in before and len(line) > width), default=0)
 
 
 def _folded_lines(edit: Edit, width: int) -> Edit:
@@ -169,12 +212,8 @@ def folded(line: str, width: int, inside: bool = False) -> str:
     if any(t.type == tokenize.COMMENT for t in tokens):
         return line
     code, depth, outer = line.strip(), 0, list[tuple[int, int]]()
-    opened, loose, listed = 0, False, False
-    value = (
-        0
-        if inside
-        else next((t.end[1] for t in tokens if t.string in ("=", "+=", "-=", "*=", "/=", "&=", "|=", "return")), 0)
-    )
+    opened, loose, listed, value = 0, False, False, 0
+    header = code.endswith(":") and not inside
     for token in tokens:
         at = token.start[1]
         if token.string in OPEN:
@@ -183,6 +222,8 @@ def folded(line: str, width: int, inside: bool = False) -> str:
             depth -= 1
             if depth == 0 and at > opened + 1:
                 outer.append((opened, at))
+        elif depth == 0 and not (inside or value) and token.string in (HEADS if header else GIVES):
+            value = token.end[1]
         elif depth == 0 and at >= value > 0 and (token.string in OPERATORS or token.string == ","):
             loose = True
         elif depth == 0 and token.string == "," and inside:
@@ -195,10 +236,11 @@ def folded(line: str, width: int, inside: bool = False) -> str:
     if len(arguments) > 1:  # on a line of their own
         return "\n".join(folded(f"{indent}{part},", width, inside) for part in arguments)
     if loose:  # an operation, or several values: all of it in brackets
-        body = code[value:].strip()
-        head, tail = f"{code[:value]} (", ")"
+        end = len(code) - header
+        head, body, tail = f"{code[:value]} (", code[value:end].strip(), f"){code[end:]}"
     elif outer:
-        start, end = outer[-1]
+        fitting = [p for p in outer if max(len(code[: p[0] + 1]), len(code[p[1] :])) <= width - len(indent)]
+        start, end = fitting[-1] if fitting else outer[-1]
         head, body, tail = code[: start + 1], code[start + 1 : end].strip(), code[end:]
     else:
         return line
@@ -209,7 +251,23 @@ def folded(line: str, width: int, inside: bool = False) -> str:
     if len(parts) > 1:
         rows = "\n".join(folded(f"{inner}{part},", width) for part in parts)
         return f"{indent}{head}\n{rows}\n{indent}{tail}"
-    return f"{indent}{head}\n{folded(inner + body, width)}\n{indent}{tail}"
+    rows = "\n".join(folded(f"{inner}{part}", width, inside=True) for part in _operands(body))
+    return f"{indent}{head}\n{rows}\n{indent}{tail}"
+
+
+def _operands(body: str) -> list[str]:
+    """What stands between the operators that bind least, each with the operator before it."""
+    depth, before, cuts = 0, "", dict[int, list[int]]()
+    for token in _tokens(f"({body})"):
+        word = token.string
+        if depth == 1 and word in ("if", "else", "lambda", "for", ":="):
+            return [body]
+        if depth == 1 and before not in BINDING and before not in OPEN and word in BINDING:
+            cuts.setdefault(BINDING[word], []).append(token.start[1] - 1)
+        depth += (word in OPEN) - (word in CLOSE) if word else 0
+        before = word or before
+    places = [0, *cuts[min(cuts)], len(body)] if cuts else [0, len(body)]
+    return [body[a:b].strip() for a, b in itertools.pairwise(places)]
 
 
 def _parts(body: str) -> list[str]:
@@ -242,6 +300,12 @@ def import_edit(file: Text, text: str) -> Edit:
     if text in ("import math", "import functools"):
         after = [s for s in standard if _package(s) != "__future__"]
         before = [] if after else [s for s in found if _package(s) != "__future__"][:1]
+        if after and all(s.col_offset == 0 for s in after):  # `import` before `from`, by name
+            lower = [s for s in after if isinstance(s, ast.Import) and _package(s) < _package_of(text)]
+            if not lower:
+                at = file.starts[after[0].lineno - 1]
+                return Edit(Span(at, at), f"{text}\n")
+            after = lower
     elif text != "import torch" and torch:
         after, before = whole or torch, []
     if before is ours and (others := [s for s in after if s not in standard and s.col_offset == 0]):

@@ -42,7 +42,9 @@ def _toml(raw: bytes) -> int:
         return 0
     tools = table.get("tool") if isinstance(table.get("tool"), dict) else {}
     said = [table, *(tools[t] for t in TOOLS if isinstance(tools.get(t), dict))]
-    return next((s[k] for s in said for k in KEYS if isinstance(s.get(k), int)), 0)
+    return min(
+        (s[k] for s in said for k in KEYS if isinstance(s.get(k), int)), default=0
+    )  # a linter may allow for more
 
 
 def _ini(raw: bytes) -> int:

@@ -81,7 +81,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     draft = Draft(function)
     name = function.fresh(f"{_called(function, call)}_on")
-    made = draft.code("{call}", call=draft.call(call, {v: n for n, v in given.items()}))
+    made = moved(function, call, draft.code("{call}", call=draft.call(call, {v: n for n, v in given.items()})))
     cache = f"{draft.called('functools')}.cache"
     draft.replace(call, f"{name}({', '.join(f'{{{n}}}' for n in given)})", **given)
     at = function.file.starts[min([outer.lineno, *(d.lineno for d in outer.decorator_list)]) - 1]
@@ -92,6 +92,16 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         Safety.UNSAFE,
         "every call is given the same tensor: it must not be written, and not be made first under inference_mode",
     )
+
+
+def moved(function: Function, call: ast.Call, made: str) -> str:
+    """Code as it is indented in a function of its own."""
+    statement = function.statement(call)
+    less = len(function.indent(statement)) - len("    ") if statement is not None else 0
+    first, *rest = made.splitlines()
+    if less <= 0 or any(line[:less].strip() for line in rest):
+        return made
+    return "\n".join([first, *(line[less:] for line in rest)])
 
 
 def written(node: ast.expr) -> bool:
