@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.made_on_host import takes_all
 from syncscope.codemod.patterns.numbers import filling
 from syncscope.codemod.proofs import DTYPES
 from syncscope.model.example import Example
@@ -204,9 +205,7 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
         match made:
             case ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript() as inner, attr=word)) if word in KEEPS:
                 made = inner
-            case ast.Subscript(value=ast.Call() as inner, slice=ast.Tuple(elts=parts)) if all(
-                isinstance(each, (ast.Slice, ast.Constant)) for each in parts
-            ):
+            case ast.Subscript(value=ast.Call() as inner, slice=ast.Tuple(elts=parts)) if all(map(takes_all, parts)):
                 made = inner
             case _:
                 break

@@ -61,7 +61,7 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
             isinstance(p, (ast.Slice, ast.Constant)) for p in each_of(index)
         ):
             parts, computed, fresh = [value], False, False
-            shared = not all(_is_whole(part) for part in each_of(index))
+            shared = not all(takes_all(part) for part in each_of(index))
         case _:
             found = function.op(node)
             if found is None:
@@ -88,7 +88,7 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
     )
 
 
-def _is_whole(part: ast.expr) -> bool:
+def takes_all(part: ast.expr) -> bool:
     """Whether a part of an index takes all of a dimension, or adds one."""
     if isinstance(part, ast.Slice):
         return part.lower is part.upper is part.step is None
