@@ -19,9 +19,10 @@ CLOSE = {"torch.arange", "torch.linspace", "torch.logspace", "torch.hann_window"
 COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
 CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
 DRAWN = {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.normal"}
-KEEPS = set(
-    "unsqueeze view reshape repeat flatten t transpose permute long float double int half bool".split()
-)  # methods; what `expand` gives is no longer laid out whole
+CONVERT = set("long float double int half bool".split())
+KEEPS = CONVERT | set(
+    "unsqueeze view reshape repeat flatten t transpose permute".split()
+)  # `expand` lays out nothing whole
 TITLE = "make it on the device"
 COMPILES = True
 EXAMPLES = (
@@ -118,13 +119,17 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return x * torch.arange(x.shape[1]).to(x), torch.eye(x.shape[1]).type_as(x)  # !
+            scaled = x * torch.arange(x.shape[1]).to(x)  # !
+            eye = torch.eye(x.shape[1]).type_as(x)  # !
+            return scaled, eye, torch.ones(3, dtype=torch.long).to(x)  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor):
-            return x * torch.arange(x.shape[1], device=x.device).to(x.dtype), torch.eye(x.shape[1], device=x.device).to(x.dtype)
+            scaled = x * torch.arange(x.shape[1], device=x.device).to(x.dtype)
+            eye = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+            return scaled, eye, torch.ones(3, dtype=torch.long, device=x.device).to(x.dtype)
         """,
         Safety.SAFE,
         "x: float[n, m]",
@@ -200,11 +205,11 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     move = site.node
     if not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
         return None
-    made = move.func.value
+    made, converted = move.func.value, False
     while True:
         match made:
             case ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript() as inner, attr=word)) if word in KEEPS:
-                made = inner
+                made, converted = inner, converted or word in CONVERT
             case ast.Subscript(value=ast.Call() as inner, slice=ast.Tuple(elts=parts)) if all(map(takes_all, parts)):
                 made = inner
             case _:
@@ -223,8 +228,11 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     if where is None and other is None:
         return None
     place: Part = draft.part("{x}.device", x=other) if other is not None else where  # type: ignore[assignment]
-    there = draft.swapped(move.func.value, {made: draft.call(made, {}, device=place)})
-    if other is None:
+    said = converted or any(k.arg == "dtype" for k in made.keywords)
+    kind: dict[str, Part] = {"dtype": draft.part("{x}.dtype", x=other)} if other is not None else {}
+    at_once = name in ALIKE and not said
+    there = draft.swapped(move.func.value, {made: draft.call(made, {}, **(kind if at_once else {}), device=place)})
+    if other is None or at_once:
         draft.replace(move, "{there}", there=there)
     else:
         draft.replace(move, "{there}.to({x}.dtype)", there=there, x=other)
