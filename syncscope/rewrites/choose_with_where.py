@@ -56,21 +56,22 @@ EXAMPLES = (
 
         def margin(scores: torch.Tensor, target: torch.BoolTensor):
             found = torch.zeros_like(scores)
-            found = torch.where(~target, -scores, found)
+            found = torch.where(~target.view(target.shape + (1,) * (found.ndim - target.ndim)), -scores, found)
             return found
         """,
         Safety.SUGGEST,
-        "scores: finite[n, m]; target: bool[n, m]",
+        "scores: finite[n, m]; target: bool[n]",
         rule="boolean-mask-write",
     ),
 )
 
 
 class Choice(NamedTuple):
-    """What takes the place of an assignment through a mask: `{x} = torch.where({m}, {value}, {x})`."""
+    """What takes the place of an assignment through a mask: `{x} = torch.where({chosen}, {value}, {x})`."""
 
     x: ast.Name
     mask: ast.expr
+    chosen: Part  # the mask, as `where` takes it
     value: Part
     safety: Safety
     changes: str
@@ -81,7 +82,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     found = choice(site, function, assign, draft)
     if found is None or assign is None:
         return None
-    draft.replace(assign, WHERE, x=found.x, m=found.mask, value=found.value)
+    draft.replace(assign, WHERE, x=found.x, m=found.chosen, value=found.value)
     return draft.fix("compute all, and choose", found.safety, found.changes)
 
 
@@ -110,14 +111,24 @@ def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft
         whole = taken[0].value if taken == [assign.value] else draft.swapped(assign.value, {n: n.value for n in taken})
     changed = draft.part(f"{{x}} {sign} {{whole}}", x=base, whole=whole) if sign else whole
     finite = ", and what the mask leaves out must be finite or its gradient is NaN" if taken else ""
-    changes = (
-        f"{base.id} is a new tensor: other views of the old one keep their values; all must be of its dtype and of the "
-        f"mask's shape{finite}"
-    )
+    changes = f"{base.id} is a new tensor: other views of the old one keep their values; all must have its dtype and the mask's"
     if fits:
-        return Choice(base, mask, changed, Safety.UNSAFE, changes)
-    shape = f"{base.id} must have the shape of {function.file.text(mask)}"
-    return Choice(base, mask, changed, Safety.SUGGEST, f"{shape}; {changes}")
+        return Choice(base, mask, mask, changed, Safety.UNSAFE, f"{changes} shape{finite}")
+    spread = over_rows(draft, base, mask)
+    if spread is None:
+        return None
+    shape = f"the mask keeps rows, or elements: where its shape is that of {base.id}, it needs no view"
+    return Choice(base, mask, spread, changed, Safety.SUGGEST, f"{shape}; {changes} rows{finite}")
+
+
+def over_rows(draft: Draft, base: ast.Name, mask: ast.expr) -> Part | None:
+    """A mask that has a name, with as many dimensions as what is chosen from: one of rows is spread over each of them."""
+    inverted = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
+    name = mask.operand if isinstance(mask, ast.UnaryOp) and inverted else mask
+    if not isinstance(name, ast.Name):
+        return None
+    sign = "~" if inverted else ""
+    return draft.part(f"{sign}{{m}}.view({{m}}.shape + (1,) * ({{x}}.ndim - {{m}}.ndim))", m=name, x=base)
 
 
 def written(assign: ast.stmt | None) -> ast.Subscript | None:

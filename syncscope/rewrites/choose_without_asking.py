@@ -53,5 +53,5 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     found = choice(site, function, statement.body[0], draft)
     if found is None or not function.same(found.mask, asked["m"]):
         return None
-    draft.replace(statement, WHERE, x=found.x, m=found.mask, value=found.value)
+    draft.replace(statement, WHERE, x=found.x, m=found.chosen, value=found.value)
     return draft.fix("compute all, and choose, without asking", found.safety, found.changes)
