@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
-from syncscope.codemod.patterns.reads import by_int, detached, number_read, reads_of
-from syncscope.codemod.writes import disturbed, written_in
+from syncscope.codemod.patterns.reads import by_float, by_int, detached, number_read, reads_of
+from syncscope.codemod.writes import disturbed, exposed, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
+OWN_NAMES = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
 REDUCTIONS = {"mean", "sum", "norm", "max", "min", "std", "var", "prod", "amax", "amin", "median"}
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def overlap(x: torch.Tensor, y: torch.Tensor, n: int):
+            low, high = x.min(), y.max()
+            start = max(1, low.item() - n + high.item())  # !
+            end = min(low.item(), high.item()) + 1  # !
+            return start, end
+        """,
+        """
+        import torch
+
+        def overlap(x: torch.Tensor, y: torch.Tensor, n: int):
+            low, high = x.min(), y.max()
+            low_value, high_value = torch.stack((low, high)).tolist()
+            start = max(1, low_value - n + high_value)
+            end = min(low_value, high_value) + 1
+            return start, end
+        """,
+        Safety.UNSAFE,
+        "x: float[n]; y: float[n]; n: count",
+    ),
     Example(
         """
         import torch
@@ -203,6 +228,8 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         return None
     names = names_for(function, once)
     called = dict(zip(map(ast.unparse, tensors), names, strict=True))
+    more = [] if before else again(function, statement, reads, called)
+    serving = [*reads, *more]
     draft = Draft(function)
     for b in before:
         draft.replace(b.statement.value, "{t}.detach()", t=detached(function, b.tensor))
@@ -211,13 +238,36 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
         draft.insert_before(statement, f"{kept[0]} = {kept[0]}.item()")
     else:
         put_before(draft, statement, [*names, *kept], reading)
-    for read in reads:
+    for read in serving:
         name = called[ast.unparse(number_read(function, read) or read)]
         draft.replace(read, f"int({name})" if by_int(function, read) else name)
     many = len(names) + len(kept)
     if many == 1:
-        return every, draft.fix(f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then")
-    return every, draft.fix(f"read {many} numbers at once", reading.safety, reading.changes)
+        return [*every, *more], draft.fix(
+            f"read {kept[0]} where it is used", Safety.UNSAFE, f"{kept[0]} is a tensor until then"
+        )
+    return [*every, *more], draft.fix(f"read {many} numbers at once", reading.safety, reading.changes)
+
+
+def again(function: Function, statement: ast.stmt, reads: Sequence[ast.expr], called: dict[str, str]) -> list[ast.expr]:
+    """The reads of later statements beside this one that are of the same tensors, while these hold the same."""
+    found: list[ast.expr] = []
+    block = function.block(statement)
+    names = {n.id for r in reads for n in ast.walk(r) if isinstance(n, ast.Name)}
+    for later in block[block.index(statement) + 1 :]:
+        here = [s.node for s in function.sites_in(later) if isinstance(s.node, ast.Call)]
+        same = [n for n in here if (t := number_read(function, n)) is not None and ast.unparse(t) in called]
+        if not isinstance(later, SIMPLE) or len(same) < 2 or any(by_float(function, n) for n in same):
+            continue
+        if not all(function.pure(n) for n in (*reads, *same)) or any(isinstance(n, OWN_NAMES) for n in ast.walk(later)):
+            break
+        if any(
+            disturbed(function, n, statement, same[-1], within=True) or exposed(function, n, statement, same[-1])
+            for n in names
+        ):
+            break
+        found += same
+    return found
 
 
 def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:

@@ -534,3 +534,18 @@ def f(x: torch.Tensor, y: torch.Tensor, boxes: Boxes):
 """
     assert "boxes[keep]" in fixed(HEAD + code, allowed=FIXES)
     assert "x[keep_index], y[keep_index]" in fixed(HEAD + code, allowed=FIXES)
+
+
+@pytest.mark.parametrize("between", ["x[0] = 7", "x.add_(1)", "view[0] = 7", "x = x + 1", "change(x)", "i += 1"])
+def test_numbers_that_serve_two_statements_are_read_again_where_they_may_have_changed(between: str) -> None:
+    code = f"""
+def f(x: torch.Tensor, y: torch.Tensor, i: int, change):
+    view = x.view(-1)
+    start = x[i].item() + y[i].item()
+    {between}
+    end = x[i].item() * y[i].item()
+    return start, end
+"""
+    assert fixed(HEAD + code.replace(between, "i = i"), allowed=FIXES).count("tolist") == 2
+    assert fixed(HEAD + code.replace(f"    {between}\n", ""), allowed=FIXES).count("tolist") == 1
+    assert fixed(HEAD + code, allowed=FIXES).count("tolist") == 2
