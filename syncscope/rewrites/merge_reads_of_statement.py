@@ -10,12 +10,12 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
 from syncscope.codemod.patterns.reads import by_float, by_int, detached, number_read, reads_of
-from syncscope.codemod.writes import disturbed, exposed, written_in
+from syncscope.codemod.writes import disturbed, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
-OWN_NAMES = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
+ELSEWHERE = (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp, ast.Yield, ast.YieldFrom, ast.Await)
 SIMPLE = (ast.Expr, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign)
 REDUCTIONS = {"mean", "sum", "norm", "max", "min", "std", "var", "prod", "amax", "amin", "median"}
 EXAMPLES = (
@@ -250,24 +250,29 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.expr
 
 
 def again(function: Function, statement: ast.stmt, reads: Sequence[ast.expr], called: dict[str, str]) -> list[ast.expr]:
-    """The reads of later statements beside this one that are of the same tensors, while these hold the same."""
+    """The reads of statements right after this one that are of the same tensors, while these surely hold the same."""
     found: list[ast.expr] = []
     block = function.block(statement)
     names = {n.id for r in reads for n in ast.walk(r) if isinstance(n, ast.Name)}
+    if not only_computes(function, statement) or not all(map(function.pure, reads)):
+        return []
     for later in block[block.index(statement) + 1 :]:
+        if not only_computes(function, later):
+            break
         here = [s.node for s in function.sites_in(later) if isinstance(s.node, ast.Call)]
         same = [n for n in here if (t := number_read(function, n)) is not None and ast.unparse(t) in called]
-        if not isinstance(later, SIMPLE) or len(same) < 2 or any(by_float(function, n) for n in same):
-            continue
-        if not all(function.pure(n) for n in (*reads, *same)) or any(isinstance(n, OWN_NAMES) for n in ast.walk(later)):
+        if any(disturbed(function, name, statement, same[-1] if same else later, within=True) for name in names):
             break
-        if any(
-            disturbed(function, n, statement, same[-1], within=True) or exposed(function, n, statement, same[-1])
-            for n in names
-        ):
-            break
-        found += same
+        if len(same) > 1 and all(map(function.pure, same)) and not any(by_float(function, n) for n in same):
+            found += same
     return found
+
+
+def only_computes(function: Function, statement: ast.stmt) -> bool:
+    """Whether a statement runs no code of others, and nothing later or elsewhere."""
+    calls = (n for n in ast.walk(statement) if isinstance(n, ast.Call))
+    quiet = all(function.pure_call(c) or function.dotted(c.func) in ("max", "min") for c in calls)
+    return isinstance(statement, SIMPLE) and quiet and not any(isinstance(n, ELSEWHERE) for n in ast.walk(statement))
 
 
 def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:

@@ -536,7 +536,9 @@ def f(x: torch.Tensor, y: torch.Tensor, boxes: Boxes):
     assert "x[keep_index], y[keep_index]" in fixed(HEAD + code, allowed=FIXES)
 
 
-@pytest.mark.parametrize("between", ["x[0] = 7", "x.add_(1)", "view[0] = 7", "x = x + 1", "change(x)", "i += 1"])
+@pytest.mark.parametrize(
+    "between", ["x[0] = 7", "x.add_(1)", "view[0] = 7", "x = x + 1", "change(x)", "change()", "i += 1", "yield start"]
+)
 def test_numbers_that_serve_two_statements_are_read_again_where_they_may_have_changed(between: str) -> None:
     code = f"""
 def f(x: torch.Tensor, y: torch.Tensor, i: int, change):
@@ -549,3 +551,21 @@ def f(x: torch.Tensor, y: torch.Tensor, i: int, change):
     assert fixed(HEAD + code.replace(between, "i = i"), allowed=FIXES).count("tolist") == 2
     assert fixed(HEAD + code.replace(f"    {between}\n", ""), allowed=FIXES).count("tolist") == 1
     assert fixed(HEAD + code, allowed=FIXES).count("tolist") == 2
+
+
+@pytest.mark.parametrize(
+    "between", ["self.a = self.a + 1", "self.step()", "model.step()", "await model", "self.a += 1"]
+)
+def test_numbers_of_attributes_are_read_again_where_others_may_have_set_them(between: str) -> None:
+    code = f"""
+class Meter:
+    def __init__(self, x: torch.Tensor):
+        self.a, self.b = x.sum(), x.mean()
+
+    async def f(self, model):
+        start = self.a.item() + self.b.item()
+        {between}
+        return start, self.a.item() * self.b.item()
+"""
+    assert fixed(HEAD + code, allowed=FIXES).count("tolist") == 2
+    assert fixed(HEAD + code.replace(f"        {between}\n", ""), allowed=FIXES).count("tolist") == 1
