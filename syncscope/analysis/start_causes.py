@@ -35,7 +35,8 @@ from syncscope.analysis.intervals import covered, union
 from syncscope.analysis.waits import CLOCKS, SLACK, Launches, stream_waits
 from syncscope.model.trace import Kind, Trace
 
-BACK_TO_BACK = 4_000  # ns: a kernel that starts sooner after its predecessor was waiting for it
+BACK_TO_BACK = 4_000.0  # ns: a kernel that starts sooner after its predecessor was waiting for it,
+SLOWEST_QUEUE = 60_000.0  # and so long after at most where the queue is slow: PoCL on 15 threads takes 10 to 31 us
 HAND_OVER = 10_000  # ns: a kernel that starts sooner after one of another queue may have waited for that one,
 ORDERED = 20_000  # and so long after where queues are known to have been made to wait (ROCm takes up to 18 us)
 ODD = 20_000  # ns beyond three times the usual: a launch takes no longer by itself
@@ -111,10 +112,10 @@ class DeviceWork:
         latency, gap = self.start - began, self.start - before
         follows = before > NEVER
         chained = (same | (~known & follows)) & follows  # a graph's members, and work whose launch was not recorded
-        bound = follows & (gap < BACK_TO_BACK)
         early = ~follows & (began < host.waited)
         idle = self._idle(began) & known & ~same & ~early
         self.usual, longest = usual(np.append(latency[idle], LATENCY))
+        bound = follows & (gap < back_to_back(gap[follows & known & ~same & (began + call + self.usual < before)]))
         close = gap[bound & (gap >= 0)]
         self.usual_gap = float(np.median(close)) if len(close) else 0.0
         # What no queue does is not replayed, so a recording with a wrong clock, or work that overlaps, shows in the fidelity.
@@ -275,6 +276,14 @@ class DeviceWork:
         reach = np.maximum.accumulate(self.start)
         begun = np.searchsorted(reach, host.began[self.item], side="right")
         return int(max(DEPTH, (np.arange(len(begun)) - begun).max() + 1))
+
+
+def back_to_back(gaps: Numbers) -> float:
+    """How soon after its predecessor a kernel starts that was waiting for it, ns, by the `gaps` of those that surely were:
+    launched long before it was over. Twice what is usual."""
+    if len(gaps) < FEW:
+        return BACK_TO_BACK
+    return min(SLOWEST_QUEUE, max(BACK_TO_BACK, 2 * float(np.median(gaps))))
 
 
 def usual(times: Numbers) -> tuple[float, float]:

@@ -58,6 +58,24 @@ def test_what_nothing_recorded_held_up_is_late():
     assert report.verdict.startswith("No prices")
 
 
+@pytest.mark.parametrize(("hand_over", "count"), [(1, 60), (18, 60), (18, 8)])
+def test_a_queue_that_hands_over_slowly_is_not_late(hand_over: int, count: int) -> None:
+    """PoCL on many threads takes 18 us from one kernel to the next, though launched long before: of many, one can tell."""
+    host, queue, events = Lane(1, 1, label="MainThread"), Lane(1, 7, device=0), []
+    for n in range(count):
+        events.append(Event(Kind.CALL, "clEnqueueNDRangeKernel", host, n * 5 * US, 3 * US, correlation=n))
+        spread = n % 7 * hand_over * US // 10
+        start = 10 * US + n * (100 + hand_over) * US + spread
+        events.append(Event(Kind.KERNEL, f"k{n}", queue, start, 100 * US - spread, correlation=n))
+    last = events[-1].start + 100 * US
+    late = Event(Kind.KERNEL, "late", queue, last + 300 * US, 100 * US, correlation=count)
+    launch = Event(Kind.CALL, "clEnqueueNDRangeKernel", host, count * 5 * US, 3 * US, correlation=count)
+    found = causes(Trace.of([*events, launch, late]))
+    slow = hand_over > 4 and count < 20
+    assert {found[f"k{n}"] for n in range(count - 1, 3, -1)} == {Cause.NOTHING if slow else Cause.QUEUE}
+    assert found["late"] == Cause.NOTHING
+
+
 def test_kernels_of_another_queue_may_have_the_device_to_themselves():
     trace = timeline("""
         host   ab...............
