@@ -26,11 +26,9 @@ def _usual(trace: Trace) -> dict[str, tuple[float, int]]:
     """The median of the calls of each name, ns, and how many there are."""
     counted = (trace.kind == Kind.CALL) & ((trace.flags & Flag.BLOCKING) == 0)
     names, lengths = trace.name[counted], trace.duration[counted]
-    order = np.argsort(names, kind="stable")
-    numbers, first = np.unique(names[order], return_index=True)
     found = {}
-    for number, each in zip(numbers.tolist(), np.split(lengths[order], first[1:]), strict=True):
-        name = trace.names[number]
+    for number in np.unique(names).tolist():
+        name, each = trace.names[number], lengths[names == number]
         if len(each) >= FEWEST and "ynchronize" not in name:
             found[name] = max(1.0, float(np.median(each))), len(each)
     return found

@@ -84,6 +84,7 @@ def test_a_host_that_was_not_as_fast_is_found_and_is_noise():
     assert pace(record(program), record(program)) == 1.0
     assert pace(record(program), Device(launch=9_000).run(program)[0]) == pytest.approx(3.0)
     assert pace(record(program), record(loop([], 2))) == 1.0  # too few calls to tell
+    assert pace(record(program), Trace.of([])) == 1.0  # none: a program of the processor's alone
     found = compare(record(program), record(program))
     longer = replace(found, spread=(0.0, 0.0), after=replace(found.after, step=1.1 * found.before.step))
     assert not longer.within_noise
