@@ -19,6 +19,25 @@ CASES = {
             wanted[rows, columns] = x[0]
             return wanted, x[rows], x[rows, columns]
     """,
+    "sizes that a function gives back that takes tensors, too": """
+        def as_pair(given, first=None):
+            if first is not None:
+                return given, given.narrow(0, 0, first)
+            return given, given
+
+        class Conv(torch.nn.Module):
+            def __init__(self, sizes, out, scales):
+                super().__init__()
+                self.wide, _ = as_pair(sizes)
+                self.scale, _ = as_pair(scales)
+                self.out = out
+                self.project = torch.nn.Linear(self.wide, out)
+
+            def forward(self, x):
+                if self.wide > self.out:
+                    x = self.project(x)
+                return x if self.scale > 1 else -x  # waits: condition
+    """,
     "indexed with a comparison": """
         def reduce(losses, low, names):
             kept = losses[losses > low]  # waits: mask_read

@@ -15,6 +15,7 @@ from syncscope.tensors.facts import (
     FIXED,
     FLOAT,
     HOST,
+    INTEGER,
     MODULE,
     SEQUENCE,
     SOMEWHERE,
@@ -25,6 +26,7 @@ from syncscope.tensors.facts import (
     sequence,
     tensor,
 )
+from syncscope.tensors.frame import evaluate
 from syncscope.tensors.scope import Instance, ancestry, find_method, outside
 from syncscope.tensors.syntax import dotted
 from syncscope.tensors.torch.moves import asked_for
@@ -34,6 +36,7 @@ _WITH_PARAMETERS = re.compile(
     r"(Lazy)?(Linear|Bilinear|Conv|BatchNorm|SyncBatchNorm|GroupNorm|LayerNorm|RMSNorm|Embedding|RNN|LSTM|GRU|MultiheadAttention|"
     r"Transformer|PReLU|AdaptiveLogSoftmax|ParameterList|ParameterDict)"
 )
+_SIZED = re.compile(r"Linear|Bilinear|Conv|Embedding$|RNN$|LSTM$|GRU$|BatchNorm")  # their first two arguments are numbers
 _ITSELF = frozenset(
     """to cuda cpu eval train half float double requires_grad_ bfloat16 apply compile share_memory""".split()
 )
@@ -44,12 +47,24 @@ def made(call: Call) -> Fact:
     word = call.word
     if not word[:1].isupper():
         return UNKNOWN
+    if _SIZED.match(word):
+        _sizes_are_numbers(call)
     parts = tuple(call.args) if word in _CONTAINERS and not call.spread else ()
     if word in _CONTAINERS:
         device = parts[0].device if parts and all(p.device is parts[0].device for p in parts) else SOMEWHERE
     else:
         device = call.where_made(HOST)
     return Fact(MODULE, device=device, confidence=3, ref=f"torch.nn.{word}", elements=parts)
+
+
+def _sizes_are_numbers(call: Call) -> None:
+    """What a layer is told its sizes with is a number, even where a function that it came through uses it as a tensor."""
+    for node, fact in call.tensors():
+        if node not in call.nodes[:2] or fact.confidence > 2 or not isinstance(node, ast.Attribute):
+            continue
+        owner = evaluate(call.frame, node.value).ref
+        if isinstance(owner, Instance) and node.attr in owner.cls.attributes:
+            owner.cls.attributes[node.attr] = call.frame.env[dotted(node)] = INTEGER
 
 
 def method(call: Call) -> Fact | None:
