@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from syncscope.codemod.drained import drained_by
 from syncscope.files import regular
 from syncscope.linter import suppressions
 from syncscope.linter.checked import Checked, Hidden
@@ -25,6 +24,7 @@ from syncscope.linter.rulesets import claimants, family_slug, pages, ruleset
 from syncscope.linter.scripted import is_scripted
 from syncscope.linter.source import (
     C_SUFFIXES,
+    DEEPEST,
     OPENCL_SUFFIXES,
     CFile,
     SourceFile,
@@ -32,20 +32,17 @@ from syncscope.linter.source import (
     disjoint,
     with_newlines,
 )
+from syncscope.linter.worth import IDLE, cooled, is_idle, second
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
-from syncscope.model.ops import VALUES
 from syncscope.model.source import Place, Span
-from syncscope.rules import CannotRewrite, Family, Op, View, mended
-from syncscope.tensors.hotness_by_name import MAYBE
+from syncscope.rules import CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.project import Module
 from syncscope.tensors.steps import Steps
 from syncscope.tensors.syntax import held
 
 MENTION = b"torch"  # a file without it is never parsed
-IDLE = "and nothing is known to write instead"  # how the reason ends of what is cold for that
-DEEPEST = 200  # levels of syntax: libcst's parser recurses on the C stack, and is not asked for a rewrite beyond them
 
 
 class Tracked(Project):
@@ -186,45 +183,9 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
     if site is None:
         return finding
     finding = with_fix(source, replace(finding, why=site.fact.why), site, view, config)
-    return cooled(finding, f"{finding.hotness}, {IDLE}") if finding.hot and is_idle(finding, site) else finding
-
-
-def cooled(finding: Finding, hotness: str) -> Finding:
-    """The finding as one of cold code."""
-    return replace(finding, hot=False, hotness=hotness, severity="note")
-
-
-def second(finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View) -> Finding:
-    """The finding, cold where another wait has just ended that stays, or that goes away with this one.
-
-    `states` has what is said of each site, with its fix where it is shown.
-    """
-    if site is None or not finding.hot or view.function(site).depth > DEEPEST:
+    if view.function(site).depth > DEEPEST:
         return finding
-    for before in drained_by(view.function(site), site):
-        first = states.get(id(before))
-        if first is None or first.confidence < LEAST["medium"]:
-            continue
-        if first.fix is None or not first.hot:
-            over = finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
-        else:
-            over = first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in first.fix.edits)
-        if over:
-            return cooled(finding, f"line {before.place.line} has just waited: nothing is in flight")
-    return finding
-
-
-def holds(outer: Span, inner: Span) -> bool:
-    """Whether a span lies in another, and is not the whole of it."""
-    return outer.start <= inner.start and inner.end <= outer.end and outer != inner
-
-
-def is_idle(finding: Finding, site: Site) -> bool:
-    """Whether nobody gains by reading it: its function is not known to run in every step, the value is needed where it is, and
-    there is nothing to write instead. A number that is read is none of these: it can be read later, or by somebody else.
-    """
-    needed = site.op in (Op.CONDITION, Op.LINALG_CHECK) or site.op.family in (Family.SHAPE, Family.COPY)
-    return finding.fix is None and needed and finding.hotness.endswith(MAYBE)
+    return cooled(finding, f"{finding.hotness}, {IDLE}") if finding.hot and is_idle(finding, site) else finding
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ COOKIE_LINES = re.compile(rb"\A(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n|\Z)){1,2}"
 NEWLINES = re.compile(r"\r\n|\r|\n")
 LONE_CR = re.compile(rb"\r(?!\n)")
 
+DEEPEST = 200  # levels of syntax: libcst's parser recurses on the C stack, and is not asked for a rewrite beyond them
 OPENCL_SUFFIXES = (".cl", ".clh", ".ocl", ".opencl")
 C_SUFFIXES = (*OPENCL_SUFFIXES, ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx")
 """What is read as C; of those that are not OpenCL C by name, only files that speak of it."""

@@ -215,8 +215,8 @@ ASIDE = frozenset(
     """test tests testing test_utils test_functions benchmark benchmarks benchmarking profile profiling profiler
     scripts cli bin demo demos loaders data datasets data_transform data_utils data_util preprocess preprocessing
     transforms tokenizers eval evaluate evaluation evaluator evaluators val scoring inference trackers tools
-    analysis statistics hub_interface sequence_generator loggers visualization visualizer visualizers deploy
-    deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
+    analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
+    deploy deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
     xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
     docs debug debugging detect predict predictor""".split()
 )
@@ -233,7 +233,7 @@ NO_STEPS = frozenset(
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
 ASIDE_CLASS = re.compile(
-    r"BeamSearch|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+    r"BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 

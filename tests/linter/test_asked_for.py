@@ -1,0 +1,50 @@
+"""A number that a function is asked for, in no known step, is cold where there is nothing to write instead."""
+
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check
+
+ASKED = """
+import torch
+
+def temperature(steps: torch.Tensor) -> float:
+    return 0.5 ** int(steps)  # cold
+
+def worst(x: torch.Tensor) -> dict[str, int]:
+    place = int(x.argmax())  # cold
+    return {"worst": place}
+
+def biggest(x: torch.Tensor):
+    return 2 + x.max().item()  # cold
+
+def scaled(x: torch.Tensor):
+    return x * int(x.argmin())  # hot
+
+def accept(x: torch.Tensor):
+    if x.sum().item() > 3:  # hot
+        return x
+    return x * 2
+
+def _sample(x: torch.Tensor):
+    return x * 2 if x.min().item() > 1 else x  # cold
+
+def weights(x: torch.Tensor) -> tuple[torch.Tensor, int]:
+    count = int(x.max())  # hot
+    return x * count, count
+
+def training_step(x: torch.Tensor) -> float:
+    return 2 + x.max().item()  # hot
+
+class ViterbiDecoder:
+    def best(self, x: torch.Tensor):
+        return x[x > 0] + x[x < 0]  # cold
+
+class ViterbiLoss:
+    def forward(self, x: torch.Tensor):
+        return x[x > 0]  # hot
+"""
+
+
+def test_what_is_asked_for_is_cold_outside_of_a_known_step() -> None:
+    marked = {n: "# hot" in row for n, row in enumerate(ASKED.splitlines(), 1) if "# hot" in row or "# cold" in row}
+    found = check("x.py", ASKED.encode(), Config(all=True)).findings
+    assert {f.place.line: f.hot for f in found} == marked
