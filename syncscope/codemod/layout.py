@@ -245,25 +245,30 @@ def folded(line: str, width: int, inside: bool = False) -> str:
     else:
         return line
     inner = indent + STEP
-    if len(inner + body) <= width:
-        return f"{indent}{head}\n{inner}{body.removesuffix(',')}\n{indent}{tail}"
     parts = _parts(body)
+    if len(inner + body) <= width:
+        one = body if len(parts) == 1 else body.removesuffix(",")  # a tuple of one has a comma
+        return f"{indent}{head}\n{inner}{one}\n{indent}{tail}"
     if len(parts) > 1:
-        rows = "\n".join(folded(f"{inner}{part},", width) for part in parts)
+        rows = "\n".join(folded(f"{inner}{part},", width, inside=True) for part in parts)
         return f"{indent}{head}\n{rows}\n{indent}{tail}"
     rows = "\n".join(folded(f"{inner}{part}", width, inside=True) for part in _operands(body))
     return f"{indent}{head}\n{rows}\n{indent}{tail}"
 
 
 def _operands(body: str) -> list[str]:
-    """What stands between the operators that bind least, each with the operator before it."""
-    depth, before, cuts = 0, "", dict[int, list[int]]()
+    """What stands between the operators that bind least, each with the one before it, or a comprehension's clauses."""
+    depth, before, loops = 0, "", 0
+    cuts: dict[int, list[int]] = {}
     for token in _tokens(f"({body})"):
-        word = token.string
-        if depth == 1 and word in ("if", "else", "lambda", "for", ":="):
+        word, at = token.string, token.start[1] - 1
+        if depth == 1 and word in ("for", "if", "async") and (loops or word != "if"):
+            loops += before != "async"
+            cuts.setdefault(-1, []).extend([at] if before != "async" else [])
+        elif depth == 1 and word in ("if", "else", "lambda", ":="):
             return [body]
-        if depth == 1 and before not in BINDING and before not in OPEN and word in BINDING:
-            cuts.setdefault(BINDING[word], []).append(token.start[1] - 1)
+        elif depth == 1 and before not in BINDING and before not in OPEN and word in BINDING:
+            cuts.setdefault(BINDING[word], []).append(at)
         depth += (word in OPEN) - (word in CLOSE) if word else 0
         before = word or before
     places = [0, *cuts[min(cuts)], len(body)] if cuts else [0, len(body)]
@@ -274,6 +279,8 @@ def _parts(body: str) -> list[str]:
     """What stands between commas; one part where there are none, or a generator would not bear one after it."""
     depth, cuts = 0, [-1]
     for token in _tokens(f"({body})"):
+        if depth == 1 and token.string == "for":
+            return [body]
         if token.string and token.string in OPEN:
             depth += 1
         elif token.string and token.string in CLOSE:

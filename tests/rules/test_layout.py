@@ -77,6 +77,31 @@ BROAD = {
         return largest
         """,
     ),
+    "a comprehension": (
+        """
+        return [torch.tensor([a, b], device=image.device).expand(3, 2) for a, b in zip(range(height), range(width))]
+        """,
+        """
+        return [
+            torch.tensor([a, b], device="cpu").to(image.device, non_blocking=True).expand(3, 2)
+            for a, b in zip(range(height), range(width))
+        ]
+        """,
+    ),
+    "arguments with names": (
+        """
+        return resize(image=image, size=torch.tensor([height, width], device=image.device, dtype=torch.long), by=2)
+        """,
+        """
+        return resize(
+            image=image,
+            size=torch.tensor([height, width], device="cpu", dtype=torch.long).to(
+                image.device, non_blocking=True
+            ),
+            by=2,
+        )
+        """,
+    ),
     "a condition": (
         """
         if image.size() == other.size() and height > 20 and torch.equal(image, other) and width > 20:
