@@ -36,7 +36,8 @@ _WITH_PARAMETERS = re.compile(
     r"(Lazy)?(Linear|Bilinear|Conv|BatchNorm|SyncBatchNorm|GroupNorm|LayerNorm|RMSNorm|Embedding|RNN|LSTM|GRU|MultiheadAttention|"
     r"Transformer|PReLU|AdaptiveLogSoftmax|ParameterList|ParameterDict)"
 )
-_SIZED = re.compile(r"Linear|Bilinear|Conv|Embedding$|RNN$|LSTM$|GRU$|BatchNorm")  # their first two arguments are numbers
+_SIZED = re.compile(r"Linear|Bilinear|Conv|Embedding$|RNN$|LSTM$|GRU$|BatchNorm")
+"""Layers whose first two arguments are numbers."""
 _ITSELF = frozenset(
     """to cuda cpu eval train half float double requires_grad_ bfloat16 apply compile share_memory""".split()
 )
