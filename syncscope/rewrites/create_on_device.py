@@ -138,6 +138,28 @@ EXAMPLES = (
         """
         import torch
 
+        def loss(x: torch.Tensor):
+            error = x.abs().mean()
+            extra = torch.tensor(0.0).type_as(error)  # !
+            weight = torch.tensor(1).to(error)  # !
+            return error + extra, weight, torch.tensor(0.1).type_as(error), torch.tensor(-1.0).to(x)  # !
+        """,
+        """
+        import torch
+
+        def loss(x: torch.Tensor):
+            error = x.abs().mean()
+            extra = torch.zeros((), dtype=error.dtype, device=error.device)
+            weight = torch.full((), 1, dtype=error.dtype, device=error.device)
+            return error + extra, weight, torch.tensor(0.1).type_as(error), torch.tensor(-1.0).to(x)
+        """,
+        Safety.SAFE,
+        "x: float[n, m]",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             return x + torch.randn(*x.shape).cuda()  # !
         """,
@@ -153,7 +175,9 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    return converted_then_moved(site, function) or reshaped_then_moved(site, function)
+    return (
+        converted_then_moved(site, function) or number_as_another(site, function) or reshaped_then_moved(site, function)
+    )
 
 
 def converted_then_moved(site: Site, function: Function) -> Fix | None:
@@ -237,6 +261,25 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     else:
         draft.replace(move, "{there}.to({x}.dtype)", there=there, x=other)
     return fixed(draft, name, counts(function, made))
+
+
+def number_as_another(site: Site, function: Function) -> Fix | None:
+    """The fix for `torch.tensor(0.0).type_as(other)`: a number that all dtypes hold as it is."""
+    match site.node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Call(args=[number], keywords=[]) as made, attr="to" | "type_as"),
+            args=[ast.Name() | ast.Attribute() as other],
+            keywords=[],
+        ) if function.dotted(made.func) == "torch.tensor":
+            value, fact = function.constant(number), function.fact(other)
+            everywhere = isinstance(value, (int, float)) and value in range(128)  # the same in every dtype
+            if not everywhere or not fact.is_tensor or fact.confidence < 2:
+                return None
+            draft = Draft(function)
+            alike = {"dtype": draft.part("{x}.dtype", x=other), "device": draft.part("{x}.device", x=other)}
+            draft.replace(site.node, "{call}", call=filling(draft, made, number, "()", **alike))
+            return draft.fix(TITLE, Safety.SAFE)
+    return None
 
 
 def may_be_moved(function: Function, made: ast.Call) -> bool:
