@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, Made, made_on_host
+from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, Made, made_on_host
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -36,6 +36,28 @@ EXAMPLES = (
         """,
         Safety.SAFE,
         "x: float[n, m + 1]; device: cpu",
+        rule="blocking-upload",
+    ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            padded = torch.BoolTensor(x.shape).fill_(False).to(device)  # !
+            return padded, torch.FloatTensor(3, 2).zero_().cuda(), torch.ones(3).fill_(0.5).to(device)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, device):
+            padded = torch.empty(x.shape, dtype=torch.bool, device=device).fill_(False)
+            return (
+                padded,
+                torch.empty(3, 2, dtype=torch.float, device="cuda").zero_(),
+                torch.ones(3, device=device).fill_(0.5),
+            )
+        """,
+        Safety.SAFE,
         rule="blocking-upload",
     ),
     Example(
@@ -93,9 +115,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if made is None or any(_is_another(function, where, call, move) for call in made.calls):
         return None
     draft = Draft(function)
-    there = {
-        call: draft.call(call, {}, device=draft.part(where) if isinstance(where, str) else where) for call in made.calls
-    }
+    there = {call: _made_there(draft, function, call, where) for call in made.calls}
     inside: dict[ast.expr, Part] = {c: new for c, new in there.items() if any(n is move for n in function.around(c))}
     statement = function.statement(move)
     match statement, move.func.value:
@@ -110,6 +130,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if call not in inside:
             draft.replace(call, "{new}", new=new)
     return _rated(draft, function, made)
+
+
+def _made_there(draft: Draft, function: Function, call: ast.Call, where: ast.expr | str) -> Part:
+    """A call that makes a tensor, on the device; `torch.FloatTensor(2, 3)` is written as `torch.empty` today."""
+    device = draft.part(where) if isinstance(where, str) else where
+    dtype = TYPES.get(function.dotted(call.func) or "")
+    if dtype is None:
+        return draft.call(call, {}, device=device)
+    return draft.call(call, {call.func: draft.part("torch.empty")}, dtype=draft.part(dtype), device=device)
 
 
 def _is_another(function: Function, where: ast.expr | str, call: ast.Call, move: ast.Call) -> bool:
@@ -131,7 +160,9 @@ def _rated(draft: Draft, function: Function, made: Made) -> Fix:
     changes = []
     if any(name in DRAWN for name in names.values()):
         changes.append("the device's generator draws other numbers for the same seed")
-    elif made.computed or any(name not in SAME and not counts(function, call) for call, name in names.items()):
+    elif made.computed or any(
+        name not in SAME | TYPES.keys() and not counts(function, call) for call, name in names.items()
+    ):
         changes.append("values that are not whole may differ in their last bits")
     if made.shared:
         changes.append(

@@ -22,6 +22,7 @@ MADE = (
     "torch.full((n, 3), 0.5)",
     "torch.eye(n, 3)",
     "torch.linspace(0, 1, 3).expand(n, 3)",
+    "torch.LongTensor(n, 3).fill_(7)",
 )
 DONE = (
     "{a}.t().contiguous().t()",
@@ -29,6 +30,7 @@ DONE = (
     "{a}[:, None].squeeze(1)",
     "{a}[:, :2].repeat(1, 2)[:, :3]",
     "{a}.long()",
+    "{a}.clone().fill_(2)",
     "({a} * 2 + {b})",
     "-{a}",
     "{a}.t().reshape(n, 3)",

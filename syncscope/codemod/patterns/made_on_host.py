@@ -12,6 +12,16 @@ from syncscope.tensors.syntax import each_of
 SAME = {f"torch.{name}" for name in "zeros ones full eye empty".split()}
 CLOSE = {f"torch.{name}" for name in "arange linspace logspace hann_window hamming_window".split()}
 DRAWN = {f"torch.{name}" for name in "rand randn randint randperm normal".split()}
+TYPES = {
+    f"torch.{name}Tensor": f"torch.{dtype}"
+    for name, dtype in zip(
+        "Float Double Half BFloat16 Byte Char Short Int Long Bool".split(),
+        "float double half bfloat16 uint8 int8 int16 int long bool".split(),
+        strict=True,
+    )
+}
+"""`torch.FloatTensor(2, 3)`, as it was written once: what it holds nobody knows before it is filled."""
+FILLING = {"fill_", "zero_"}
 SHAPING = set("unsqueeze squeeze view reshape flatten t transpose permute expand clone".split())
 COPYING = {"repeat", "contiguous"}  # what they give is laid out anew
 JOINING = {"cat", "stack", "hstack", "vstack"}
@@ -71,6 +81,12 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
             elif found.name in SHAPING | COPYING or cast(function, found):
                 parts, computed, fresh = [found.base], False, found.name in COPYING
                 shared = found.name == "expand"
+            elif found.name in FILLING and not found.keywords:
+                if not all(one_value(function, function.fact(a), a) for a in found.args):
+                    return None
+                if isinstance(found.base, ast.Call) and _only_sized(function, found.base):
+                    return Made([found.base], computed=False, shared=False)
+                parts, computed, fresh = [found.base], False, False
             elif found.name in ELEMENTWISE and not found.keywords:
                 parts = [found.base, *found.args]
                 computed = found.name not in ("long", "float", "double", "bool")
@@ -86,6 +102,17 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
         computed or any(each.computed for each in known),
         shared or (not fresh and any(each.shared for each in known)),
     )
+
+
+def _only_sized(function: Function, node: ast.Call) -> bool:
+    """Whether this is `torch.FloatTensor(2, 3)` or `torch.FloatTensor(x.shape)`, which is given sizes, not what it holds."""
+    if node.keywords or function.dotted(node.func) not in TYPES:
+        return False
+    match node.args:
+        case [ast.Attribute(value=of, attr="shape")] | [ast.Call(func=ast.Attribute(value=of, attr="size"), args=[])]:
+            fact = function.fact(of)
+            return fact.is_tensor and fact.confidence >= 2
+    return bool(node.args) and all(one_value(function, function.fact(a), a) for a in node.args)
 
 
 def takes_all(part: ast.expr) -> bool:
