@@ -257,15 +257,14 @@ def folded(line: str, width: int, inside: bool = False) -> str:
 
 
 def _operands(body: str) -> list[str]:
-    """What stands between the operators that bind least, each with the one before it, or a comprehension's clauses."""
-    depth, before, loops = 0, "", 0
+    """What stands between the operators that bind least, each with the one before it, or clauses."""
+    depth, before = 0, ""
     cuts: dict[int, list[int]] = {}
     for token in _tokens(f"({body})"):
         word, at = token.string, token.start[1] - 1
-        if depth == 1 and word in ("for", "if", "async") and (loops or word != "if"):
-            loops += before != "async"
+        if depth == 1 and word in ("for", "async", "if", "else"):
             cuts.setdefault(-1, []).extend([at] if before != "async" else [])
-        elif depth == 1 and word in ("if", "else", "lambda", ":="):
+        elif depth == 1 and word in ("lambda", ":="):
             return [body]
         elif depth == 1 and before not in BINDING and before not in OPEN and word in BINDING:
             cuts.setdefault(BINDING[word], []).append(at)

@@ -77,6 +77,24 @@ BROAD = {
         return largest
         """,
     ),
+    "a choice": (
+        """
+        rows = image.float().flatten()
+        kept = rows > 0
+        least = rows[kept].min().item() if kept.any() else float(height * width * 2.0 + 1.0)
+        return least
+        """,
+        """
+        rows = image.float().flatten()
+        kept = rows > 0
+        least = (
+            rows.masked_fill(~kept, float("inf")).min().item()
+            if kept.any()
+            else float(height * width * 2.0 + 1.0)
+        )
+        return least
+        """,
+    ),
     "a comprehension": (
         """
         return [torch.tensor([a, b], device=image.device).expand(3, 2) for a, b in zip(range(height), range(width))]
