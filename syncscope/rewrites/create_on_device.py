@@ -142,7 +142,7 @@ EXAMPLES = (
             error = x.abs().mean()
             extra = torch.tensor(0.0).type_as(error)  # !
             weight = torch.tensor(1).to(error)  # !
-            return error + extra, weight, torch.tensor(0.1).type_as(error), torch.tensor(-1.0).to(x)  # !
+            return error + extra, weight, torch.tensor(0.1).type_as(error)  # !
         """,
         """
         import torch
@@ -151,7 +151,7 @@ EXAMPLES = (
             error = x.abs().mean()
             extra = torch.zeros((), dtype=error.dtype, device=error.device)
             weight = torch.full((), 1, dtype=error.dtype, device=error.device)
-            return error + extra, weight, torch.tensor(0.1).type_as(error), torch.tensor(-1.0).to(x)
+            return error + extra, weight, torch.tensor(0.1).type_as(error)
         """,
         Safety.SAFE,
         "x: float[n, m]",

@@ -44,18 +44,16 @@ EXAMPLES = (
 
         def forward(x: torch.Tensor, device):
             padded = torch.BoolTensor(x.shape).fill_(False).to(device)  # !
-            return padded, torch.FloatTensor(3, 2).zero_().cuda(), torch.ones(3).fill_(0.5).to(device)  # !
+            zeros = torch.FloatTensor(3, 2).zero_().cuda()  # !
+            return padded, zeros, torch.ones(3).fill_(0.5).to(device)  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor, device):
             padded = torch.empty(x.shape, dtype=torch.bool, device=device).fill_(False)
-            return (
-                padded,
-                torch.empty(3, 2, dtype=torch.float, device="cuda").zero_(),
-                torch.ones(3, device=device).fill_(0.5),
-            )
+            zeros = torch.empty(3, 2, dtype=torch.float, device="cuda").zero_()
+            return padded, zeros, torch.ones(3, device=device).fill_(0.5)
         """,
         Safety.SAFE,
         rule="blocking-upload",
