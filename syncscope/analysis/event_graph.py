@@ -42,6 +42,7 @@ After = Literal["work", "launch", "never"]
 Added = Literal["nothing", "known", "most"]
 CALL = 1_000.0, 4_000.0  # ns that the call of a read takes at least and at most if it does not wait
 MANY = 4  # launches in the place of a read that fetches a value, at most: where much was done with the number
+BRIEF = 25  # percentile of the device's work: how short they are, for they work on one number
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +132,10 @@ class EventGraph:
         `late` for no recorded reason begins as late after the `work` before it, or after its `launch`, or `never` is late;
         then waits return, too, as fast as such waits do. A read that is taken out goes with all it did, if it only fetched
         values or asked how many there are, and what follows is called as ever. If something `stays` in its place, a copy or the
-        latter only waits for nothing, and up to `MANY` launches do what the host did with a value that was fetched. With
-        `ordered`, work of different queues keeps the order in which it was done (`analysis.orders`). With `gone`, every read
-        goes with all it did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too: a host that
-        slept goes on more slowly.
+        latter only waits for nothing, and up to `MANY` launches of short kernels do what the host did with a value that was
+        fetched. With `ordered`, work of different queues keeps the order in which it was done (`analysis.orders`). With `gone`,
+        every read goes with all it did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too:
+        a host that slept goes on more slowly.
         What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the `most` that may
         (`analysis.selections`).
         """
@@ -185,8 +186,6 @@ class EventGraph:
             if not stays and len(one.back):
                 with_read[one.back], left[one.back] = of, -1.0
                 spare[one.back] = (cost + np.minimum(gaps, OPERATOR))[work.item[one.back]]
-        columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
-        ops = list(zip(*(column.tolist() for column in columns), strict=True))
         launches = work.launch.tolist()
         spared = out.spared(going, recorder)
         if stays and (plain := work.launch[:-1] & ~host.holds).any():
@@ -195,6 +194,11 @@ class EventGraph:
             many = min(MANY, plain.sum() / max(1, len(fetched)))  # all together no more than there are
             for number in fetched:
                 spared[self.reads[number].calls[-1]] += many * launching
+            copies = np.flatnonzero(np.isin(with_read, list(fetched)))
+            _, last = np.unique(with_read[copies][::-1], return_index=True)
+            left[copies[::-1][last]] = many * (work.usual_gap + np.percentile(work.duration, BRIEF))
+        columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
+        ops = list(zip(*(column.tolist() for column in columns), strict=True))
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
         anew = {} if stays else out.anew()

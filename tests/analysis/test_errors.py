@@ -17,6 +17,7 @@ from syncscope.analysis.verdict import claim
 from syncscope.cli._verified import summary
 from syncscope.cli.diff import sentence
 from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 from syncscope.verify.foretold import foretold
 from syncscope.verify.results import Verification
 from syncscope.verify.timing import Ratio
@@ -249,3 +250,44 @@ def test_a_range_as_wide_as_the_step_is_no_price():
     found = Verification("train.py", ratio=Ratio(0.9, 0.8, 1.0, turns=5))
     found.promise(said)
     assert ("predicted", f"nothing: {said}") in summary(found)
+
+
+def by_device(steps=8, reads=4):
+    """A device that works for 3 ms a step on what a host launches in 0.3, and after it on copies of so many values."""
+    host, queue, events = Lane(1, 1, label="MainThread"), Lane(1, 7, device=0), []
+    now = device = number = 0
+    for step in range(steps):
+        begin = now
+        for _ in range(30):
+            number += 1
+            events.append(Event(Kind.CALL, "clEnqueueNDRangeKernel", host, now, 5 * US, correlation=number))
+            device = max(device + 18 * US, now + 10 * US)
+            events.append(Event(Kind.KERNEL, "k", queue, device, 100 * US, correlation=number))
+            device, now = device + 100 * US, now + 10 * US
+        for line in range(reads):
+            number += 1
+            start = max(device + 18 * US, now + 8 * US)
+            device = start + 2 * US
+            spent = device + 3 * US - now
+            events.append(Event(Kind.READ, "item", host, now, spent, place=Place("train.py", 50 + line)))
+            call = Event(Kind.CALL, "clEnqueueReadBuffer", host, now + US, spent - 2 * US, correlation=number)
+            events += [
+                replace(call, flags=Flag.BLOCKING),
+                Event(Kind.COPY, "copy", queue, start, 2 * US, correlation=number),
+            ]
+            now += spent
+        events.append(Event(Kind.STEP, f"ProfilerStep#{step}", host, begin, now - begin))
+    return Trace.of(events, recorder="syncscope")
+
+
+def test_what_stands_in_the_place_of_a_read_works_on_the_device_too():
+    """Where the device is what a step waits for, four short kernels for each number that is no longer read make it longer."""
+    event_graph = event_graph_of(by_device())
+    graph = event_graph.graph()
+    low, high = bounds(event_graph, graph, range(len(graph.reads)))
+    step = summarize(by_device()).step
+    assert low < step < high
+    assert high - low > 4 * 4 * (18 + 100) * US
+    few = event_graph_of(by_device(reads=1))
+    low_of_few, high_of_few = bounds(few, few.graph(), range(len(few.reads)))
+    assert high - low > 3 * (high_of_few - low_of_few)
