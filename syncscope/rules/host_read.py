@@ -28,8 +28,9 @@ are equal bit for bit. Safe where nobody looks at the total inside the loop and 
 number, of others only real numbers, times numbers of Python's (numpy's round otherwise), in files that name no device but CPU
 and CUDA (MPS has no float64); else unsafe. Several reads side by side become one: safe where they are of one tensor and real,
 else unsafe, because all must live on one device. `max(t.item(), 1)` can stay a tensor: unsafe, because what needs a Python
-number will read it. Logging on some passes only, and meters that add up on the device, are suggested, not applied: what is
-written down changes.
+number will read it. What is given to Lightning's `self.log` can be the tensor: unsafe, because it keeps its own dtype. Logging
+on some passes only, meters that add up on the device, and records that hold tensors until they are written down, are suggested,
+not applied: what is written down changes, or what reads it has to.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ REWRITES = (
     "give_meter_the_tensor",
     "read_once",
     "give_back_the_tensor",
+    "note_the_tensor",
 )
 EXAMPLES = (
     Example(

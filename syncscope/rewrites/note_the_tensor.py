@@ -1,0 +1,197 @@
+"""`self.history.append(loss.item())`, `stats["loss"] = loss.item()`, `self.log("loss", loss.item())`: the tensor is noted."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import detached, tensor_read
+from syncscope.codemod.proofs import one_value
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        from lightning.pytorch import LightningModule
+
+        class Model(LightningModule):
+            def training_step(self, batch: torch.Tensor, index: int):
+                loss = self(batch).mean()
+                self.log("loss", loss.item(), prog_bar=True)  # !
+                return loss
+        """,
+        """
+        import torch
+        from lightning.pytorch import LightningModule
+
+        class Model(LightningModule):
+            def training_step(self, batch: torch.Tensor, index: int):
+                loss = self(batch).mean()
+                self.log("loss", loss.detach(), prog_bar=True)
+                return loss
+        """,
+        Safety.UNSAFE,
+    ),
+    Example(
+        """
+        import torch
+
+        class Trainer:
+            def compute_loss(self, model: torch.nn.Module, x: torch.Tensor):
+                out = model(x)
+                loss = out.mean()
+                self._metrics["train"]["loss"].append(self.gather(loss).mean().item())  # !
+                return loss
+        """,
+        """
+        import torch
+
+        class Trainer:
+            def compute_loss(self, model: torch.nn.Module, x: torch.Tensor):
+                out = model(x)
+                loss = out.mean()
+                self._metrics["train"]["loss"].append(self.gather(loss).mean().detach())
+                return loss
+        """,
+        Safety.SUGGEST,
+    ),
+    Example(
+        """
+        import torch
+
+        class Model(torch.nn.Module):
+            def forward(self, x: torch.Tensor, y: torch.Tensor):
+                loss = torch.nn.functional.mse_loss(x, y)
+                stats = dict(loss=loss.item() if self.training else None)  # !
+                loss = self.weigh(loss)
+                stats.update(weighed=loss.mean().item())  # !
+                loss += self.alpha.sum()
+                stats["alpha"] = self.alpha.data.item()  # !
+                return loss, stats
+        """,
+        """
+        import torch
+
+        class Model(torch.nn.Module):
+            def forward(self, x: torch.Tensor, y: torch.Tensor):
+                loss = torch.nn.functional.mse_loss(x, y)
+                stats = dict(loss=loss.detach().clone() if self.training else None)
+                loss = self.weigh(loss)
+                stats.update(weighed=loss.mean().detach())
+                loss += self.alpha.sum()
+                stats["alpha"] = self.alpha.detach().clone()
+                return loss, stats
+        """,
+        Safety.SUGGEST,
+    ),
+)
+OF_LIGHTNING = set("on_step on_epoch prog_bar logger sync_dist rank_zero_only add_dataloader_idx".split())
+LOGGED = "it is kept in the tensor's own dtype, and read where it is written down"
+HELD = "then holds tensors: read them where they are written down, all at once; what compares or prints them before waits there"
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    tensor = tensor_read(function, site.node)
+    if tensor is None or not isinstance(site.node, ast.expr):
+        return None
+    noted = _whole(function, site.node)
+    entry = function.parent(noted)
+    call = function.parent(entry) if isinstance(entry, (ast.keyword, ast.Dict)) else entry
+    logged = isinstance(call, ast.Call) and _tells_lightning(call)
+    holder = "" if logged else _holder(function, noted, entry)
+    if not logged and not holder:
+        return None
+    draft = Draft(function)
+    value = detached(function, tensor)
+    kept = not logged and _may_change(function, value)  # Lightning keeps a copy of its own
+    draft.replace(site.node, "{t}.detach().clone()" if kept else "{t}.detach()", t=value)
+    if not logged:
+        return draft.fix("note the tensor", Safety.SUGGEST, f"{holder} {HELD}")
+    sure = isinstance(call, ast.Call) and OF_LIGHTNING.intersection(k.arg or "" for k in call.keywords)
+    return draft.fix("note the tensor", Safety.UNSAFE if sure else Safety.SUGGEST, LOGGED)
+
+
+def _may_change(function: Function, tensor: ast.expr) -> bool:
+    """Whether a tensor may be written after it was noted: a parameter, what an object holds, what is added to in place."""
+    if not isinstance(tensor, ast.Name):
+        return isinstance(tensor, (ast.Attribute, ast.Subscript))
+    added = any(function.same_name(n.target, tensor) for n in function.every(ast.AugAssign))
+    return added or any(
+        function.same_name(n.value, tensor) and n.attr.endswith("_") and isinstance(function.parent(n), ast.Call)
+        for n in function.every(ast.Attribute)
+    )
+
+
+def _whole(function: Function, read: ast.expr) -> ast.expr:
+    """What is noted of a number: itself, one of two that are chosen from, or scaled by another number."""
+    while True:
+        match function.parent(read):
+            case ast.IfExp(test=test) as outer if read is not test:
+                read = outer
+            case ast.BinOp(left=left, right=right, op=ast.Mult() | ast.Div()) as outer if one_value(
+                function, function.fact(other := right if read is left else left), other
+            ):
+                read = outer
+            case _:
+                return read
+
+
+def _tells_lightning(call: ast.Call) -> bool:
+    """Whether this is Lightning's `self.log("name", value)` or `self.log_dict({...})`."""
+    match call:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="self"), attr="log"),
+            args=[ast.Constant(value=str()) | ast.JoinedStr(), *_],
+        ):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="log_dict"), args=[ast.Dict(), *_]):
+            return True
+    return False
+
+
+def _holder(function: Function, noted: ast.expr, entry: ast.AST | None) -> str:
+    """The name of the container that a number is put into, and that nothing here asks for it; "" for anything else."""
+    outer = function.parent(entry) if entry is not None else None
+    key: ast.expr | None = None
+    match entry, outer:
+        case ast.Call(func=ast.Attribute(value=holder, attr="append"), args=[given]), _ if given is noted:
+            return function.file.text(holder) if _root(holder) == "self" else ""
+        case ast.Dict(), ast.List() if isinstance(added := function.parent(outer), ast.AugAssign):
+            return function.file.text(added.target)  # reports += [{"loss": loss.item()}]
+        case ast.Assign(targets=[ast.Subscript(value=holder, slice=key)]), _:
+            pass
+        case ast.keyword(arg=str(word)), ast.Call(func=ast.Attribute(value=holder, attr="update")):
+            key = ast.Constant(word)
+        case ast.Dict(), ast.Call(func=ast.Attribute(value=holder, attr="update" | "append")):
+            key = _key(entry, noted)
+        case ast.keyword(arg=str(word)), ast.Call(func=ast.Name(id="dict")):
+            match function.parent(outer):
+                case ast.Assign(targets=[ast.Name() as holder]):
+                    key = ast.Constant(word)
+                case _:
+                    return ""
+        case ast.Dict(), ast.Assign(targets=[ast.Name() as holder]):
+            key = _key(entry, noted)
+        case _:
+            return ""
+    asked = (n for n in function.every(ast.Subscript) if isinstance(n.ctx, ast.Load) and _root(n) == _root(holder))
+    if not _root(holder) or key is None or any(function.same(n.slice, key) for n in asked):
+        return ""
+    return function.file.text(holder)
+
+
+def _key(entry: ast.AST, noted: ast.expr) -> ast.expr | None:
+    """The key of a value in a dict that is written out."""
+    pairs = zip(entry.keys, entry.values, strict=True) if isinstance(entry, ast.Dict) else ()
+    return next((key for key, value in pairs if value is noted), None)
+
+
+def _root(node: ast.expr) -> str:
+    """The name from which a container is reached: `self` of `self.kept["loss"]`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
