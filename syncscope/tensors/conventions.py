@@ -193,7 +193,7 @@ EVALUATION = re.compile(
     r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)"
 )
 REPARAMETRIZATION = re.compile(
-    r"(^|_)(un)?merge(_|$)|^(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
+    r"(^|_)(un)?merge(_|$)|^_?(fuse|prune|quantize|dequantize)\w*$|_before_merge$|delta_weight"
 )
 WARNINGS = frozenset(
     "warn warning warning_once error exception critical".split()
@@ -258,6 +258,16 @@ ENVIRONMENT = re.compile(rb"\b_?(vec_)?envs?\.(step|reset)\(")
 def is_result_of(owner: str, name: str) -> bool:
     """Whether a method tells what a meter or a metric has gathered, once an epoch."""
     return owner.endswith(("Meter", "Metric", "Metrics")) and "update" not in name and name not in FORWARD
+
+
+def is_inference(owner: str, name: str) -> bool:
+    """Whether a method is one of a pipeline that uses a model, and does not train it."""
+    return owner.endswith("Pipeline") and not re.search("train|loss", name)
+
+
+def of_pairs(name: str) -> bool:
+    """Whether people call so a tensor of two rows of positions, the ends of edges: a row of it is no number."""
+    return bool(re.search(r"edge_ind|edges$|pairs$", name.lower()))
 
 
 def is_action(name: str) -> bool:

@@ -118,7 +118,7 @@ def _backward_lines(source: bytes) -> tuple[int, ...]:
 def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, module: Module) -> tuple[bool, str]:
     """Hot or cold by what a wait stands in: the loop or the arm around it, its function, its file."""
     path = Path(module.path)
-    if conventions.TEST_FILE.search(path.stem) or path.parent.name in ("test", "tests"):
+    if conventions.TEST_FILE.search(path.stem) or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
         return False, "in a file of tests"
     if path.suffix == ".ipynb" and any(map(conventions.teaches, (path.stem, *path.parts[-4:-1]))):
         return False, "in a notebook that shows how it is used"

@@ -34,6 +34,8 @@ def by_name(name: str, cls: str, methods: Collection[str]) -> tuple[bool, str]:
         return False, f"in `{name}`: data is prepared on the host"
     if conventions.EVALUATION.search(name):
         return False, f"in `{name}`: evaluation"
+    if conventions.is_inference(cls, name):
+        return False, f"in `{cls}`: inference"
     if conventions.is_loss(name) or conventions.is_loss(cls):
         return True, f"in the loss `{name}`"
     if sampler and name not in conventions.NOISING:

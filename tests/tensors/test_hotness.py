@@ -281,6 +281,36 @@ def test_lightning_keeps_the_tensor_that_it_is_told_to_log() -> None:
     assert [site.place.line for site in sites(code, "x.py")] == [4]
 
 
+PIPELINE = """
+import torch
+
+class TextPipeline:
+    def encode_prompt(self, x: torch.Tensor):
+        return x * x.max().item()  # cold
+
+    def get_train_loss_dict(self, x: torch.Tensor):
+        return x * x.max().item()  # hot
+
+class Block:
+    def _fuse_bn_tensor(self, x: torch.Tensor):
+        return x * x.max().item()  # cold
+"""
+
+
+def test_a_pipeline_uses_a_model_where_nothing_says_that_it_trains_it() -> None:
+    marked = {n: "# hot" in row for n, row in enumerate(PIPELINE.splitlines(), 1) if "# hot" in row or "# cold" in row}
+    assert {site.place.line: site.hot for site in sites(PIPELINE.encode(), "x.py")} == marked
+
+
+def test_what_stands_in_a_package_below_tests_is_cold(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "package" / "engines"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        (each / "__init__.py").touch()
+    found = sites(b"import torch\ndef loss(x: torch.Tensor):\n    return x * x.max().item()\n", str(folder / "misc.py"))
+    assert [(site.hot, site.hotness) for site in found] == [(False, "in a file of tests")]
+
+
 @pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py"])
 def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
     assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]

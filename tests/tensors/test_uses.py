@@ -246,6 +246,13 @@ CASES = {
             kept, counts = torch.unique(scores, return_counts=True)  # waits: unique
             return boxes[i], boxes[counts[0]], boxes[edges[0]]  # waits: scalar_index
     """,
+    "a row of the ends of edges is no number": """
+        def forward(x: torch.Tensor, data):
+            sources = torch.stack(data["edge_index"]).long()
+            edge_index = torch.nonzero(x)  # waits: nonzero
+            source, target = edge_index[0], edge_index[1]
+            return x[source] + x[target]
+    """,
     "a row of a sparse matrix's positions is no number": """
         def normalized(adjacency: torch.Tensor, scale: torch.Tensor):
             positions = adjacency.indices().long()

@@ -216,11 +216,20 @@ def _host_positions(frame: Frame, node: ast.expr, part: ast.expr, fact: Fact, ba
 
 def _one_position(frame: Frame, fact: Fact) -> bool:
     """Whether one element was taken from it before: of positions, most often sorted in one dimension, a number is left."""
-    taken = fact.provenance.slice if isinstance(fact.provenance, ast.Subscript) else None
+    row = fact.provenance
+    taken = row.slice if isinstance(row, ast.Subscript) else None
+    if isinstance(row, ast.Subscript) and conventions.of_pairs(_word(row.value)):
+        return False
     if not isinstance(taken, ast.Name):
         return isinstance(taken, ast.Constant)
     known = frame.env.get(taken.id)  # a name of another function, that gave this, may be a mask's
     return known is not None and known.kind in (SCALAR, NOTHING_KNOWN) and not mask_like(taken)
+
+
+def _word(node: ast.expr) -> str:
+    """The last word of what is indexed, or the key under which it is found: `edge_index` of `data["edge_index"]`."""
+    key = node.slice if isinstance(node, ast.Subscript) else None
+    return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else last_word(node)
 
 
 def _same_numbers(node: ast.expr) -> bool:
