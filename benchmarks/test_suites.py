@@ -27,7 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ALL = ("--all", "--min-confidence", "low", "--no-cache", "--isolated")
-SKIPPED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", "docs", "examples")
+SKIPPED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__")
+BESIDE = ("docs", "examples")  # of the project itself: tests may have folders that are called so
 WORST = ("failed", "error")
 TREES = ("before", "safe", "unsafe")
 Places = dict[str, list[tuple[int, int]]]  # of a file: the first line of each changed place, and the one after its last
@@ -170,7 +171,12 @@ def fixed(project: Path, folder: Path, sources: list[str]) -> tuple[dict[str, Pa
     trees = {word: folder / word / project.name for word in TREES}
     note = folder / "fixes.json"
     if not note.exists():
-        shutil.copytree(project, trees["before"], ignore=SKIPPED)
+        beside = [name for name in BESIDE if (project / name).is_dir()]
+        shutil.copytree(
+            project,
+            trees["before"],
+            ignore=lambda at, names: {*SKIPPED(at, names), *(beside if Path(at) == project else ())},
+        )
         counts = {}
         for base, word in (("before", "safe"), ("safe", "unsafe")):
             shutil.copytree(trees[base], trees[word])
