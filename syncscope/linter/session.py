@@ -150,7 +150,8 @@ class Linted:
         if offered[Safety.SAFE] and not (fixed and not dry):
             said.append(f"{offered[Safety.SAFE]} with --fix")
         if offered[Safety.UNSAFE] and not (fixed and unsafe):
-            said.append(f"{offered[Safety.UNSAFE]} hidden behind --unsafe-fixes")
+            how = "with --fix" if unsafe or dry else "hidden behind"
+            said.append(f"{offered[Safety.UNSAFE]} {how} --unsafe-fixes")
         if offered[Safety.SUGGEST]:
             said.append(f"{offered[Safety.SUGGEST]} to be made by hand")
         if said and self.in_files:
@@ -165,16 +166,18 @@ class Linted:
         if any(number for number, _ in reasons):
             yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
         if findings and not fixed and self.in_files:
-            yield f"next: {next_step(findings, offered)}"
+            yield f"next: {next_step(findings, offered, dry=dry)}"
 
 
-def next_step(findings: Sequence[Finding], offered: Counter[Safety]) -> str:
-    """What to do now, in one command."""
+def next_step(findings: Sequence[Finding], offered: Counter[Safety], *, dry: bool) -> str:
+    """What to do now, in one command; `dry`: each fix was just shown."""
     folder = os.path.commonpath([f.place.path for f in findings]) or "."
     path = shlex.quote(folder)
     if offered[Safety.SAFE]:
         return f"`syncscope lint --fix {path}` makes the fixes that change nothing else"
-    if offered[Safety.UNSAFE] or offered[Safety.SUGGEST]:
+    if offered[Safety.UNSAFE] and dry:
+        return f"`syncscope lint --fix --unsafe-fixes {path}` makes them, `syncscope verify` tries them on a program"
+    if (offered[Safety.UNSAFE] or offered[Safety.SUGGEST]) and not dry:
         return f"`syncscope lint --diff {path}` shows each fix and what it changes"
     rule = Counter(f.rule for f in findings).most_common(1)[0][0]
     return f"`syncscope explain {rule}` says what to do about what is most frequent here"

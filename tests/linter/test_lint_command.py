@@ -207,6 +207,12 @@ def test_a_fix_that_mends_several_is_told_once_and_the_next_step_is_said(door):
     assert "next: `syncscope lint --fix two.py` makes the fixes that change nothing else" in ran.err
 
 
+def test_after_a_diff_the_next_step_is_not_that_diff(door):
+    door.write("mask.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    return x[x > 0].sum()\n")
+    assert "next: `syncscope lint --diff mask.py`" in door("lint", "mask.py").err
+    assert "next: `syncscope lint --fix --unsafe-fixes mask.py` makes them" in door("lint", "--diff", "mask.py").err
+
+
 def test_an_allow_that_names_no_rule_is_told_which_was_meant(door):
     door.write(
         "typo.py", "import torch\n\n\ndef f(x: torch.Tensor):\n    return x.item()  # syncscope: allow[host-raed]\n"
