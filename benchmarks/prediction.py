@@ -275,7 +275,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", default=[], metavar="LOOP")
     options.add_argument(
-        "--loops", default="made_with", metavar="SET", help="made_with, held_out to held_out_10, or a folder"
+        "--loops", default="made_with", metavar="SET", help="made_with, held_out to held_out_11, or a folder"
     )
     options.add_argument("--device", default="ocl")
     options.add_argument("--rounds", type=int, default=6)
