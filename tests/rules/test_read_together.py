@@ -173,3 +173,23 @@ def test_losses_of_no_or_one_dimension_are_read_at_once(read: str, after: str) -
     exec(changed, space)
     read_at_once = space["f"]([torch.ones(1), torch.tensor(2.0)])
     assert read_at_once == 4.0 or [*read_at_once] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ("int(x.sum().item())", "int(x.any(dim=1).sum().item())"),
+        ("float(y.min().item())", "float(y.max().item())"),
+        ("int(y.min().item())", "int(y.max().item())"),
+    ],
+)
+def test_a_number_that_is_read_and_converted_is_read_from_the_tensor(low: str, high: str) -> None:
+    torch = pytest.importorskip("torch")
+    from rules.equivalence import last_function
+
+    code = f"import torch\n\n\ndef f(y: torch.Tensor):\n    x = y > 0\n    a = {low}\n    b = {high}\n    return a, b\n"
+    after = fixed(code)
+    assert ".item()" not in after
+    assert after.count("tolist") == 1
+    y = torch.tensor([[0.5, -2.0], [1.5, 3.25]])
+    assert repr(last_function(code)(y)) == repr(last_function(after)(y))

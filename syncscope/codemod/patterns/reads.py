@@ -8,26 +8,36 @@ from collections.abc import Sequence
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import around, seen
 from syncscope.codemod.writes import changed
-from syncscope.model.fact import Dtype, Site
+from syncscope.model.fact import Dtype, Site, Value
 
 STAYS = "it is a tensor that stays on the device, no Python number: what needs a number will read it"
 FLOATS = "what float() reads must be floating point"
 
 
 def tensor_read(function: Function, node: ast.AST | None) -> ast.expr | None:
-    """The tensor t of `t.item()` or `float(t)`, or `int(t)` where t holds integers."""
+    """The tensor t of `t.item()` or `float(t)`, or `int(t)` where t holds integers; of `float(t.item())`, too."""
     match node:
         case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
             return tensor
-        case ast.Call(func=called, args=[tensor], keywords=[]):
-            name = function.dotted(called)
+        case ast.Call(func=called, args=[given], keywords=[]):
+            name, tensor = function.dotted(called), without_item(given)
             number = name == "float" or (name == "int" and function.fact(tensor).dtype is Dtype.INT)
             return tensor if number and not maybe_number(function, name, tensor) else None
     return None
 
 
+def without_item(value: ast.expr) -> ast.expr:
+    """The t of `t.item()`: what is made of such a number is made of the tensor."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
+            return tensor
+    return value
+
+
 def maybe_number(function: Function, name: str | None, value: ast.expr) -> bool:
     """Whether `int(n)` or `float(n)` may be of a Python number: `int` is called on those, too, and so is no evidence."""
+    if function.fact(value).kind is Value.SCALAR:
+        return True
     computed = isinstance(value, (ast.Call, ast.BinOp))
     return function.mixed(value) or (name == "int" and not computed and function.fact(value).confidence < 3)
 
@@ -35,7 +45,8 @@ def maybe_number(function: Function, name: str | None, value: ast.expr) -> bool:
 def number_read(function: Function, node: ast.AST | None) -> ast.expr | None:
     """As `tensor_read`, and the t of `int(t)` where t may hold integers, for all that is known."""
     match node:
-        case ast.Call(func=called, args=[tensor], keywords=[]) if function.dotted(called) == "int":
+        case ast.Call(func=called, args=[given], keywords=[]) if function.dotted(called) == "int":
+            tensor = without_item(given)
             unknown = function.fact(tensor).dtype is Dtype.UNKNOWN and not maybe_number(function, "int", tensor)
             return tensor if unknown else tensor_read(function, node)
     return tensor_read(function, node)
