@@ -97,6 +97,21 @@ def _refuse_where_caught(function: Function, edits: Sequence[Edit]) -> None:
             raise CannotRewrite("an error between its parts is caught here")
 
 
+def caught(function: Function, node: ast.AST) -> bool:
+    """Whether an error that is raised here is caught here: without it, what is done then is done no more."""
+    inside = {id(n) for n in (node, *function.around(node))}
+    for outer in function.around(node):
+        match outer:
+            case ast.Try(body=body, handlers=handlers) if any(id(s) in inside for s in body):
+                if not all(forgives(h) for h in handlers):
+                    return True
+            case ast.With(items=items):
+                called = (i.context_expr.func for i in items if isinstance(i.context_expr, ast.Call))
+                if any((function.dotted(c) or "").rpartition(".")[2] in ("suppress", "raises") for c in called):
+                    return True
+    return False
+
+
 def forgives(handler: ast.ExceptHandler) -> bool:
     """Whether a handler is for what no rewritten code raises."""
     names = each_of(handler.type) if handler.type is not None else []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import tensor_read, undone_between
 from syncscope.model.example import Example
@@ -104,6 +105,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             wrong, said = False, told if isinstance(told, ast.Constant) and isinstance(told.value, str) else None
         case _:
             return None
+    if caught(function, statement):
+        return None
     inside = {id(n) for n in ast.walk(statement)}
     if any(id(u) not in inside for u in uses) or (definition is not None and not function.alone(definition)):
         return None

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.conditions import decided_by, holes, predicate, test_of
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -36,7 +37,7 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     test, statement = test_of(site, function), function.statement(site.node)
-    if test is None or site.confidence < 3:
+    if test is None or site.confidence < 3 or statement is None or caught(function, statement):
         return None
     match statement:
         case ast.Assert(msg=said) if statement.test is test:

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.reads import needs_number
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
@@ -45,7 +46,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     name = (function.dotted(call.func) or "").removeprefix("math.")
     if name not in ON_DEVICE or name in ("floor", "ceil") or site.fact.dtype is not Dtype.FLOAT:
         return None
-    if needs_number(function, call) or compared_by_callers(function, call):
+    if needs_number(function, call) or compared_by_callers(function, call) or caught(function, call):
         return None
     draft = Draft(function)
     draft.replace(call, f"{{t}}.detach().{name}()", t=call.args[0])

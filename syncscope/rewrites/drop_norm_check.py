@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -42,7 +43,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     flag = (
         next((k for k in call.keywords if k.arg == "error_if_nonfinite"), None) if isinstance(call, ast.Call) else None
     )
-    if flag is None:
+    if flag is None or caught(function, call):
         return None
     draft = Draft(function)
     draft.replace(flag.value, "False")

@@ -6,7 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.layout import forgives
+from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.linalg import WITHOUT_CHECK, called
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -94,10 +94,3 @@ def surely_tensors(function: Function, call: ast.Call) -> bool:
         given = [call.func.value]
     facts = [function.fact(each) for each in given if not isinstance(each, ast.Constant)]
     return bool(facts) and all(f.is_tensor and f.confidence >= 3 for f in facts)
-
-
-def caught(function: Function, call: ast.Call) -> bool:
-    """Whether an error of this call is caught here: what is done then would be done no more."""
-    inside = [n for n in function.around(call) if isinstance(n, ast.stmt)]
-    tries = (t for t in inside if isinstance(t, ast.Try) and any(s in inside for s in t.body))
-    return any(not forgives(h) for t in tries for h in t.handlers)

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -61,6 +62,10 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or not (function.dotted(call.func) or "").startswith("torch.distributions.")
         or any(k.arg in ("validate_args", None) for k in call.keywords)
     ):
+        return None
+    made = function.parent(call)
+    uses = function.seen_by(made) if isinstance(made, ast.Assign) else []
+    if any(caught(function, each) for each in (call, *uses)):
         return None
     draft = Draft(function)
     draft.replace(call, "{call}", call=draft.call(call, {}, validate_args="False"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.proofs import is_mask, same_rank
 from syncscope.model.example import Example
@@ -45,7 +46,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     mask, column = found["m"], found["c"]
     if not is_mask(site.fact_of(mask)) or not same_rank(site, function, mask, column):
         return None
-    if not all(function.pure(n) for n in (mask, column, found["x"])):
+    if not all(function.pure(n) for n in (mask, column, found["x"])) or caught(function, assign):
         return None
     draft = Draft(function)
     draft.replace(

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.positions import lookup, positions, truths
 from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
@@ -76,6 +77,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         place.append(function.constant(outer.slice))
         at = outer
     if set(place) != {0} or len(place) > (1 if row is not None else 2) or not isinstance(at.ctx, ast.Load):
+        return None
+    if caught(function, at):
         return None
     whole = row is None and len(place) == 1 and not read(function, at)  # a row of one element
     draft = Draft(function)

@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -46,6 +47,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or index.ndim != 0
         or index.dtype is not Dtype.INT
         or not site.fact_of(taken.value).is_tensor
+        or function.mixed(taken.slice)
+        or caught(function, taken)
     ):
         return None
     draft = Draft(function)

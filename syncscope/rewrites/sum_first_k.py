@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.codemod.pattern import around, seen
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -38,7 +39,7 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     of, call = seen(function, site.node, "{x:name}.topk({k})"), site.node
-    if of is None or not isinstance(call, ast.Call):
+    if of is None or not isinstance(call, ast.Call) or caught(function, call):
         return None
     values = around(function, call, "{it}.values", "{it}[0]")
     mean = around(function, values.node, "{it}.mean()") if values is not None else None

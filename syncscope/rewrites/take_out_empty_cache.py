@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
@@ -10,6 +11,7 @@ from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
+SHORT = re.compile(r"oom|memory|alloc|reserved", re.IGNORECASE)
 EXAMPLES = (
     Example(
         """
@@ -48,7 +50,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             if not function.pure(test) or function.is_elif(outer) or not function.alone(outer):
                 return None
             gone = outer
-    if said_why(function, gone) or asks_for_memory(function):
+    if said_why(function, gone) or asks_for_memory(function) or out_of_memory(function, statement):
         return None
     if len(function.block(gone)) == 1:  # what there is for this alone stays: a function that is called so
         return None
@@ -62,6 +64,17 @@ def said_why(function: Function, statement: ast.stmt) -> bool:
     file, span = function.file, function.file.span(statement)
     above = file.code[: file.starts[statement.lineno - 1]].splitlines()[-1:]
     return b"#" in file.code[span.start : span.end] or any(line.lstrip().startswith(b"#") for line in above)
+
+
+def out_of_memory(function: Function, statement: ast.stmt) -> bool:
+    """Whether this is done because there was no memory left: where an error is handled, or under a condition that says so."""
+    for outer in function.around(statement):
+        match outer:
+            case ast.ExceptHandler():
+                return True
+            case ast.If(test=test) | ast.While(test=test) if SHORT.search(ast.unparse(test)):
+                return True
+    return False
 
 
 def asks_for_memory(function: Function) -> bool:

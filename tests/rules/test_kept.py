@@ -579,3 +579,53 @@ class Meter:
 """
     assert fixed(HEAD + code, allowed=FIXES).count("tolist") == 2
     assert fixed(HEAD + code.replace(f"        {between}\n", ""), allowed=FIXES).count("tolist") == 1
+
+
+MISSED = {  # an error that the fix leaves out is what the code waits for
+    "no position": "at = torch.where(d > 2)[0][0]",
+    "not positive": "at = torch.linalg.cholesky(d @ d.mT)",
+    "out of range": "at = d[d.argmax()]",
+    "not valid": "at = torch.distributions.Normal(d, d).sample()",
+    "no real number": "at = torch.as_tensor(math.sqrt(d.mean()))",
+    "a gradient": "at = torch.nn.utils.clip_grad_norm_(d, 1.0, error_if_nonfinite=True)",
+}
+CATCHING = {
+    "handler": "    try:\n        {line}\n    except (IndexError, ValueError, RuntimeError):\n        at = None\n",
+    "suppressed": "    at = None\n    with contextlib.suppress(Exception):\n        {line}\n",
+}
+
+
+@pytest.mark.parametrize("catching", CATCHING.values(), ids=CATCHING)
+@pytest.mark.parametrize("line", MISSED.values(), ids=MISSED)
+def test_an_error_that_is_caught_is_still_raised(line: str, catching: str) -> None:
+    head = f"import contextlib\nimport math\n{HEAD}def f(d: torch.Tensor):\n    d = d.float().flatten()\n"
+    code = f"{head}{catching.format(line=line)}    return at\n"
+    assert fixed(code, allowed=FIXES) == code
+    free = f"{head}    {line}\n    return at\n"
+    assert fixed(free, allowed=FIXES) != free
+
+
+def test_checks_stay_where_what_they_raise_is_caught_later() -> None:
+    code = (
+        f"{HEAD}def f(u: torch.Tensor):\n    normal = torch.distributions.Normal(torch.zeros_like(u), u.exp())\n"
+        "    try:\n        return normal.cdf(u)\n    except ValueError:\n        return None\n"
+    )
+    assert fixed(code, allowed=FIXES) == code
+
+
+def test_an_index_that_may_be_a_number_is_not_indexed() -> None:
+    code = f"{HEAD}def f(d: torch.Tensor, last: bool):\n    at = d.argmax()\n    if last:\n        at = -1\n    return d[at]\n"
+    assert fixed(code, allowed=FIXES) == code
+
+
+@pytest.mark.parametrize(
+    "rescue",
+    [
+        "        try:\n            model(x)\n        except RuntimeError:\n            print(x)\n            {call}\n",
+        "        model(x)\n        if is_oom(x):\n            print(x)\n            {call}\n",
+        "        model(x)\n        if torch.cuda.memory_reserved() > limit:\n            {call}\n",
+    ],
+)
+def test_memory_is_given_back_where_there_was_none_left(rescue: str) -> None:
+    code = f"{HEAD}def train(model, xs, limit):\n    for x in xs:\n{rescue.format(call='torch.cuda.empty_cache()')}"
+    assert fixed(code) == code
