@@ -207,7 +207,7 @@ def verdict(found: Verification) -> str:
         return f"{refused}: the budget was spent after {turns} of {FEWEST} at least."
     if not found.decided:
         return undecided
-    if found.fixes and not any(fix.kept for fix in found.fixes):
+    if not found.is_given:
         return "No fix is left." if found.refused else "No fix gains beyond noise: the program stays as it is."
     if found.gains:
         same = {

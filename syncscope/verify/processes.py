@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from syncscope.verify.clearing import Survivor, end, end_below
-from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, WITHIN, Request
+from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, STEPPED, WITHIN, Request
 from syncscope.verify.undo import undo
 
 ROUNDS = 40  # runs from one fork server: then another, whose memory lies elsewhere
@@ -36,11 +36,13 @@ class RunFailedError(Exception):
 
     @property
     def why(self) -> str:
-        """In one line."""
+        """In one line: that of the exception, which may say more in others."""
         if self.code == 0:
             return "it ended with exit code 0 before its steps were counted"
-        last = next((line.strip() for line in reversed(self.said.splitlines()) if line.strip()), "")
-        return last or f"it ended with exit code {self.code}"
+        lines = [line for line in self.said.splitlines() if line.strip()]
+        frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+        raised = (line for line in lines[frames[-1] :] if not line[0].isspace()) if frames else iter(())
+        return next(raised, "") or (lines[-1].strip() if lines else f"it ended with exit code {self.code}")
 
 
 class TimeIsUpError(Exception):
@@ -90,6 +92,11 @@ class Processes:
     def left(self) -> float:
         """Seconds until the budget is spent."""
         return self.deadline - time.monotonic()
+
+    @property
+    def stepped(self) -> bool:
+        """Whether any run has ended a step so far."""
+        return any(Path(self._temporary.name).glob(f"*/*/{STEPPED}"))
 
     def run(self, request: Request, files: Mapping[str, bytes] | None = None) -> RunResult:
         """One run, with these contents in place of the files; as `side_by_side`."""

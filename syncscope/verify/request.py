@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 RESULT = "result.json"
 PARAMETERS = "parameters.npz"
+STEPPED = "stepped"  # is there as soon as a step has ended
 OUTPUT = "output"  # all that the program prints
 TRACE = "trace.json.gz"
 JOURNAL = "journal"  # what it changes of files

@@ -97,6 +97,7 @@ class Verification:
         return self.ratio is not None and self.ratio.loses and not self._is_noise(self.ratio)
 
     def _is_noise(self, ratio: Ratio) -> bool:
+        """Whether it is no more than what two equal versions differ by."""
         return self.same is not None and abs(1 - ratio.ratio) <= abs(1 - self.same.ratio)
 
     @property
@@ -106,7 +107,14 @@ class Verification:
             return False
         if self.ratio is None:
             return self.refused and not any(fix.values in (EQUAL, WITHIN) for fix in self.fixes)
+        if self.gains and not self.is_given:
+            return False
         return self.ratio.turns >= FEWEST and (self.gains or self.loses or self.ratio.half <= WIDE)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is what the gain comes from: a fix that stays, another version, or reads that are answered late."""
+        return not self.fixes or any(fix.kept for fix in self.fixes)
 
     @property
     def code(self) -> int:
@@ -114,7 +122,7 @@ class Verification:
         that is not decided."""
         if self.refused or self.values == CHANGED:
             return NO_GAIN
-        return GAIN if self.gains else NO_GAIN if self.decided else UNDECIDED
+        return GAIN if self.gains and self.is_given else NO_GAIN if self.decided else UNDECIDED
 
 
 def as_object(found: Verification) -> dict[str, Any]:

@@ -44,6 +44,7 @@ INCOMPARABLE = (
     "two runs as written have nothing in common in the end, so that values prove nothing: seed it, choose deterministic "
     "algorithms, or compare fewer steps (--steps)"
 )
+STEP = "a step ends with optimizer.step() (parameters that are changed by hand end none: torch.optim.SGD does the same)"
 Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
@@ -148,7 +149,7 @@ class Search:
         if self.found.steps < 2:
             raise UserError(
                 f"{self.program} made {self.found.steps or 'no'} step{'s' * (not self.found.steps)}",
-                "a step ends with optimizer.step(), and several are compared; those of processes that it starts "
+                f"{STEP}, and several are compared; those of processes that it starts "
                 "(mp.spawn, torchrun) are not seen: let it train in its own, as a single rank",
             )
         self.values[AS_WRITTEN] = values_of(run)
@@ -308,15 +309,15 @@ class Search:
             return f"with {self.plan.candidates[one].finding.rule} of line {self.plan.candidates[one].line}"
         return f"with {len(chosen)} fixes"
 
-    def ratio(self, chosen: Set, beside: Set = AS_WRITTEN) -> Ratio | None:
-        """Of the steps of two versions, over the turns in which both ran. As written is what both such runs say."""
+    def ratio(self, chosen: Set, beside: Set = AS_WRITTEN, since: int = 0) -> Ratio | None:
+        """Of the steps of two versions, over the turns since then in which both ran. As written is what both such runs say."""
 
         def of(times: dict[Set, float], which: Set) -> float:
             if which == AS_WRITTEN and AGAIN in times and chosen != AGAIN:
                 return float((times[AS_WRITTEN] * times[AGAIN]) ** 0.5)
             return times[which]
 
-        both = [times for times in self.turns if chosen in times and beside in times]
+        both = [times for times in self.turns[since:] if chosen in times and beside in times]
         return timing.ratio_of([(of(times, beside), of(times, chosen)) for times in both])
 
     def step(self, chosen: Set) -> float | None:
@@ -360,7 +361,9 @@ class Search:
         found.seconds = time.monotonic() - self._began
         spent = f"imports took {found.importing:.0f} s"
         if not found.steps:
-            return f"{spent}, and the first run had not made its steps by then"
+            if not self.processes.stepped:
+                return f"{spent}, and the first run had not ended a single step by then. {STEP[0].upper()}{STEP[1:]}"
+            return f"{spent}, and the first run had not made all its steps by then: --steps makes fewer, --budget more time"
         each, first = (found.seconds - found.importing) / runs, found.starting / runs
         if runs >= self.least:
             return f"{spent} and a run {each:.1f} s; four times the budget makes an interval about half as wide"

@@ -11,7 +11,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.verify.foretold import foretold
 from syncscope.verify.plan import Candidate, Plan
-from syncscope.verify.results import CHANGED, TriedFix
+from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix
 from syncscope.verify.search import AS_WRITTEN, MOST_TURNS, Search, Set
 from syncscope.verify.timing import FEWEST, Ratio, narrow
 from syncscope.verify.values import Difference
@@ -48,25 +48,30 @@ class Fixes:
         self.plan = search.plan = Plan(sorted(named) or files, only, rules, self._read, self._called)
         self._offer()
         search.turned = self._refresh
-        search.told = self._tell
+        search.told = self._cut_short
         good = self._good()
         if good:
-            together = self.plan.closed(good)
-            search.best = together
-            self._note_values(together)
-            recording = recording or search.recording()
-            self._foretell(recording, together)
-            self._time(together, good)
-            kept = self._harmless(self._needed(together, good))
-            search.best = kept or together
-            if not kept:
-                self._note_values(together)
-            self._keep(kept)
-            self._foretell(recording, search.best)
-            if kept:
-                search.until_narrow([kept])
-            self._untimed(good)
+            self._note_values(self.plan.closed(good))
+            self.choose(good, recording or search.recording())
         self._tell()
+
+    def choose(self, good: Sequence[int], recording: Trace | None) -> None:
+        """Which of the fixes that compute what the program does are to stay."""
+        search = self.search
+        search.best = together = self.plan.closed(good)
+        self._foretell(recording, together)
+        self._time(together, good)
+        kept = self._harmless(self._needed(together, good))
+        search.best = kept or together
+        if not kept:
+            self._note_values(together)
+        self._keep(kept)
+        self._foretell(recording, search.best)
+        if len(good) > 1 and kept:
+            self._once_more(kept)
+        if self.found.files:
+            search.until_narrow([kept])
+        self._untimed(good)
 
     # what there is
 
@@ -207,7 +212,8 @@ class Fixes:
         """The smallest set whose step is as short as that of all; none where nothing gains."""
         search = self.search
         alone = {number: search.ratio(self.plan.closed({number})) for number in good}
-        gaining = self.plan.closed([number for number, ratio in alone.items() if self.found.is_gain(ratio)])
+        sure = [n for n, ratio in alone.items() if ratio is not None and self.found.is_gain(ratio.one_of(len(alone)))]
+        gaining = self.plan.closed(sure)
         start = kept = self._best_of(together, gaining)
         leaves = sorted(self._leaves(kept), key=lambda n: -_worth(alone.get(n)))
         for at, number in enumerate(leaves):
@@ -221,7 +227,7 @@ class Fixes:
             spent = search.spent()
             short = self._as_short(rest, start, spent + (ALL - spent) / (len(leaves) - at))
             if short is None and alone[number] is not None and not self.found.is_gain(alone[number]):
-                self.tried[number].why = "it does not gain by itself, and whether the step is longer without it is open"
+                self.tried[number].why = "no gain of it is known, neither by itself nor beside the others"
                 kept = rest
             elif short:
                 self.tried[number].why = "the step is as short without it"
@@ -247,6 +253,15 @@ class Fixes:
         if fewer and (not self.found.is_gain(whole) or self._as_short(gaining, together) is not False):
             return gaining
         return together if self.found.is_gain(whole) else NONE
+
+    def _once_more(self, kept: Set) -> None:
+        """Of several, those that stay were chosen by turns that may have been kind to them: they must gain in others."""
+        chosen_by = len(self.search.turns)
+        for _ in range(FEWEST):
+            self.search.turn([kept])
+        again = self.search.ratio(kept, since=chosen_by)
+        if again is None or again.ratio >= 1:
+            self._keep(NONE)
 
     # what is said
 
@@ -275,6 +290,17 @@ class Fixes:
             self.found.notes.append(
                 f"not timed by themselves: {named}; --budget {self.search.minutes(each)}m may hold that"
             )
+
+    def _cut_short(self) -> None:
+        """What is known where the budget is spent, or somebody interrupts. All together stay if they gain: it would be a gain
+        without a patch that gives it."""
+        best, found = self.search.best, self.found
+        known = best is not None and found.values in (EQUAL, WITHIN) and found.is_gain(self.search.ratio(best))
+        if best is not None and known and not found.files and not found.interrupted:
+            self._refresh()
+            self._keep(best)
+            self._untimed(sorted(best))
+        self._tell()
 
     def _tell(self) -> None:
         """The ratios that are known by now, and why the others do not stay."""
@@ -330,7 +356,11 @@ def _no_gain(ratio: Ratio | None, values: str | None, failed: str | None) -> str
         return "it was not timed before the end"
     if ratio.turns < FEWEST:
         return f"it was timed in {ratio.turns} turn{'s' * (ratio.turns != 1)} only"
-    return "it makes the step longer" if ratio.loses else "it does not gain"
+    if ratio.loses:
+        return "it makes the step longer"
+    if ratio.gains:
+        return "that it gains by itself may be chance, or is as little as two equal versions differ by"
+    return "whether it gains is open" if ratio.half > WIDE else "it does not gain"
 
 
 def _by_hand(finding: Finding) -> TriedFix:

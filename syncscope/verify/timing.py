@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
+from statistics import NormalDist, median
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from syncscope.analysis.errors import centre
 LONG = 1.5  # times the usual step: one that is still warming up
 ALIKE = 3  # such steps in a row, and it has warmed up
 LONGEST = 0.05  # the part of the steps that is left out: what a busy machine does to some
+OUTSIDE = 0.025  # of an interval's probability, on either side
 FEWEST = 3  # turns from which an interval is believed
 
 
@@ -30,6 +31,12 @@ class Ratio:
     def half(self) -> float:
         """Half the interval."""
         return (self.high - self.low) / 2
+
+    def one_of(self, number: int) -> Ratio:
+        """With an interval that holds the truth in all of so many ratios as often as this one does in one (Bonferroni)."""
+        wider = NormalDist().inv_cdf(1 - OUTSIDE / number) / NormalDist().inv_cdf(1 - OUTSIDE)
+        low, high = (self.ratio * (end / self.ratio) ** wider for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
 
     @property
     def gains(self) -> bool:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from syncscope.verify import clearing
-from syncscope.verify.request import OUTPUT, RESULT, TRACE, WITHIN, Request
+from syncscope.verify.request import OUTPUT, RESULT, STEPPED, TRACE, WITHIN, Request
 from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
@@ -138,6 +138,7 @@ class Observed:
             return
         self.count += 1
         if self.count == 1:
+            (self.folder / STEPPED).touch()
             self._main = getattr(sys.modules["__main__"], "__file__", None)  # runpy takes a module away at its end
         self.boundary()
         if self.count <= 3:

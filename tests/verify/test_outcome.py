@@ -59,3 +59,12 @@ def test_one_refused_fix_is_not_all_of_them() -> None:
         "A fix was refused, and of the others nothing is decided: no step was timed before the end."
     )
     assert verdict(Verification("train.py", refused=True, fixes=[refused])).startswith("Every fix was refused.")
+
+
+def test_there_is_no_gain_that_no_fix_gives() -> None:
+    finding: Any = SimpleNamespace(rule="host-read")
+    fix = TriedFix("a.py", 1, finding, finding, values=EQUAL)
+    found = Verification("train.py", ratio=SURE, values=EQUAL, fixes=[fix])
+    assert (found.code, found.decided) == (3, False)
+    fix.kept = True
+    assert (found.code, found.decided) == (0, True)

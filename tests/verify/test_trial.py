@@ -50,3 +50,10 @@ def test_a_program_that_leaves_at_once_has_not_failed_with_what_it_printed_last(
     with pytest.raises(RunFailedError) as failed:
         runs.run(Request("time", Program("pkg/leaves.py"), ""))
     assert failed.value.why == "it ended with exit code 0 before its steps were counted"
+
+
+def test_a_message_of_several_lines_is_told_by_its_first() -> None:
+    frame = '  File "train.py", line 3, in <module>\n    load()\n    ~~~~^^\n'
+    said = f"so far\n{frame}ValueError: no weights.\n\tDo this.\n\nSee the page.\n"
+    assert RunFailedError(1, said).why == "ValueError: no weights."
+    assert RunFailedError(3, "no data\n").why == "no data"

@@ -1,0 +1,79 @@
+"""Which of several fixes stay, by drawn times: what gains does, chance does not, and a spent budget keeps what is known."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from syncscope.verify.results import EQUAL, TriedFix, Verification
+from syncscope.verify.search import Search, Settings
+from syncscope.verify.smallest import Fixes
+from syncscope.verify.timing import Ratio
+
+BUDGET = 100.0
+
+
+class TimeIsUp(Exception):
+    pass
+
+
+def tried(worth: dict[int, float], runs: int, spread: float, seed: int) -> Verification:
+    """Four fixes, of which some shorten the step by a part of it; the budget holds so many runs, whose steps are spread."""
+    draw = random.Random(seed)
+    processes: Any = SimpleNamespace(count=0, importing=0.0, starting=0.0, changed={})
+    processes.left = lambda: BUDGET * (1 - processes.count / runs)
+    found = Verification("train.py", values=EQUAL)
+    program: Any = SimpleNamespace(target="train.py")
+    search: Any = Search(program, Settings(BUDGET), processes, lambda _: None, found)
+    plan: Any = SimpleNamespace(closed=frozenset, version=lambda chosen: {"train.py": repr(sorted(chosen)).encode()})
+    plan.candidates = [SimpleNamespace(needs=frozenset(), path="train.py", line=n) for n in range(4)]
+    plan.before = {"train.py": b""}
+    search.plan = plan
+
+    def times_of(order: list[frozenset[int]]) -> dict[frozenset[int], float]:
+        processes.count += len(order)
+        if processes.left() < 0:
+            raise TimeIsUp
+        return {chosen: draw.gauss(1 - sum(worth.get(n, 0) for n in chosen), spread) for chosen in order}
+
+    search._times_of, search.judge = times_of, lambda *_: (EQUAL, "", None)
+    search.runs_left = lambda part: (part - search.spent()) * runs
+    fixes: Any = Fixes(search)
+    fixes.plan, fixes._judge = plan, lambda _: (EQUAL, "", None)
+    for number in range(4):
+        finding: Any = SimpleNamespace(rule="host-read")
+        fixes.tried[number] = TriedFix("train.py", number, finding, finding, values=EQUAL)
+    found.fixes = list(fixes.tried.values())
+    try:
+        fixes.choose(range(4), None)
+        fixes._tell()
+    except TimeIsUp:
+        fixes._cut_short()
+    return found
+
+
+def test_what_gains_is_kept_alone() -> None:
+    found = tried({2: 0.1}, runs=200, spread=0.01, seed=0)
+    assert [fix.kept for fix in found.fixes] == [False, False, True, False]
+    assert found.code == 0
+
+
+def test_the_best_of_several_that_give_nothing_is_seldom_a_gain() -> None:
+    found = [tried({}, runs=150, spread=0.01, seed=seed) for seed in range(60)]
+    assert sum(one.code == 0 for one in found) <= 4  # 7 before a set was asked to gain in turns that did not choose it
+
+
+@pytest.mark.parametrize("runs", [20, 30, 40, 60])
+def test_there_is_no_gain_without_the_fixes_that_give_it(runs: int) -> None:
+    for seed in range(10):
+        found = tried({1: 0.1}, runs, spread=0.02, seed=seed)
+        assert (found.code == 0) == bool(found.files) == any(fix.kept for fix in found.fixes)
+        assert not any("does not gain" in fix.why for fix in found.fixes if fix.ratio and fix.ratio.half > 0.05)
+
+
+def test_an_interval_for_one_of_many_is_wider() -> None:
+    one = Ratio(0.9, 0.81, 1.0, 9)
+    assert one.one_of(1) == one
+    assert one.one_of(8).low == pytest.approx(0.9 * 0.9**1.395, rel=1e-3)
+    assert one.one_of(8).high > 1.03
