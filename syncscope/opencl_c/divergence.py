@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 
-from syncscope.opencl_c.facts import COMPARISONS, FENCED, ITEM, Routine, arguments, assigned, base, callee
+from syncscope.opencl_c.facts import (
+    COMPARISONS,
+    FENCED,
+    ITEM,
+    KernelProgram,
+    Routine,
+    arguments,
+    assigned,
+    base,
+    callee,
+)
 from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 BRANCHES = {"if_statement", "switch_statement", "conditional_expression", *FENCED}
@@ -27,27 +37,49 @@ REQUIRED = re.compile(r"reqd_work_group_size\s*\(([^()]*)\)")
 ALIKE = re.compile(r"(sub|work)_group_(all|any|broadcast|reduce)")
 
 
-@lru_cache(maxsize=64)
-def divergence(routine: Routine) -> Divergence:
-    """What differs in a function, for all the rules that ask."""
-    return Divergence(routine)
+DEEPEST = 8  # functions that call one another, of which each is looked at
+
+
+def divergence(
+    program: KernelProgram, routine: Routine, given: frozenset[str] = frozenset(), depth: int = 0
+) -> Divergence:
+    """What differs in a function, for all the rules that ask: if these parameters do."""
+    known: dict[tuple[Routine, frozenset[str]], Divergence | None] = program.divergences
+    found = known.get((routine, given))
+    if found is None:
+        known[routine, given] = None
+        found = known[routine, given] = Divergence(program, routine, given, depth)
+    return found
 
 
 class Divergence:
-    """Of one function: which of its expressions have another value in each item."""
+    """Of one function: which of its expressions have another value in each item. `given` are the parameters that do."""
 
-    def __init__(self, routine: Routine) -> None:
+    def __init__(self, program: KernelProgram, routine: Routine, given: frozenset[str], depth: int) -> None:
+        self.program = program
         self.routine = routine
+        self.depth = depth  # functions on the way here
         self.values: dict[int, str] = {}  # of each expression, by its node
-        self.state: dict[str, str] = {}  # of each name, where the walk is
+        self.state: dict[str, str] = dict.fromkeys(given, UNLIKE)  # of each name, where the walk is
         self.whole: set[str] = set()  # the names that hold a multiple of the size of a group
         self.declared: dict[str, str] = {}  # the names of the innermost block, each with what it stood for outside
         self.changed: set[str] = set()  # what was assigned since the innermost branch began
+        self.open: set[str] = set()  # the macros that are being looked at
         self.run(routine.body)
 
     def differs(self, node: Node | None) -> bool:
         """Whether an expression has another value in each item."""
         return node is not None and bool(self.values.get(node.id))
+
+    @property
+    def returned(self) -> str:
+        """What the value that it returns hangs on."""
+        returns = self.program.inside(self.routine.body, "return_statement")
+        values = {self.values.get(child.id, "") for one in returns for child in one.named_children[:1]}
+        if len(returns) == 1 and not any(map(self.guards, returns)):
+            (value,) = values or {""}
+            return value if value.startswith("item") else UNLIKE if value else ""
+        return UNLIKE if any(values) or any(map(self.guards, returns)) else ""
 
     def guards(self, node: Node, within: Node = None) -> list[Node]:
         """The statements around a node that items enter, or go through, differently; innermost first."""
@@ -168,7 +200,7 @@ class Divergence:
         """As `value`, of an expression by its kind."""
         kind = node.type
         if kind == "identifier":
-            return self.state.get(said(node), "")
+            return self.state[said(node)] if said(node) in self.state else self.expanded(said(node))
         if kind in ("parenthesized_expression", "cast_expression"):
             return self.value(part(node, "value") or (node.named_children or [None])[-1])
         if kind == "binary_expression":
@@ -179,13 +211,46 @@ class Divergence:
             test, yes, no = (self.value(part(node, each)) for each in ("condition", "consequence", "alternative"))
             return UNLIKE if test or yes != no else yes
         if kind == "call_expression":
-            name = callee(node)
-            given = "".join(map(self.value, arguments(node)))
-            if ITEM.match(name):
-                return "" if self.is_alone(node) else f"item{said(part(node, 'arguments'))}"
-            differs = name.startswith(("atomic_", "atom_")) or (given and not ALIKE.match(name))
-            return UNLIKE if differs else ""
+            return self.called(node)
         return UNLIKE if "".join(map(self.value, node.named_children)) else ""
+
+    def called(self, node: Node) -> str:
+        """The value of a call; what it writes where its arguments point is assigned."""
+        name, listed = callee(node), arguments(node)
+        given = [self.value(one) for one in listed]
+        if ITEM.match(name):
+            return "" if self.is_alone(node) else f"item{said(part(node, 'arguments'))}"
+        if name == "get_sub_group_id":
+            return UNLIKE
+        inner = self.inside(name)
+        for place, one in enumerate(listed):
+            if one.type == "pointer_expression" and said(one)[:1] == "&":
+                parameter = inner.routine.parameters[place : place + 1] if inner is not None else ()
+                if any(given) or (inner is not None and parameter and inner.state.get(parameter[0].name)):
+                    self.assign(base(one), UNLIKE, one)
+        own = inner.returned if inner is not None else self.expanded(name)
+        if any(given):
+            return "" if ALIKE.match(name) else UNLIKE
+        return UNLIKE if name.startswith(("atomic_", "atom_")) else own
+
+    def inside(self, name: str) -> Divergence | None:
+        """What differs in a function of the program; None in one that calls itself, or lies too deep."""
+        routine = self.program.named.get(name)
+        if routine is None or self.depth >= DEEPEST:
+            return None
+        is_open = self.program.divergences.get((routine, frozenset()), self) is None
+        return None if is_open else divergence(self.program, routine, depth=self.depth + 1)
+
+    def expanded(self, name: str) -> str:
+        """What the value of a macro hangs on by itself; of one that is defined in several ways, what it does in all of them."""
+        if name not in self.program.of_item or name in self.open:
+            return ""
+        outside, self.state = self.state, self.state | dict.fromkeys(self.program.macros.parameters[name], "")
+        self.open.add(name)
+        made = {self.value(meaning) for meaning in self.program.macros.meanings(name)}
+        self.open.remove(name)
+        self.state = outside
+        return made.pop() if len(made) == 1 else ""
 
     def operation(self, node: Node) -> str:
         """The value of an operation of two."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from syncscope.opencl_c.text import DEFINED, SPACES, Node, Unit, part, said, sign
+from syncscope.opencl_c.macros import macros_in
+from syncscope.opencl_c.text import SPACES, Node, Unit, part, said, sign
 
 SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
 SIZES = {"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}
@@ -31,6 +32,8 @@ BARRIER = re.compile(
     r"(work_group_)?barrier$|wait_group_events$|async_work_group_\w*copy$|work_group_(all|any|broadcast|reduce|scan)\w*$"
 )
 HAS_BARRIER = re.compile(rb"\b(?:work_group_)?barrier\s*\(")
+ASKS_ITEM = re.compile(rb"\bget_(?:(?:global|local)_(?:linear_)?|sub_group_(?:local_)?)id\s*\(")
+RETURNS = re.compile(rb"\breturn\b")
 TYPE = re.compile(f"({'|'.join(SCALARS)})(2|3|4|8|16)?")
 COMPARE_AND_SWAP = re.compile(r"atom(ic)?_(cmpxchg|compare_exchange\w*)$|InterlockedCompareExchange$")
 FENCED = {"while_statement", "do_statement", "for_statement"}
@@ -80,6 +83,8 @@ class KernelProgram:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.launched: dict[str, list[str]] = {}  # the global sizes with which a kernel is launched in the same file
+        self.macros = macros_in(unit.original)
+        self.divergences: dict[Any, Any] = {}  # what `divergence` has found out
         self.aliases = {n: text.decode("utf-8", "replace") for n, text in unit.macros.items() if len(text) <= LONGEST}
         for node in unit.of("type_definition"):
             names = [c for c in node.children_by_field_name("declarator") if c.type == "type_identifier"]
@@ -114,9 +119,17 @@ class KernelProgram:
     @cached_property
     def barriers(self) -> frozenset[str]:
         """The macros that stand for a barrier, or for one under some condition."""
-        return frozenset(
-            m["name"].decode() for m in DEFINED.finditer(self.unit.original) if HAS_BARRIER.search(m["text"])
-        )
+        return self.macros.mentioning(HAS_BARRIER)
+
+    @cached_property
+    def of_item(self) -> frozenset[str]:
+        """The macros that ask which item it is."""
+        return self.macros.mentioning(ASKS_ITEM)
+
+    @cached_property
+    def leaving(self) -> frozenset[str]:
+        """The macros that return, or may."""
+        return self.macros.mentioning(RETURNS)
 
     def is_barrier(self, name: str) -> bool:
         """Whether the items of a group wait for one another where this is called, or stands alone."""

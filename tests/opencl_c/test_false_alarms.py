@@ -145,6 +145,63 @@ CASES = {
             x[offset] = 0;
         }
     """,
+    "who it is, said by macros, functions and pointers": """
+        #define L get_local_id(0)
+        #define LANE(d) ((int)get_local_id(d))
+        #define GROUP (get_global_id(0) / get_local_size(0))
+        int lane(void) { return get_local_id(0); }
+        int group(int size) { return get_group_id(0) * size; }
+        void both(int *item, int *first) { *item = get_global_id(0); *first = get_group_id(0); }
+        __kernel void f(__global float *x, int n) {
+            int item, first;
+            both(&item, &first);
+            if (L < n)
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+            if (LANE(0) < n)
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+            if (lane() < n)
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+            if (item < n)
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+            if (get_sub_group_id() < n)
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+            if (GROUP < n && group(64) < n && first < n)
+                barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    """,
+    "a barrier that an argument decides over": """
+        void rounds(int n) { for (int i = 0; i < n; i++) barrier(CLK_LOCAL_MEM_FENCE); }
+        void again(int n) { again(n - 1); rounds(n); }
+        __kernel void f(__global float *x, int n) {
+            rounds(n);
+            rounds(get_local_id(0));  // !
+        }
+    """,
+    "who returns in a macro, by a goto or in a loop": """
+        #define SKIP(i, n) if ((i) >= (n)) return
+        __kernel void f(__global float *x, int n) {
+            int i = get_global_id(0);
+            SKIP(get_group_id(0), n);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            SKIP(i, n);
+            barrier(CLK_LOCAL_MEM_FENCE);  // !
+        }
+        __kernel void g(__global float *x, int n) {
+            if (get_global_id(0) >= n)
+                goto out;
+            barrier(CLK_LOCAL_MEM_FENCE);  // !
+            x[get_global_id(0)] = 0;
+        out:
+            return;
+        }
+        __kernel void h(__global float *x, int n) {
+            for (int i = 0; i < n; i++) {
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+                if (x[get_global_id(0)] == i)
+                    return;
+            }
+        }
+    """,
     "a kernel that a macro is defined as": r"""
         #define FILL(T) \
             __kernel void fill_##T(__global T *x) { \

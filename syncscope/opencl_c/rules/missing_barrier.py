@@ -141,7 +141,7 @@ class LocalMemory:
     def __init__(self, program: KernelProgram, routine: Routine, arrays: set[str]) -> None:
         self.program = program
         self.arrays = arrays
-        self.differing = divergence(routine)
+        self.differing = divergence(program, routine)
         self.since: list[Access] = []  # the last barrier
         self.read: set[tuple[str, ...]] = (
             set()
