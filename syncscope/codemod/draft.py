@@ -199,9 +199,9 @@ class Draft:
             gap = gap.with_changes(
                 first_line=gap.first_line.with_changes(comment=None, whitespace=none), empty_lines=[]
             )
-        comma = cst.Comma(
-            whitespace_after=gap if not isinstance(gap, cst.SimpleWhitespace) else cst.SimpleWhitespace(" ")
-        )
+        split = node.args[0].comma if len(node.args) > 1 else None  # one argument a line, or all on one
+        apart = isinstance(split, cst.Comma) and isinstance(split.whitespace_after, cst.ParenthesizedWhitespace)
+        comma = cst.Comma(whitespace_after=gap if apart else cst.SimpleWhitespace(" "))
         node = node.with_changes(args=[*(cst.Arg(self._part(f), comma=comma) for f in first), *node.args])
         given = {a.keyword.value for a in node.args if a.keyword is not None}
         kept = [

@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Iterable, Sequence
 
 from syncscope.codemod.function import Function
-from syncscope.codemod.text import CannotRewrite, Text
+from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
 from syncscope.tensors.syntax import each_of
@@ -156,7 +156,13 @@ def _folded(function: Function, edits: list[Edit]) -> list[Edit]:
             new, at = new + file.code[at : edit.span.start].decode() + edit.text, edit.span.end
         new += file.code[at : span.end].decode()
         before = set(file.code[file.starts[statement.lineno - 1] : span.end].decode().splitlines())
-        text = _laid_out(indent, new, before, file.width).removeprefix(indent)
+        tail = file.code[span.end : line_end(file, statement)].decode().rstrip() if not body else ""
+        if FOR_TOOLS.search(tail):  # it is for this line, which it allows to be long
+            continue
+        beside = len(tail) if "#" in tail and "\n" not in new else 0
+        if any(len(line) + beside > file.width for line in before):  # as it was
+            beside = 0
+        text = _laid_out(indent, new, before, file.width, beside).removeprefix(indent)
         rest = f"\n{indent}{STEP}pass" if body else ""
         if text != new and _same_tree(indent, new + rest, text + rest):
             result = [e for e in result if e not in own] + [Edit(span, text)]
@@ -178,10 +184,13 @@ def _header(file: Text, span: Span, body: Span) -> Span:
     return Span(span.start, span.start + end)
 
 
-def _laid_out(indent: str, new: str, before: set[str], width: int) -> str:
-    """A statement whose new lines are no longer than they may be; where they stay so, all of it is laid out anew."""
+def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) -> str:
+    """A statement whose new lines are no longer than they may be; where they stay so, all of it is laid out anew.
+
+    `beside`: so long is the comment at its end.
+    """
     head, *rest = (indent + new).splitlines()
-    lines = [head if head in before else folded(head, width)]
+    lines = [head if head in before else folded(head, width, beside=beside)]
     lines += [line if line in before else folded(line, width, inside=True) for line in rest]
     text = "\n".join(lines)
     if _too_long(text, width, before) and rest and "#" not in new:
@@ -215,12 +224,12 @@ def _same_tree(indent: str, old: str, new: str) -> bool:
         return False
 
 
-def folded(line: str, width: int, inside: bool = False) -> str:
+def folded(line: str, width: int, inside: bool = False, beside: int = 0) -> str:
     """A line over several lines, if it is longer than it may be and its brackets are its own: as formatters lay it out.
 
-    `inside`: it stands in brackets that are open before it.
+    `inside`: it stands in brackets that are open before it. `beside`: so much more stands on the line.
     """
-    if len(line) <= width or "\n" in line:
+    if len(line) + beside <= width or "\n" in line:
         return line
     indent = line[: len(line) - len(line.lstrip())]
     tokens = [t for t in _tokens(line.strip()) if t.string.strip()]

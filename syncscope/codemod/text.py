@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
@@ -10,6 +11,8 @@ from syncscope.model.source import Span, line_starts
 from syncscope.tensors.syntax import held, statements, walk
 
 SHORTEST = 88  # of what a line may at least hold, where a project says nothing
+FOR_TOOLS = re.compile(r"#\s*(?:noqa|nosec|type:|pragma|pylint|pyright|mypy|fmt:|yapf)|https?://", re.IGNORECASE)
+TEXT = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")  # on one line
 LONGEST = 60  # characters of the user's code quoted in a message
 
 
@@ -33,12 +36,22 @@ class Text:
 
     @cached_property
     def width(self) -> int:
-        """How long a line may be: as the project says, else as the longest line of code is, but no less than `SHORTEST`."""
+        """How long a line may be: as the project says, else as the longest line of code is, but no less than `SHORTEST`.
+
+        What no formatter breaks says nothing: comments, text, and what a comment for a tool keeps on its line.
+        """
         if self._width:
             return self._width
-        long = (line for line in self.code.splitlines() if len(line) > SHORTEST)
-        lines = (line.decode() for line in long if b"http" not in line and not line.lstrip().startswith(b"#"))
-        return max(SHORTEST, min(160, max(map(len, lines), default=0)))
+        lines = self.code.decode().splitlines()
+        long = {n: line for n, line in enumerate(lines, 1) if len(line) > SHORTEST}
+        for node in walk(self.tree) if long else ():
+            if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno:
+                for n in range(node.lineno, (node.end_lineno or 0) + 1):
+                    long.pop(n, None)
+        kept = (line for line in long.values() if not FOR_TOOLS.search(line) and not line.lstrip().startswith("#"))
+        return max(
+            SHORTEST, min(160, max((len(line) for line in kept if len(TEXT.sub("", line)) > SHORTEST // 2), default=0))
+        )
 
     @cached_property
     def tree(self) -> ast.Module:

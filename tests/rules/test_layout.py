@@ -198,3 +198,44 @@ def test_a_cache_is_not_emptied_in_vain_where_somebody_says_why_or_asks_for_free
     assert "empty_cache" in fixed(HEAD + code.format("torch.cuda.mem_get_info()"), allowed=FIXES)
     said = code.replace("    torch.cuda", "    # CuPy needs the memory\n    torch.cuda").format("model(x)")
     assert "empty_cache" in fixed(HEAD + said, allowed=FIXES)
+
+
+UNBROKEN = {  # lines that no formatter breaks, and that so say nothing of the width
+    "text": "    print('{words}')\n",
+    "a value that is text": "    show(help='{words}')\n",
+    "a docstring": '    """Say.\n\n    {words}\n    """\n',
+    "a comment": "    # {words}\n",
+    "allowed": f"    show({'x, ' * 30})  # type: ignore[call]\n",
+}
+EYE = "mask = torch.eye(*x.shape).bool().to(x.device)"
+
+
+@pytest.mark.parametrize("line", UNBROKEN.values(), ids=UNBROKEN)
+def test_what_no_formatter_breaks_says_nothing_of_the_width(line: str, tmp_path: Path) -> None:
+    words = "what is said here is long, " * 4
+    code = f"{HEAD}def f(model, x: torch.Tensor, target: torch.Tensor, show):\n{line.format(words=words)}"
+    code += "    the_first, the_second = x.exp().mean().item(), target.exp().mean().item()\n    return the_first, the_second\n"
+    after = laid_out(tmp_path, code, "")
+    new = set(after.splitlines()) - set(code.splitlines())
+    assert new
+    assert max(map(len, new)) <= 88, after
+
+
+def test_a_comment_at_the_end_of_a_line_has_its_width_too(tmp_path: Path) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor):\n    {EYE}  # leave out what is equal by itself\n    return mask\n"
+    assert laid_out(tmp_path, code, "") == code.replace(
+        EYE, "mask = torch.eye(\n        *x.shape, dtype=torch.bool, device=x.device\n    )"
+    )
+
+
+@pytest.mark.parametrize("why", ["noqa", "type: ignore[no-untyped-call, no-any-return]", "pylint: disable=no-member"])
+def test_a_line_that_a_comment_allows_to_be_long_stays_one(why: str, tmp_path: Path) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor):\n    {EYE}  # {why}: of a kind of its own\n    return mask\n"
+    assert laid_out(tmp_path, code, "") == code.replace(
+        EYE, "mask = torch.eye(*x.shape, dtype=torch.bool, device=x.device)"
+    )
+
+
+def test_an_argument_that_is_put_first_stands_beside_the_others() -> None:
+    code = f"{HEAD}def f(x: torch.Tensor):\n    return x * torch.tensor(\n        0.5, device=x.device\n    )\n"
+    assert "torch.full(\n        (), 0.5, device=x.device\n    )" in fixed(code)

@@ -72,11 +72,13 @@ def test_what_loops_collect_is_read_in_the_order_of_the_code() -> None:
         ("dict(near=e.mean().item(), far=e.max().item() * 2)", "near_value, far_value"),
         ('{"val/near loss": e.mean().item(), "class": e.max().item()}', "near_loss_value, max_value"),
         ("(e.mean().item(), e.max().item())", "mean_value, max_value"),
+        ("float(e[0, 0].mean()) / float(e[0, k] + 1)", "mean_value, e_k_value"),
+        ("e[k - 1].item() - e[k].item()", "e_k_1, e_k"),
     ],
 )
 def test_numbers_are_called_what_the_code_calls_them(taken: str, names: str) -> None:
-    code = f"import torch\n\n\ndef f(e: torch.Tensor):\n    e = e.exp()\n    return {taken}\n"
-    assert f"    {names} = torch.stack" in fixed(code)
+    code = f"import torch\n\n\ndef f(e: torch.Tensor, k: int):\n    e = e.exp()\n    return {taken}\n"
+    assert any(f"    {names} = torch.{join}" in fixed(code) for join in ("stack", "hstack"))
 
 
 OWN = "class Nested:\n    def to(self, device{more}):\n        return self\n"

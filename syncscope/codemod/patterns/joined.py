@@ -200,9 +200,13 @@ def _word(function: Function, tensor: ast.expr, alone: bool) -> str:
     match tensor, function.op(tensor):
         case ast.Name(id=name), _:
             return name if alone else f"{name}_value"
-        case ast.Subscript(value=ast.Name(id=name), slice=at), _:
-            last = at.elts[-1] if isinstance(at, ast.Tuple) else at
-            return f"{name}_{last.value}" if isinstance(last, ast.Constant) and isinstance(last.value, int) else name
+        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=at), _:
+            last = ast.unparse(at.elts[-1] if isinstance(at, ast.Tuple) else at)
+            return f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', last).strip('_')}" if len(last) <= 16 else name
+        case ast.BinOp(left=left, right=right), None:
+            return _word(function, left if function.fact(left).is_tensor else right, alone)
+        case ast.UnaryOp(operand=operand), None:
+            return _word(function, operand, alone)
         case _, op if op is not None:
             if alone or not isinstance(op.base, ast.Name):
                 return op.name if alone else f"{op.name}_value"
