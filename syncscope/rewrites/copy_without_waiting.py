@@ -124,7 +124,36 @@ def from_host(site: Site, call: ast.Call, function: Function) -> bool:
     if call.func.attr == "copy_":
         return site.fact_of(call.func.value).device is Device.DEVICE
     moved = call.func.value
-    return call.func.attr == "cuda" or (on_host(site.fact_of(moved)) and not stays_where_sent(function, moved, call))
+    if call.func.attr == "cuda":
+        return True
+    to_mps = any("mps" in ast.unparse(each) for each in (*call.args, *(k.value for k in call.keywords)))
+    if to_mps or may_be_given(
+        function, moved
+    ):  # on MPS the memory of the source is read later, when it may be another's
+        return False
+    return on_host(site.fact_of(moved)) and not stays_where_sent(function, moved, call)
+
+
+def may_be_given(function: Function, moved: ast.expr) -> bool:
+    """Whether what is moved is made on the host only where the caller gives nothing: `if table is None: table = ...`."""
+    for _ in range(8):
+        match moved:
+            case ast.Attribute(value=inner) | ast.Subscript(value=inner):
+                moved = inner
+            case ast.BoolOp(values=either):
+                return any(isinstance(e, ast.Name) and e.id in function.parameters for e in either)
+            case ast.IfExp(body=one, orelse=other):
+                return any(isinstance(e, ast.Name) and e.id in function.parameters for e in (one, other))
+            case ast.Name(id=name):
+                made = function.reaching_definition(moved)
+                if made is None:
+                    here = function.statement(moved)
+                    before = (b for b in function.binds(name) if b.lineno <= moved.lineno)
+                    return name in function.parameters and any(function.statement(b) is not here for b in before)
+                moved = made.value
+            case _:
+                return False
+    return False
 
 
 def on_host(fact: Fact) -> bool:

@@ -252,6 +252,13 @@ def test_a_check_stays_where_somebody_may_need_it(code: str) -> None:
 COPIES = {
     "what a model gives": "def f(model, x: torch.Tensor, device):\n    y = model(x)\n    return y.to(device)\n",
     "a parameter": "def f(x: torch.Tensor, device):\n    return x.to(device)\n",
+    "given, or made": (
+        "def f(x: torch.Tensor, p):\n    if p is None:\n        p = torch.ones(3)\n    return x * p.to(x.device)\n"
+    ),
+    "in what is given, or made": (
+        "def f(x: torch.Tensor, kept):\n    kept = kept or {'p': torch.tensor([1, 2])}\n    return x[kept['p'].to(x.device)]\n"
+    ),
+    "to Apple's": "def f(x: torch.Tensor):\n    x = x.cpu()\n    return x.to('mps')\n",
     "from the device": "def f(x: torch.Tensor, device):\n    x = x.cuda()\n    return x.to(device)\n",
     "a prediction": (
         "def f(model, loader, device):\n    for x, y in loader:\n        keep(model(x.cuda(non_blocking=True)).to(device))\n"
