@@ -152,7 +152,8 @@ def values(found: Verification) -> str:
     own = f"; two runs as written differ by {noise.largest:.1e}" if noise and noise.largest else ""
     if found.values is None or apart is None:
         return f"nothing was compared that stays{own}"
-    compared = f"parameters, losses and {apart.compared} of {apart.read} values that both read"
+    rest = ", of which the others have no counterpart in these steps" * (apart.compared < apart.read)
+    compared = f"parameters, losses and {apart.compared} of {apart.read} values that it reads as written{rest}"
     if found.values == "equal":
         return f"equal, bit for bit: {compared}{own}"
     parts = ("parameters", apart.parameters), ("losses", apart.losses), ("values read", apart.reads)

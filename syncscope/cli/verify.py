@@ -53,6 +53,9 @@ class LinePlace(click.ParamType[Any]):
             self.fail(f"{value!r} is no line; write train.py:95", param, ctx)
         if not os.path.isfile(path):
             self.fail(f"{path}: no such file", param, ctx)
+        lines = Path(path).read_bytes().count(b"\n") + 1
+        if not 1 <= int(line) <= lines:
+            self.fail(f"{path} has {lines} lines, and none is line {line}", param, ctx)
         return Place(os.path.realpath(path), int(line))
 
 
@@ -141,6 +144,11 @@ def command(arguments: tuple[str, ...], **said: Any) -> int:
         raise UserError("two versions have no fixes to choose from", "leave out --line, --rule, --write and --stale")
     if said["stale"] and (said["write"] or said["rules"]):
         raise UserError("--stale makes no fixes", "leave out --write and --rule")
+    if said["rules"]:  # before the program is run, which may take minutes
+        from syncscope.linter.run import Files
+        from syncscope.verify.plan import must_be_known
+
+        must_be_known(said["rules"], [Files([]).config(os.curdir if program.module else program.target)])
     found = verified(program, other, said)
     return finished(found, said)
 
@@ -247,7 +255,8 @@ def finished(found: Verification, said: dict[str, Any]) -> int:
     output = said["output"]
     if output:
         files.write(Path(output), (text + "\n" if output.endswith(".json") else found.patch).encode())
-        echo(f"wrote {output}", err=True)
+        empty = "" if found.patch or output.endswith(".json") else ", which is empty: nothing is kept"
+        echo(f"wrote {output}{empty}", err=True)
     if said["write"] and not found.interrupted:
         for path, (old, new) in found.files.items():
             write(path, new, old)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from syncscope.discover import did_you_mean
 from syncscope.errors import UserError
 from syncscope.files import regular
+from syncscope.linter.config import Config
 from syncscope.linter.engine import check_source
 from syncscope.linter.fixing import compatible, edited, edits_of, key
 from syncscope.linter.notebooks import source_of
@@ -95,11 +96,7 @@ class Plan:
                 raise UserError(f"{path} cannot be read: {error.strerror}", "look at its permissions") from None
             except SyntaxError as error:
                 raise UserError(f"{path}: {error}", "it must run before it can be verified") from None
-        known = {name for path in paths for name in ruleset(self._files.config(_shown(path)).rules)}
-        for name in set(rules) - known:
-            raise UserError(
-                f"no rule is called {name!r}", did_you_mean(name, [*known], "`syncscope explain` lists them all")
-            )
+        must_be_known(rules, [self._files.config(_shown(path)) for path in paths])
         allowed = set(Safety) if only else {Safety.SAFE, Safety.UNSAFE}
         self.candidates: list[Candidate] = []
         self.by_hand: list[Finding] = []  # suggestions that nobody asked for
@@ -246,6 +243,19 @@ class Plan:
             source = mended
             left.remove(by_key[taken[0].rule, key(taken[0].fix)])
         return source.raw
+
+
+def must_be_known(rules: Collection[str], configs: Iterable[Config]) -> None:
+    """That there are rules of these names.
+
+    Raises:
+        UserError: there is none of such a name.
+    """
+    if unknown := set(rules) - (known := {name for config in configs for name in ruleset(config.rules)}):
+        name = min(unknown)
+        raise UserError(
+            f"no rule is called {name!r}", did_you_mean(name, [*known], "`syncscope explain` lists them all")
+        )
 
 
 def _shown(path: str) -> str:

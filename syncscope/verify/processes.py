@@ -38,11 +38,12 @@ class RunFailedError(Exception):
     def why(self) -> str:
         """In one line: that of the exception, which may say more in others."""
         if self.code == 0:
-            return "it ended with exit code 0 before its steps were counted"
+            return "it ended with exit code 0 and no step was counted"
         lines = [line for line in self.said.splitlines() if line.strip()]
         frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
-        raised = (line for line in lines[frames[-1] :] if not line[0].isspace()) if frames else iter(())
-        return next(raised, "") or (lines[-1].strip() if lines else f"it ended with exit code {self.code}")
+        if frames and (raised := [line for line in lines[frames[-1] :] if not line[0].isspace()]):
+            return raised[0]
+        return f"it ended with exit code {self.code}" + (f": {lines[-1].strip()}" if lines else "")
 
 
 class TimeIsUpError(Exception):
@@ -92,6 +93,13 @@ class Processes:
     def left(self) -> float:
         """Seconds until the budget is spent."""
         return self.deadline - time.monotonic()
+
+    @property
+    def printed(self) -> str:
+        """The last line that the run which is under way, or was the last, has printed so far."""
+        outputs = Path(self._temporary.name, str(self.count)).glob(f"*/{OUTPUT}")
+        said = "\n".join(map(_last, outputs)).strip()
+        return said.splitlines()[-1] if said else ""
 
     @property
     def stepped(self) -> bool:

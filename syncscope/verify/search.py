@@ -154,7 +154,7 @@ class Search:
             )
         self.values[AS_WRITTEN] = values_of(run)
         self.found.reads_before = self.values[AS_WRITTEN].reads_a_step
-        self.found.notes += filter(None, [self.values[AS_WRITTEN].of_fallbacks()])
+        self.found.notes += filter(None, [self.values[AS_WRITTEN].of_fallbacks(), self.values[AS_WRITTEN].of_nan()])
         if (started := run.found["started"]) is not None:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
@@ -361,9 +361,10 @@ class Search:
         found.seconds = time.monotonic() - self._began
         spent = f"imports took {found.importing:.0f} s"
         if not found.steps:
+            last = f". It printed last: {printed}" if (printed := self.processes.printed) else ""
             if not self.processes.stepped:
-                return f"{spent}, and the first run had not ended a single step by then. {STEP[0].upper()}{STEP[1:]}"
-            return f"{spent}, and the first run had not made all its steps by then: --steps makes fewer, --budget more time"
+                return f"{spent}, and the first run had not ended a single step by then: {STEP}{last}"
+            return f"{spent}, and the first run had not made all its steps by then: --steps makes fewer{last}"
         each, first = (found.seconds - found.importing) / runs, found.starting / runs
         if runs >= self.least:
             return f"{spent} and a run {each:.1f} s; four times the budget makes an interval about half as wide"
@@ -395,7 +396,9 @@ class Search:
 def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
     hint = "it must run by itself before it can be verified"
     if error.code == 0:
-        hint = "steps of processes that it starts (mp.spawn, torchrun) are not seen: let it train in its own"
+        hint = f"{STEP}; those of processes that it starts (mp.spawn, torchrun) are not seen: let it train in its own"
+    if "EOFError" in error.why:
+        hint = "its standard input is empty here: give it what it asks for as an argument, or in a file"
     if RANKS.search(error.said):
         hint = f"as one rank: {ONE_RANK} syncscope verify ..."
     if not program.device and (without := without_gpu(error.said)):

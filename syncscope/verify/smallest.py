@@ -14,7 +14,7 @@ from syncscope.verify.plan import Candidate, Plan
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix
 from syncscope.verify.search import AS_WRITTEN, MOST_TURNS, Search, Set
 from syncscope.verify.timing import FEWEST, Ratio, narrow
-from syncscope.verify.values import Difference
+from syncscope.verify.values import SHOWN, Difference
 
 SLIGHT = 0.01  # of a step: a fix that gives less is not needed
 PART = 1 / 3  # of the gain: what may give so much is not left out undecided
@@ -96,7 +96,9 @@ class Fixes:
             raise UserError(*self._nothing())
 
     def _nothing(self) -> tuple[str, str]:
-        where = " at " + ", ".join(map(str, self.search.settings.only)) if self.search.settings.only else ""
+        only = self.search.settings.only
+        named = ", ".join(f"{os.path.relpath(place.path)}:{place.line}" for place in only)
+        where = f" at {named}" if named else ""
         said = f"there is no fix to try in {self.search.program}{where}"
         if self.found.fixes:
             first = self.found.fixes[0]
@@ -104,7 +106,16 @@ class Fixes:
                 f"{said}: {first.path}:{first.line}, {first.finding.rule}: {first.why}",
                 "--line FILE:LINE tries one all the same",
             )
-        return said, "--stale measures what the step would be if its reads did not wait"
+        counts = self.search.values[AS_WRITTEN].counts
+        waits = {place for place, _ in counts if place.path in self.plan.before}
+        waiting = sorted(waits.intersection(only) if only else waits)
+        if not waiting:
+            none = "it does not wait" if only else "none of its lines waits"
+            return f"{said}, and {none} in these steps", "`syncscope lint` says which may, and what mends them"
+        named = ", ".join(f"{os.path.relpath(place.path)}:{place.line}" for place in waiting[:SHOWN])
+        more = f" and {len(waiting) - SHOWN} more" if len(waiting) > SHOWN else ""
+        late = "--stale" if self.found.device != "cpu" else "--device ocl --stale"
+        return f"{said}: no rewrite is known for {named}{more}", f"{late} measures the step as if they did not wait"
 
     def _untried(self, candidate: Candidate) -> str:
         if candidate.idle:

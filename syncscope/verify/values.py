@@ -56,6 +56,13 @@ class Values:
         """How often the host waits."""
         return sum(self.counts.values()) / max(1, self.steps - 1)
 
+    def of_nan(self) -> str:
+        """From where on nothing can be told from a change, since no number is left; "" where numbers are."""
+        steps = [loss.step for loss in self.losses if any(math.isnan(number) for number in loss.head)]
+        if not steps:
+            return ""
+        return f"the loss is NaN in step {min(steps) + 1}, and all that comes of it is, too: equal values prove little"
+
     def of_fallbacks(self) -> str:
         """Which waits are none of the program's, but of a device that has no kernel for an operator; "" without one."""
         lines = {place: count for (place, op), count in self.counts.items() if op == Op.OCL_FALLBACK}

@@ -49,11 +49,11 @@ def test_the_program_itself_is_among_its_files_though_it_ends_by_itself(runs: Pr
 def test_a_program_that_leaves_at_once_has_not_failed_with_what_it_printed_last(runs: Processes) -> None:
     with pytest.raises(RunFailedError) as failed:
         runs.run(Request("time", Program("pkg/leaves.py"), ""))
-    assert failed.value.why == "it ended with exit code 0 before its steps were counted"
+    assert failed.value.why == "it ended with exit code 0 and no step was counted"
 
 
 def test_a_message_of_several_lines_is_told_by_its_first() -> None:
     frame = '  File "train.py", line 3, in <module>\n    load()\n    ~~~~^^\n'
     said = f"so far\n{frame}ValueError: no weights.\n\tDo this.\n\nSee the page.\n"
     assert RunFailedError(1, said).why == "ValueError: no weights."
-    assert RunFailedError(3, "no data\n").why == "no data"
+    assert RunFailedError(3, "no data\n").why == "it ended with exit code 3: no data"

@@ -77,3 +77,9 @@ def test_every_read_of_a_line_counts(tmp_path: Path) -> None:
     counts = [("train.py", 3, "item", 11), ("train.py", 3, "item", 11), ("train.py", 4, "tolist", 11)]
     found = {"steps": 12, "losses": [], "reads": [], "counts": counts}
     assert values_of(RunResult(tmp_path, found)).reads_a_step == 3
+
+
+def test_a_loss_that_is_no_number_is_told_of() -> None:
+    losses = [NotedValue(step, *digest(np.asarray(value))) for step, value in enumerate((0.5, np.nan, np.nan))]
+    assert Values(3, losses, {}, {}, [], []).of_nan().startswith("the loss is NaN in step 2,")
+    assert Values(3, losses[:1], {}, {}, [], []).of_nan() == ""

@@ -225,6 +225,8 @@ def left_in(folder: Path) -> list[str]:
         (("notes.ipynb",), "hint: jupyter nbconvert --to script notes.ipynb"),
         (("--line", "train.py", "train.py"), "is no line; write train.py:95"),
         (("--budget", "0", "train.py"), "is no time; write 90s or 10m"),
+        (("--line", "train.py:3", "train.py"), "train.py has 1 lines, and none is line 3"),
+        (("--rule", "host-raed", "train.py"), "hint: did you mean 'host-read'?"),
         (("--budget", "soon", "train.py"), "is no time; write 90s or 10m"),
         (("--stale", "--write", "train.py"), "--stale makes no fixes"),
         (("-o", "what", "train.py"), "does not say what to write"),
