@@ -15,15 +15,20 @@ from syncscope.model.fact import Value
 from syncscope.tensors.syntax import each_of, walk
 
 VIEWS = frozenset(
-    """H Parameter T adjoint as_strided as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors
-    broadcast_to byte chunk coalesce complex conj contiguous cpu cuda data detach diagonal double dropout dsplit
-    expand expand_as flatten float from_numpy half hsplit imag indices int long mH mT moveaxis movedim narrow
-    numpy permute pin_memory positive ravel real requires_grad_ reshape reshape_as resolve_conj resolve_neg
-    select short split split_with_sizes squeeze swapaxes swapdims t tensor_split to transpose type type_as
-    unbind unflatten unfold unsafe_chunk unsafe_split unsqueeze values view view_as view_as_complex view_as_real
-    vsplit""".split()
+    """Buffer H Parameter T Tensor adjoint alias align_as align_tensors align_to alpha_dropout as_strided as_subclass
+    as_tensor asarray atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_tensors broadcast_to byte cartesian_prod
+    cdouble cfloat chalf chunk coalesce complex conj conj_physical contiguous cpu cuda data detach diagonal double
+    dropout dropout1d dropout2d dropout3d dsplit einsum expand expand_as feature_alpha_dropout feature_dropout flatten
+    float from_dlpack from_numpy half hsplit imag indices int long mH mT meshgrid moveaxis movedim narrow numpy permute
+    pin_memory positive ravel real refine_names rename requires_grad_ reshape reshape_as resolve_conj resolve_neg
+    rrelu select short split split_with_sizes squeeze swapaxes swapdims t tensor_split to to_dense transpose type
+    type_as unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze values view view_as
+    view_as_complex view_as_real vsplit""".split()
 )
 """Functions and methods of torch, and attributes of a tensor, that may give what shares memory with it."""
+
+OF_SEVERAL = frozenset("align_tensors broadcast_tensors cartesian_prod einsum meshgrid".split())
+"""Functions of torch whose result may share memory with any of what they are given, not only with the first."""
 
 LAID_OUT = frozenset("flatten permute ravel reshape squeeze swapaxes transpose unsqueeze".split())
 """Methods, of numpy's arrays too, that are given numbers only, and give nothing of them."""
@@ -115,7 +120,8 @@ def _of_call(function: Function, call: ast.Call) -> set[str]:
     if dotted is None and isinstance(call.func, ast.Attribute) and function.fact(call.func.value).is_tensor:
         name, given = call.func.attr, [call.func.value]
     elif dotted is not None and dotted.startswith("torch."):
-        name, given = dotted.rpartition(".")[2], given[:1] if "broadcast" not in dotted else given
+        name = dotted.rpartition(".")[2]
+        given = given if name in OF_SEVERAL else given[:1]
     elif dotted in INERT:
         return set()
     else:  # whatever is given may come back

@@ -19,6 +19,13 @@ MUTATE = frozenset("append clear extend insert pop popitem remove reverse setdef
 """Methods of Python's own containers that change them."""
 
 
+HAND_OUT = frozenset(
+    """__array__ __dlpack__ data_ptr register_hook register_post_accumulate_grad_hook storage to_dlpack typed_storage
+    untyped_storage""".split()
+)
+"""Methods of a tensor that hand out its memory, or have it written later."""
+
+
 def disturbed(function: Function, name: str, start: ast.AST, end: ast.AST, within: bool = False) -> bool:
     """Whether what a name holds may be rebound or written between two nodes, in the order of the text, or `within` the first.
 
@@ -115,6 +122,8 @@ def _runs_others(function: Function, node: ast.AST) -> bool:
         return not (computes(dotted) or dotted in INERT or dotted in HOLD)
     if not isinstance(node.func, ast.Attribute):
         return True
+    if node.func.attr == "backward":  # hooks
+        return True
     fact = function.fact(node.func.value)
     return not (fact.is_tensor or (fact.kind is Value.SEQUENCE and node.func.attr in ("append", "insert")))
 
@@ -174,7 +183,7 @@ def writes(function: Function, use: ast.Name, binding: bool = True) -> bool:
                 if not isinstance(ctx, ast.Load) or attr == "data":
                     return True
                 if isinstance(call, ast.Call) and call.func is parent:
-                    if (attr.endswith("_") and not attr.endswith("__")) or attr in MUTATE:
+                    if (attr.endswith("_") and not attr.endswith("__")) or attr in MUTATE or attr in HAND_OUT:
                         return True
                     if attr not in VIEWS:
                         return False
@@ -207,9 +216,11 @@ def writes(function: Function, use: ast.Name, binding: bool = True) -> bool:
                     return False
                 node = parent
             case ast.Assign(targets=targets):  # a name is followed by `sharing`
-                return any(_keeps(function, t) for t in targets)
-            case ast.Yield() | ast.YieldFrom():
+                return any(_keeps(function, t) for t in targets) or _in_class(function, parent)
+            case ast.Yield() | ast.YieldFrom() | ast.arguments():  # or the default of a function
                 return True
+            case ast.Return() | ast.Lambda():  # of a function in this one
+                return _nested(function, use)
             case ast.IfExp(test=test) if test is node:
                 return False
             case _ if isinstance(parent, CARRY):
@@ -228,6 +239,12 @@ def _keeps(function: Function, target: ast.expr) -> bool:
         case ast.Tuple(elts=elts) | ast.List(elts=elts):
             return any(_keeps(function, e) for e in elts)
     return False
+
+
+def _in_class(function: Function, statement: ast.stmt) -> bool:
+    """Whether a name belongs to a class that the function makes."""
+    outer = next((n for n in function.around(statement) if isinstance(n, (*SCOPES, ast.ClassDef))), None)
+    return isinstance(outer, ast.ClassDef)
 
 
 def _nested(function: Function, use: ast.Name) -> bool:

@@ -33,6 +33,14 @@ STALE = {  # what is written to the mask between its uses
     "augmented": "same = good\n    same &= y > 1",
     "given back": "same = self.norm(good)\n    same.zero_()",
     "out": "torch.logical_not(good, out=good)",
+    "another library's": "flat = torch.from_dlpack(good)\n    flat.zero_()",
+    "a default": "def turn(same=good):\n        same.logical_not_()\n    turn()",
+    "a class": "class Kept:\n        same = good\n    Kept.same.zero_()",
+    "given by a function": "same = (lambda: good)()\n    same.zero_()",
+    "memory": "good.untyped_storage().fill_(0)",
+    "an equation": "same = torch.einsum('...->...', good)\n    same.zero_()",
+    "a grid": "_, same = torch.meshgrid(x, good)\n    same.zero_()",
+    "no dropout": "same = torch.nn.functional.alpha_dropout(good, training=False)\n    same.zero_()",
 }
 SHARED = {
     "alias": "r = repeats\n    r += 1",

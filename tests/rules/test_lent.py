@@ -25,6 +25,7 @@ LENT = {  # others hold what is read, and run between the reads
     "a function": "note(loss)\n    print(loss.item())\n    step()",
     "setattr": "setattr(log, 'loss', loss)\n    print(loss.item())\n    log.step()",
     "an optimizer": "loss = torch.nn.Parameter(loss)\n    opt = SGD([loss], 0.1)\n    a = loss.item()\n    opt.step()",
+    "a hook": "loss = torch.nn.Parameter(loss)\n    loss.register_hook(log)\n    a = loss.item()\n    loss.backward()",
     "a partial": "up = functools.partial(torch.Tensor.add_, loss, 1)\n    a = loss.item()\n    up()",
 }
 WRITTEN = {  # what writes a tensor, and does not look like it
@@ -37,6 +38,7 @@ WRITTEN = {  # what writes a tensor, and does not look like it
     "running statistics": "a = loss.item()\n    F.batch_norm(x, loss, x.var(0), training=True)",
     "a module": "a = loss.item()\n    torch.nn.ReLU(inplace=True)(loss)",
     "initialised": "a = loss.item()\n    torch.nn.init.zeros_(loss)",
+    "memory": "a = loss.item()\n    loss.untyped_storage().fill_(0)",
     "a method with a name": "neg = loss.neg_\n    a = loss.item()\n    neg()",
     "getattr": "a = loss.item()\n    getattr(loss, 'neg_')()",
     "mapped": "a = loss.item()\n    list(map(torch.Tensor.neg_, [loss]))",

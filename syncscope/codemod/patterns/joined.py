@@ -22,7 +22,8 @@ KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
 MADE_REAL = {"std", "var", "norm"}
 ONE_KIND = "all must be of one dtype and live on one device"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
-ONE_ELEMENT = TOGETHER.replace("no dimensions", "one element")  # in at most one dimension
+FLAT = "at most one dimension"
+ONE_ELEMENT = TOGETHER.replace("no dimensions", f"one element in {FLAT}")
 NOTED = {"log", "add_scalar", "log_metric", "report", "logkv", "record", "append_scalar"}  # log(name, number)
 
 
@@ -63,7 +64,8 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
     code = f"{join}(({stack})).tolist()"
     if not named and alike(function, reads):
         return Joined(code, parts, Safety.SAFE, "")
-    return Joined(code, parts, Safety.UNSAFE, f"{ONE_KIND}{floats}")
+    flat = "" if join == STACK else f"; what is no number yet must have {FLAT}"
+    return Joined(code, parts, Safety.UNSAFE, f"{ONE_KIND}{flat}{floats}")
 
 
 def joining(function: Function, tensors: Sequence[ast.expr]) -> str | None:
