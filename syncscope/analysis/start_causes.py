@@ -330,7 +330,8 @@ def _submitted(
     """`item`, where the driver kept commands of OpenCL back: the wait or copy after which an idle queue began with them.
 
     clEnqueue* need not submit a command: clFlush, clFinish and blocking calls do (OpenCL 3.0, 5.15). NVIDIA's driver keeps
-    kernels back until the host waits, or enqueues a copy.
+    kernels back until the host waits, or enqueues a copy. At first a queue may still do what was enqueued before the recording:
+    there only a wait tells that it was idle.
     """
     opencl = np.array([name.startswith("clEnqueue") for name in trace.names], bool)
     ours = (launched.call >= 0) & opencl[trace.name[launched.call]]
@@ -348,7 +349,7 @@ def _submitted(
         began, since = host.end[item[of]], start[of] - host.begin[at]
         kept = (
             (at >= item[of] + BATCH) & (over < began) & (since >= 0) & (since < SUBMISSION) & (start[of] > began + ODD)
-        )
+        ) & ((over > NEVER) | host.holds[at])
         for first in np.flatnonzero(kept).tolist():
             rest = of[first:]
             found[rest[item[rest] <= at[first]]] = at[first]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +85,20 @@ def _settled(found: Sequence[Step]) -> range:
             best = max(range(since, position), best, key=len)  # of two as long, the later
             since = position + 1
     return best if len(best) >= 2 else range(len(found))
+
+
+def as_worked(trace: Trace, launched: Launches, found: tuple[Step, ...], over: Sequence[float]) -> tuple[Step, ...]:
+    """The steps, each from where the work of the one before was `over` (ns of the trace) to where its own was, if the host ran
+    ahead by more than a step: it then says how fast it can ask. Else as they are."""
+    counted = alike(found)
+    ahead = [over[n] - found[n].end for n in counted]
+    if not ahead or median(ahead) <= median(found[n].end - found[n].start for n in counted):
+        return found
+    end = np.array(over, np.int64)
+    start = np.append(found[0].start, end[:-1])
+    busy = covered(union(trace.start[launched.row], trace.end[launched.row]), start, end)
+    times = zip(found, start.tolist(), end.tolist(), busy.tolist(), strict=True)
+    return tuple(replace(step, start=a, end=b, busy=time) for step, a, b, time in times)
 
 
 def busy_share(trace: Trace, launched: Launches, found: tuple[Step, ...]) -> float | None:

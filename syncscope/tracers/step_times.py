@@ -2,7 +2,8 @@
 
 On CUDA and ROCm a step ends when the current stream comes to its end: a host that runs ahead of its device would say how
 fast it can ask, not how long the work takes. So it does on `ocl` where that is asked for, since its queue has to keep times
-then. Elsewhere a step ends on the host.
+then; else steps of `ocl` end on the host, and after the last of them the queue is waited for: by what it was behind, beyond
+one step, they were longer together. Elsewhere a step ends on the host.
 
 To ask a stream for the time takes a step of a millisecond 50 us longer (on an H200): so steps are asked for together, as
 many as there are in `APART`.
@@ -32,6 +33,7 @@ class Moment(NamedTuple):
     at: int  # ns of CLOCK_MONOTONIC
     event: Any  # of the device, where there is one
     built: int  # kernels by then
+    over: int = 0  # when the queue of `ocl` came here, where the host waited for that: ns of CLOCK_MONOTONIC
 
 
 class StepTimes:
@@ -64,7 +66,9 @@ class StepTimes:
         """What follows is no step. Where one has just ended, the device is asked for it, too."""
         if self._moments and (last := self._moments[-1]) is not None:
             if last.event is None and monotonic_ns() - last.at < PROMPT:
-                self._moments[-1] = moment(last.at, self._queued)
+                self._moments[-1] = last = moment(last.at, self._queued)
+            if last.event is None:
+                self._moments[-1] = last._replace(over=_emptied())
             self._moments.append(None)
         self._newest = -self._apart
 
@@ -76,9 +80,12 @@ class StepTimes:
             if at is not None:
                 run.append(at)
                 continue
+            lengths: list[float | None] = []
             for steps in _together(run):
                 length = _between(steps[0], steps[-1]) / (len(steps) - 1)
-                found += [length if steps[0].built == steps[-1].built else None] * (len(steps) - 1)
+                lengths += [length if steps[0].built == steps[-1].built else None] * (len(steps) - 1)
+            behind = _behind(run[-1], [length for length in lengths if length is not None]) if run else 0.0
+            found += [length and length + behind for length in lengths]
             run = []
         return found
 
@@ -123,6 +130,30 @@ def _together(run: Sequence[Moment]) -> Iterator[Sequence[Moment]]:
     asked = [number for number, at in enumerate(run) if at.event is not None]
     cuts = asked if len(asked) > 1 else range(len(run))
     return (run[a : b + 1] for a, b in pairwise(cuts))
+
+
+def _emptied() -> int:
+    """Waits until the queue of `ocl` is empty, and says when that was; 0 where nobody had to wait. It is no read of the
+    program's."""
+    queue = sys.modules.get("syncscope.kernels.queue")
+    if queue is None:
+        return 0
+    from syncscope.tracers.hooks.reads import unheard
+
+    with unheard():
+        since = monotonic_ns()
+        queue.finish()
+        return over if (over := monotonic_ns()) - since > PROMPT else 0
+
+
+def _behind(last: Moment, lengths: Sequence[float]) -> float:
+    """By how much longer each of these steps was on the device, which was behind the host after the last of them, ns.
+
+    One step behind is as it should be: the host asks for the next.
+    """
+    if not last.over or not lengths:
+        return 0.0
+    return max(0.0, last.over - last.at - median(lengths)) / len(lengths)
 
 
 def _event() -> Any:

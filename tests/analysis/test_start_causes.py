@@ -270,6 +270,27 @@ def test_opencl_s_driver_may_keep_kernels_back_until_the_host_waits():
     assert trusted(cuda).unexplained > 0.3  # CUDA submits at once: there it would be a riddle
 
 
+def test_a_queue_that_is_behind_at_first_was_not_kept_back_until_a_copy():
+    """The host never waits; the device still does what came before, and begins just after a copy was enqueued, by chance."""
+    host, queue, now, device, events, number = Lane(1, 1), Lane(0, 1, 0), 0, 17_100 * US, [], 0
+    for step in range(8):
+        events.append(Event(Kind.STEP, f"ProfilerStep#{step}", host, now, 3_000 * US))
+        for kind, name, call in (
+            *[(Kind.KERNEL, "k", "clEnqueueNDRangeKernel")] * 4,
+            (Kind.COPY, "Memcpy DtoD", "clEnqueueCopyBuffer"),
+        ):
+            number += 1
+            events.append(Event(Kind.CALL, call, host, now + (number - 1) % 5 * 500 * US, 10 * US, correlation=number))
+            events.append(Event(kind, name, queue, device, 1_000 * US, correlation=number))
+            device += 1_002 * US
+        now += 3_000 * US
+    event_graph = event_graph_of(Trace.of(events))
+    work = event_graph.device_work
+    assert (work.item == work.enqueued).all()
+    ends = np.array(event_graph.graph().ends)
+    assert np.diff(ends)[:-1] == pytest.approx(5 * 1_002 * US, rel=0.01)  # steps are as long as their work
+
+
 def test_work_that_a_driver_kept_back_until_a_read_is_not_the_read_s():
     """It is submitted by the read, and asked for before: without the read it is still done."""
     host, queue, us = Lane(1, 1), Lane(0, 7, 0), 1_000

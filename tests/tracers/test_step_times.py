@@ -9,6 +9,7 @@ import pytest
 from tracers.conftest import steps
 
 from syncscope import kineto
+from syncscope.analysis.summary import summarize
 from syncscope.model.trace import Trace
 from syncscope.tracers import process_recording, step_times
 from syncscope.tracers.session import Session
@@ -127,3 +128,58 @@ def test_a_step_in_which_kernels_were_built_is_no_measure(monkeypatch: pytest.Mo
             programs.built += number in (0, 3)
             session.step()
     assert session.trace.meta["untraced"]["steps"] <= 4
+
+
+def test_what_a_queue_is_behind_after_the_last_step_its_steps_took_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host asks for a step in 2 ms, the device needs 5: after ten it is 30 ms behind, one step of which is as ever."""
+    now, lag = 0, 30
+
+    def finish() -> None:
+        nonlocal now
+        now += lag * 1_000_000
+
+    monkeypatch.setattr(step_times, "monotonic_ns", lambda: now)
+    monkeypatch.setitem(sys.modules, "syncscope.kernels.queue", types.SimpleNamespace(finish=finish))
+    times = step_times.StepTimes()
+    for _ in range(11):
+        times.boundary()
+        now += 2_000_000
+    now -= 2_000_000
+    times.pause()
+    assert times.every() == pytest.approx([4.8e6] * 10)
+    lag = 2  # it was a step behind all the time
+    times.boundary()
+    now += 3_000_000
+    times.boundary()
+    times.pause()
+    assert times.every()[10:] == pytest.approx([3e6])
+
+
+def test_a_host_that_runs_ahead_of_ocl_is_not_told_for_the_device() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("syncscope.kernels")
+    x = torch.randn(512, 512).to("ocl")
+
+    def run(steps: int, session: Session | None = None) -> float:
+        torch.ocl.synchronize()
+        since = time.monotonic_ns()
+        for _ in range(steps):
+            y = x
+            for _ in range(4):
+                y = y @ x
+            if session:
+                session.step()
+        torch.ocl.synchronize()
+        return (time.monotonic_ns() - since) / steps
+
+    run(3)
+    took = run(12)
+    with Session(wait=12, active=8) as session:
+        run(20, session)
+    meta, report = session.trace.meta, summarize(session.trace)
+    assert meta["untraced"]["median_ns"] > 0.4 * took  # to ask for the work takes less than a tenth
+    assert report.device_busy is not None
+    assert report.device_busy > 0.6
+    assert report.step is not None
+    assert report.step > 0.4 * took
+    assert not report.lines
