@@ -24,6 +24,10 @@ nothing refused (uploads to `ocl` do not wait). A price promises a shorter step 
 says of how many, and in how many of these rounds it was longer by more than A/A. Beside it stands what blocked time would have
 foretold: the step less the time the host was blocked.
 
+A price is of the waits alone. Some rewrites compute otherwise, too: a Python loop over what was read becomes one batched call.
+*Launches* says how many times as many the loop without waits makes, without those of the reads themselves; where that is a
+fifth more or less it does other work, and the errors are given with those and without.
+
 On a processor that is also the device (PoCL), the device is given one core less than there are, so that host and device do
 not slow each other down more than a GPU would. Other programs must leave both alone: `chrt -r 10` before the command helps.
 """
@@ -54,11 +58,24 @@ WARM = 20  # steps before a recording, which are timed without it
 TURNS = (True, False, False, True)  # timed before a recording and again after it: as written, or without waits
 TURN = 0.04  # s that a turn takes at least
 NOISY = 0.05  # A/A from which on a loop says nothing
+OTHER = 0.2  # of its launches, from which on a loop without waits does other work
 LOOPS = Path(__file__).with_name("loops")
 BUSY = (
     "import os\nos.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\nwhile True: pass"  # as other programs are
 )
-COLUMNS = ("as written", "without", "A/A", "predicted", "range", "error", "saves: said", "really", "off", "by blocked")
+COLUMNS = (
+    "as written",
+    "without",
+    "A/A",
+    "predicted",
+    "range",
+    "error",
+    "saves: said",
+    "really",
+    "off",
+    "by blocked",
+    "launches",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +90,7 @@ class Round:
     high: float = 0.0
     by_blocked: float = 0.0
     waits: bool = True  # as written; else there is nothing to foretell, and nothing is refused
+    launches: float = 1.0  # without waits, as times of those as written that are not for a read
 
     @property
     def saves(self) -> float:
@@ -182,13 +200,14 @@ def foretold(written: list[float], unwaited: list[float], trace: Any, without: A
     from syncscope.analysis.compare import compare
 
     found = compare(trace, without)
+    launches = found.calls[1] / found.calls[0] if all(found.calls) else 1.0
     if found.predicted is None or found.predicted_range is None or found.before.step is None:
-        return Round(written, unwaited, waits=bool(found.refusal) or found.unforeseen)
+        return Round(written, unwaited, waits=bool(found.refusal) or found.unforeseen, launches=launches)
     blocked = sum(line.blocked for line in found.gone)
     blocked += sum(c.before.blocked - c.after.blocked for c in found.changed if c.before and c.after)
     told = (found.before.step, found.predicted, *found.predicted_range, found.before.step - blocked)
     step, predicted, low, high, by_blocked = (time / 1e6 for time in told)
-    return Round(written, unwaited, step, predicted, low, high, by_blocked)
+    return Round(written, unwaited, step, predicted, low, high, by_blocked, launches=launches)
 
 
 def again(kept: Path, name: str, rounds: list[dict[str, Any]]) -> Iterator[Round]:
@@ -236,6 +255,7 @@ class Errors(NamedTuple):
     sign: bool  # whether it is wrong
     noisy: bool  # A/A says that the truth is not known well enough
     outside: int = 0  # prices of single rounds whose range does not hold the truth
+    other: bool = False  # whether the loop without waits does other work, too
 
 
 def row(name: str, found: list[Round], errors: list[Errors]) -> str:
@@ -255,9 +275,11 @@ def row(name: str, found: list[Round], errors: list[Errors]) -> str:
         low_truth, high_truth = interval([one.saves for one in found])
         surely = low_truth > same or high_truth < -same
         outside = sum(_outside(one, (low_truth, high_truth)) for one in told)
-        errors.append(Errors(error, said - really, naive, surely and said * really < 0, same > NOISY, outside))
+        launches = median(one.launches for one in told)
+        other = abs(math.log(launches)) > math.log1p(OTHER)
+        errors.append(Errors(error, said - really, naive, surely and said * really < 0, same > NOISY, outside, other))
         cells += [f"{predicted:.2f}", f"{low:.2f}-{high:.2f}", f"{error:+.1%}", f"{said:+.1%}", f"{really:+.1%}"]
-        cells += [f"{100 * (said - really):+.1f}", f"{naive:+.1%}"]
+        cells += [f"{100 * (said - really):+.1f}", f"{naive:+.1%}", f"{launches:.2f}"]
     refused = sum(one.waits for one in found) - len(told)
     cells += ["no price" if refused else "no waits"] * (not told)
     outside = errors[-1].outside if told else 0
@@ -350,6 +372,10 @@ def report(measured: Iterable[tuple[str, list[Round]]]) -> None:
     summary("all loops", errors)
     if any(one.noisy for one in errors):
         summary(f"those with A/A up to {NOISY:.0%}", [one for one in errors if not one.noisy])
+    if any(one.other for one in errors):
+        alike = [one for one in errors if not one.other]
+        outside = sum(one.outside for one in alike)
+        summary(f"those that launch as much without waits, {outside} prices outside", alike)
     outside = sum(one.outside for one in errors)
     print(f"recordings with a price: {prices}, {outside} of them outside; without: {refused}")
     print(f"that promise a shorter step (all of their range is): {promised}, where it is longer: {broken}")

@@ -8,6 +8,7 @@ from syncscope.model.durations import about_ms
 from syncscope.model.ops import COPIES, VALUES
 from syncscope.model.report import Advice, Line
 
+MUCH = 0.1  # the part of a step that the host works on what it copied, for a word about it
 WORTH = 0.001  # the part of a step that must be saved to say a word about it
 
 
@@ -28,6 +29,10 @@ def advised(line: Line, step: float, left: bool, kept: float | None) -> Line:
         )
         return replace(line, advice=Advice.LEAVE, why=why)
     rewritten, later = max(price.share, price.alone), price.deferred
+    besides = line.idle_after - max(rewritten, price.last, later or 0.0)
+    if line.op in COPIES and besides >= MUCH * step:
+        why = f"the host then works for {about_ms(besides)} while the device idles: on the device that goes, too"
+        return replace(line, advice=Advice.REWRITE, why=why)
     if max(rewritten, price.last) < WORTH * step:
         return replace(line, advice=Advice.LEAVE, why="a step would be no shorter")
     offered = line.finding is not None and line.finding.fix is not None
