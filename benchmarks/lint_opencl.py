@@ -19,7 +19,6 @@ from syncscope.linter.config import Config
 from syncscope.linter.engine import check, is_silent
 from syncscope.linter.source import C_SUFFIXES, OPENCL_SUFFIXES
 from syncscope.model.finding import CONFIDENCE, Finding
-from syncscope.opencl_c.host_cpp import parser
 from syncscope.opencl_c.rules import builtin
 from syncscope.opencl_c.text import parse
 
@@ -31,7 +30,7 @@ def parsed(path: Path, raw: bytes) -> None:
     if path.suffix in OPENCL_SUFFIXES:
         parse(raw)
     elif path.suffix != ".py":
-        parser().parse(raw)
+        parse(raw, cpp=True)
     else:
         with contextlib.suppress(SyntaxError, ValueError):
             ast.parse(raw)

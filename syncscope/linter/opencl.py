@@ -19,10 +19,10 @@ from syncscope.model.source import Place, Span
 from syncscope.opencl_c import embedded
 from syncscope.opencl_c.facts import KernelProgram
 from syncscope.opencl_c.host import HostProgram
-from syncscope.opencl_c.host_cpp import of_cpp, parser
+from syncscope.opencl_c.host_cpp import of_cpp
 from syncscope.opencl_c.host_python import of_python
 from syncscope.opencl_c.rules import builtin
-from syncscope.opencl_c.text import Node, Unit, blank, errors, part, unit
+from syncscope.opencl_c.text import Node, Unit, blank, errors, parse, part, unit
 
 ALLOW = re.compile(rb"(?://|/\*)[ \t]*syncscope:[ \t]*allow(?:[ \t]*\[(?P<rules>[^\]\n]*)\])?(?:(?!\*/)[^\n])*(?:\*/)?")
 TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*$|_test\.\w+$")  # there, the host waits to compare
@@ -54,7 +54,7 @@ def programs(source: SourceFile) -> Programs:
         return Programs((unit(source.code),))
     code = source.code
     if isinstance(source, CFile):
-        root = parser().parse(code).root_node
+        root = parse(code, cpp=True)
         return Programs(tuple(embedded.in_cpp(code, root)), of_cpp(code, root), Unit(code, code, root))
     try:
         tree = ast.parse(code)
@@ -126,10 +126,10 @@ def unread(source: SourceFile, one: Unit) -> Iterator[Finding]:
     """Each kernel that could not be read, as one finding; the others are linted all the same."""
     if not one.root.has_error:
         return
-    routines = {r.name: r for r in KernelProgram(one).routines}
+    program = KernelProgram(one)
     for head in HIDDEN.finditer(COMMENT.sub(blank, one.original)):
         name = head[1].decode()
-        routine = routines.get(name)
+        routine = program.routine_at(head.start(1))
         bad = next(errors(routine.node), None) if routine is not None and routine.node.has_error else None
         if routine is None or bad is not None:
             line, column = source.position(one.start + (bad.start_byte if bad is not None else head.start()))

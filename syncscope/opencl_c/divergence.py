@@ -62,6 +62,7 @@ class Divergence:
         self.values: dict[int, str] = {}  # of each expression, by its node
         self.state: dict[str, str] = dict.fromkeys(given, UNLIKE)  # of each name, where the walk is
         self.whole: set[str] = set()  # the names that hold a multiple of the size of a group
+        self.numbers: dict[str, int] = {}  # what a constant is
         self.declared: dict[str, str] = {}  # the names of the innermost block, each with what it stood for outside
         self.changed: set[str] = set()  # what was assigned since the innermost branch began
         self.open: set[str] = set()  # the macros that are being looked at
@@ -107,6 +108,8 @@ class Divergence:
             for one in node.children_by_field_name("declarator"):
                 self.declared.setdefault(base(one), self.state.get(base(one), ""))
                 self.assign(base(one), self.value(part(one, "value")), one)
+                if (number := self.program.number(part(one, "value"))) is not None and "const" in said(node):
+                    self.numbers[base(one)] = number
                 if ROUNDED.search(said(part(one, "value"))[:LONGEST]):
                     self.whole.add(base(one))
         elif kind.endswith(("_statement", "_clause")) or kind == "preproc_else":
@@ -262,13 +265,22 @@ class Divergence:
         if node.end_byte - node.start_byte < LONGEST:
             if what in ("/", ">>") and (b"get_global_id" in node.text or b"get_local_size" in right.text):
                 return ""  # the number of the group, most often
-            if what in ("<", ">=") and (said(right) in self.whole or ROUNDED.search(said(right))):
+            if what in ("<", ">=") and (
+                said(right) in self.whole or ROUNDED.search(said(right)) or self.is_multiple(right)
+            ):
                 return ""  # whole groups are on one side of it
         if one == other != UNLIKE and (what == "-" or what in COMPARISONS - {"&&", "||"}):
             return ""
         if what == "+" and not (one and other):
             return one or other
         return one if what == "-" and not other else UNLIKE
+
+    def is_multiple(self, node: Node) -> bool:
+        """Whether a number is a multiple of the size that the group must have, in each dimension."""
+        found = REQUIRED.search(self.routine.head)
+        sizes = [self.program.value(size) for size in found[1].split(",")] if found else []
+        number = self.program.number(node) or self.numbers.get(said(node)) or 0
+        return bool(sizes) and number > 0 and all(size and number % size == 0 for size in sizes)
 
     def assignment(self, node: Node) -> str:
         """The value of an assignment, or of `i++`."""

@@ -23,8 +23,12 @@ HOLE = re.compile(rb"\{\{|\{(?:[^{}\n]|\{[^{}\n]*\})*\}|\}\}")
 LATER = re.compile(rb"%\(\w+\)[sdifgxr]|\$\{[^{}\n]*\}|<%.*?%>|^[ \t]*(?:%[ \t]|##)[^\n]*", re.DOTALL | re.MULTILINE)
 PERCENT = re.compile(rb"%[sdifgx]")
 KEPT = {"n": b" \n", "\\": b" \\", '"': b' "', "'": b" '"}
+STRINGIFY = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)\([\w., ]*\)[ \t]*\\?\s*#\s*\w+", re.MULTILINE)
+CALLED = rb"^[ \t]*#[ \t]*define(?:\\\r?\n|[^\n])*|\b(?:%s|\w*(?:STRINGIFY|STRINGIZE|TO_STRING|OCL_SOURCE)\w*)\s*\("
+BRACKETS = re.compile(rb"""\"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//[^\n]*|/\*.*?\*/|[()]""", re.DOTALL)
 IS_KERNEL = re.compile(rb"\b(?:__kernel|kernel\s+void|kernel\s+__attribute__)\b")
 STRINGS = ("concatenated_string", "string_literal", "raw_string_literal")
+END_OF_LINE = {"NL", "EOL", "ENDL", "LF"}  # macros of a string that ends a line
 PASSED_ON = {"format", "replace", "substitute", "safe_substitute", "render", "strip", "dedent", "cleandoc", "Template"}
 
 
@@ -32,8 +36,11 @@ def in_python(code: bytes, tree: ast.Module) -> Iterator[Unit]:
     """The programs in a file of Python: what `Program(context, ...)` is given, and each other string with a kernel in it."""
     values: dict[str, list[ast.expr]] = {}
     strings: list[ast.expr] = []
+    alone: set[int] = set()  # what stands as a statement: documentation
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Expr):
+            alone.add(id(node.value))
+        elif isinstance(node, ast.Assign):
             for target in node.targets:
                 values.setdefault(name_of(target), []).append(node.value)
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
@@ -48,7 +55,9 @@ def in_python(code: bytes, tree: ast.Module) -> Iterator[Unit]:
         id(part) for node in strings if isinstance(node, ast.JoinedStr) for part in ast.walk(node) if part is not node
     }
     programs += [
-        [(s, False)] for s in strings if id(s) not in taken | inside and IS_KERNEL.search(segment(code, s, starts))
+        [(s, False)]
+        for s in strings
+        if id(s) not in taken | inside | alone and IS_KERNEL.search(segment(code, s, starts))
     ]
     seen: set[tuple[int, ...]] = set()
     for program in programs:
@@ -166,16 +175,54 @@ def in_cpp(code: bytes, root: Node) -> Iterator[Unit]:
         name, added = appended(node)
         if name and not is_other:
             joined.setdefault((function, name), []).append(added)
-        elif not name and node.type not in STRINGS and not (sign(node) == "+" and IS_KERNEL.search(node.text)):
+        elif (
+            not name
+            and node.type not in STRINGS
+            and not (sign(node) == "+" and IS_KERNEL.search(node.text))
+            and not are_lines(node)
+        ):
             below = reversed(node.named_children)
             todo += [(child, function, is_other or child.type == "else_clause") for child in below]
         elif not name and IS_KERNEL.search(node.text):
             alone.append(node)
+    if pieces := list(stringified(code)):
+        yield laid_out(code, pieces, True)
     for nodes in (*joined.values(), *([node] for node in alone)):
         pieces = [piece for node in nodes for piece in fragments(node)]
         text = b"".join(text for _, text in pieces)
         if IS_KERNEL.search(text):
             yield laid_out(code, pieces, len(nodes) > 1 or text.count(b"{") != text.count(b"}"))
+
+
+def are_lines(node: Node) -> bool:
+    """Whether a list of strings is one program, line by line, and not a program in each."""
+    if node.type != "initializer_list" or not IS_KERNEL.search(node.text):
+        return False
+    texts = [n for n in node.named_children if n.type in STRINGS]
+    return len(texts) > 1 and any(n.text.count(b"{") != n.text.count(b"}") or b"{" not in n.text for n in texts)
+
+
+def stringified(code: bytes) -> Iterator[tuple[int, bytes]]:
+    """What macros make strings of, `STRINGIFY(__kernel void f() { ... })`, if a kernel is among it."""
+    names = {found[1] for found in STRINGIFY.finditer(code)} | {b"STRINGIFY"}
+    calls = re.compile(CALLED % b"|".join(sorted(names)), re.MULTILINE)
+    pieces, end = [], 0
+    for call in calls.finditer(code):
+        if call[0].endswith(b"(") and call.start() >= end and b"#" not in call[0]:
+            end = closing(code, call.end())
+            pieces.append((call.end(), code[call.end() : end]))
+    if any(IS_KERNEL.search(text) for _, text in pieces):
+        yield from pieces
+
+
+def closing(code: bytes, start: int) -> int:
+    """The byte of the bracket that closes the one before `start`; `start` itself where none does."""
+    open_ = 1
+    for found in BRACKETS.finditer(code, start):
+        open_ += (found[0] == b"(") - (found[0] == b")")
+        if not open_:
+            return found.start()
+    return start
 
 
 def appended(node: Node) -> tuple[str, Node]:
@@ -200,7 +247,9 @@ def fragments(node: Node) -> Iterator[tuple[int, bytes]]:
         yield node.start_byte + 1, ESCAPE.sub(unescaped, node.text[1:-1])
     elif node.type == "raw_string_content":
         yield node.start_byte, node.text
-    elif node.type in (*STRINGS, "parenthesized_expression") or (
+    elif said(node) in END_OF_LINE:
+        return
+    elif node.type in (*STRINGS, "parenthesized_expression", "initializer_list") or (
         node.type == "binary_expression" and sign(node) in ("+", "<<")
     ):
         is_first = sign(node) == "<<" and sign(part(node, "left")) != "<<"  # the stream

@@ -28,9 +28,17 @@ BACKSLASH = "\\\n"
 LONGEST = 2000  # letters of a macro that is taken for a type or a number
 ITEM = re.compile(r"get_(global|local)_(linear_)?id$|get_sub_group_local_id$")
 OF_SIZE = re.compile(r"get_(global|local|group|num|enqueued|work)_\w+$")
+SPACE_MACRO = re.compile(
+    r"\b(LOCAL|GLOBAL)(?:_[A-Z]+)?\s+(?:const\s+|volatile\s+)*$"
+)  # of another file: LOCAL_VK u32 s[256]
+NAME = re.compile(r"\w+(?:\s*\([\w\s,]*\))?")  # `fill`, and `CAT(fill_, TYPE)`, which a macro pastes
+IS_KERNEL = re.compile(
+    r"\b(?:__)?kernel\b|\b(?:[A-Z0-9]+_)*KERNEL(?:_[A-Z0-9]+)*\b"
+)  # and what a macro of another file says
 BARRIER = re.compile(
     r"(work_group_)?barrier$|wait_group_events$|async_work_group_\w*copy$|work_group_(all|any|broadcast|reduce|scan)\w*$"
 )
+SYNC_MACRO = re.compile(r"(?:[A-Z0-9]+_)*(?:BARRIER|SYNC_?THREADS)(?:_[A-Z0-9]+)*$")
 HAS_BARRIER = re.compile(rb"\b(?:work_group_)?barrier\s*\(")
 ASKS_ITEM = re.compile(rb"\bget_(?:(?:global|local)_(?:linear_)?|sub_group_(?:local_)?)id\s*\(")
 RETURNS = re.compile(rb"\breturn\b")
@@ -133,7 +141,8 @@ class KernelProgram:
 
     def is_barrier(self, name: str) -> bool:
         """Whether the items of a group wait for one another where this is called, or stands alone."""
-        return BARRIER.match(name) is not None or name in self.barriers
+        is_elsewhere = SYNC_MACRO.match(name) is not None and name not in self.macros.texts
+        return BARRIER.match(name) is not None or name in self.barriers or is_elsewhere
 
     def each(self, *types: str) -> Iterator[tuple[Routine, Node]]:
         """The nodes of these types that stand in a function, each with it."""
@@ -148,8 +157,12 @@ class KernelProgram:
 
     def routine(self, node: Node) -> Routine | None:
         """The function in which a node stands."""
-        at = bisect_right(self.starts, node.start_byte) - 1
-        return self.routines[at] if at >= 0 and node.start_byte < self.routines[at].node.end_byte else None
+        return self.routine_at(node.start_byte)
+
+    def routine_at(self, byte: int) -> Routine | None:
+        """The function in which a byte of the text stands."""
+        at = bisect_right(self.starts, byte) - 1
+        return self.routines[at] if at >= 0 and byte < self.routines[at].node.end_byte else None
 
     def written(self, node: Node) -> str:
         """A node as the file has it, with what was blanked for the parser."""
@@ -171,13 +184,14 @@ class KernelProgram:
         while declarator is not None and declarator.type != "function_declarator":
             declarator = part(declarator, "declarator")
         body, name = part(node, "body"), said(part(declarator, "declarator"))
-        if declarator is None or body is None or not name.isidentifier():
+        if declarator is None or body is None or not NAME.fullmatch(name):
             return None
         listed = part(declarator, "parameters")
         given = [v for p in listed.named_children if p.type == "parameter_declaration" for v in self.declared(p)]
         whole = self.before(node)
         head = whole[: len(whole.encode()) - (node.end_byte - body.start_byte)]
-        kernel = re.search(r"\b(?:__)?kernel\b", re.sub(r"/\*.*?\*/|//.*", "", head, flags=re.DOTALL))
+        front = whole[: len(whole.encode()) - (node.end_byte - declarator.start_byte)]
+        kernel = IS_KERNEL.search(re.sub(r"/\*.*?\*/|//.*", "", front, flags=re.DOTALL))
         returns = self.type_named(said(part(node, "type")))
         made = Routine(name, node, body, kernel is not None, returns, tuple(given), head)
         for variable in (*given, *(v for d in self.inside(body, "declaration") for v in self.declared(d))):
@@ -194,7 +208,10 @@ class KernelProgram:
         space = next((s for s in re.findall(r"\b(?:__)?(\w+)\b", text.split("=")[0]) if s in SPACES), "")
         if not space:
             words = {self.aliases.get(w, "") for w in re.findall(r"\w+", text.split("=")[0])}
-            space = next((s for s in SPACES if words & {s, f"__{s}"}), "private")
+            space = next((s for s in SPACES if words & {s, f"__{s}"}), "")
+        if not space:
+            front = text.partition(said(kind))[0] if said(kind) else ""
+            space = found[1].lower() if (found := SPACE_MACRO.search(front)) else "private"
         for declarator in node.children_by_field_name("declarator"):
             one, pointer, sizes = declarator, False, []
             while one is not None and one.type not in ("identifier", "field_identifier"):
@@ -251,8 +268,7 @@ class KernelProgram:
                 return owner.rstrip("0123456789") if re.fullmatch(r"[xyzw]|[sS][\da-fA-F]", name) else ""
             return self.fields.get(name, "")
         if kind == "cast_expression":
-            target = part(node, "type")
-            return "" if "*" in said(target) else self.type_named(said(target))
+            return self.cast(node)
         if kind == "call_expression":
             return self._called(node, names)
         if kind in ("unary_expression", "update_expression"):
@@ -282,7 +298,20 @@ class KernelProgram:
             return self._element(part(node, "left"), names)
         return self._element(part(node, "argument"), names) if node.type == "subscript_expression" else ""
 
+    def cast(self, node: Node) -> str:
+        """The type to which a node casts, `(ulong)x` or `(ulong)(x)`, to the grammar a call; "" where it does not."""
+        if node.type == "cast_expression":
+            target = said(part(node, "type"))
+        else:
+            function = part(node, "function")
+            target = (
+                said(function)[1:-1] if function is not None and function.type == "parenthesized_expression" else ""
+            )
+        return "" if "*" in target else self.type_named(target)
+
     def _called(self, node: Node, names: Mapping[str, Variable]) -> str:
+        if made := self.cast(node):
+            return made
         name = callee(node)
         if found := re.match(r"(?:as|convert)_([a-z]+\d*)(?:_sat)?(?:_rt[ezpn])?$", name):
             return self.type_named(found[1])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import Any
 
 from syncscope.opencl_c.facts import assigned, base
 from syncscope.opencl_c.host import CLOCK, LONGEST, Command, HostProgram, Verb
@@ -27,15 +25,6 @@ KERNELS = re.compile(rb'(\w+)\s*(?:=\s*(?:clCreateKernel|cl::Kernel)\s*)?[({]\s*
 QUEUES = re.compile(
     rb"(\w+)\s*=\s*clCreateCommandQueue(?:WithProperties)?\s*\(([^;]*)\)\s*;|cl::CommandQueue\s+(\w+)\s*[({=]([^;]*);"
 )
-
-
-@cache
-def parser() -> Any:
-    """The parser of C++; imported where there is something to parse."""
-    import tree_sitter
-    import tree_sitter_cpp
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
 
 
 def of_cpp(code: bytes, root: Node) -> HostProgram:

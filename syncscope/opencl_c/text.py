@@ -31,16 +31,31 @@ WRAPPED = re.compile(rb'(?>\s+|//[^\n]*+|/\*.*?\*/)*+(?:R"(?P<mark>\w*)\(|[A-Z_]
 RAW = re.compile(
     rb'R"(?P<mark>\w*)\((?P<text>.*?)(?:\)(?P=mark)"|\Z)', re.DOTALL
 )  # the last may be closed in another file
+BLOCK_HEAD = re.compile(rb"\^\s*(?:\w+\s*)?(?:\([^(){};]*\))?\s*\{")  # a block of OpenCL 2.0, ^(int i) { ... }
+BLOCK_NAME = re.compile(rb"\(\s*\^(?=\s*\w+\s*\)\s*\()")  # void (^name)(void)
+ONCE = re.compile(
+    rb"(\s*do\s*(?:\\\r?\n\s*)?)(\{.*\})(\s*(?:\\\r?\n\s*)?while\s*\(\s*0\s*\)\s*;?\s*(?://[^\n]*|/\*[^*]*\*/)?\s*)",
+    re.DOTALL,
+)
+BRACES = re.compile(rb"[{}]")
 HALF = re.compile(rb"(\b\d+\.\d*|\.\d+)[hH]\b")
 TRAILING = re.compile(rb"(?<=[\w*])\s+[A-Z_][A-Z0-9_]{3,}(?=\s*\)\s*\{)")  # (ulong total PARAMS) {
 SHOUTED = re.compile(rb"\b[A-Z_][A-Z0-9_]+\b(?=\s+(?:const\s+|unsigned\s+)?[A-Za-z_]\w*(?:\s*\*\s*|\s+)[A-Za-z_])")
-MACRO_LINE = re.compile(rb"^[ \t]*[A-Z_][A-Za-z0-9_]*[ \t]*(?:\((?:[^()\n]|\([^()\n]*\))*\))?[ \t]*$", re.MULTILINE)
+MACRO_LINE = re.compile(
+    rb"^(?:[ \t]*+[A-Z_][A-Za-z0-9_]*+(?:[ \t]*+\((?:[^()\n]|\([^()\n]*\))*\))?+(?=[ \t]|\r?$))++[ \t]*+\r?$",
+    re.MULTILINE,
+)
+MACRO_CALL = re.compile(rb"\b(\w+[ \t]*\()((?:[^()\n]|\([^()\n]*\))+)\)")
+BETWEEN = re.compile(rb"(?<=[\w)\]])[ \t]+[A-Z_]*OP(?:ERATOR|_?[A-Z]*)?[ \t]+(?=[\w(])")  # in.x BINARY_OPERATOR value.x
+NUMBERED = re.compile(rb"(?<=[(,])(\s*)\d(\d*_+)(?=\s*[,)])")  # ROUND(0_, 17)
+HEAD = re.compile(rb"^([ \t]*)\w*KERNEL\w*[ \t]*\([^()\n]*\)(?=\s+\w+\s*\()", re.MULTILINE)  # KERNEL(256) name(
 LONGEST = 4000  # bytes of statements in a macro
 GIVEN = re.compile(rb"\b[A-Z_][A-Z0-9_]{2,}\(")
 SIGNS = re.compile(rb"[(),;]")
 CONDITION = re.compile(rb"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])[ \t]*((?:\\\n|[^\n])*)", re.MULTILINE)
 KERNEL = re.compile(rb"\b(?:__)?kernel\b")
+TEMPLATE = re.compile(rb"\btemplate\s*<|\bnamespace\b|\bauto\b|::")  # C++ for OpenCL
 BLOCK = re.compile(rb"[^\n]")
 DEFINED = re.compile(
     rb"^([ \t]*\#[ \t]*define[ \t]+(?P<name>\w+)(?:\([^()\n]*\))?)(?P<text>(?:\\\r?\n|[^\n])*)", re.MULTILINE
@@ -100,7 +115,10 @@ def unit(code: bytes, start: int = 0, has_holes: bool = False) -> Unit:
         lambda t: TEMPLATED.sub(lambda m: b"_" + b"h" * (len(m[0]) - 1) if len(m[0]) > 1 else b" ", t),
         lambda t: TRAILING.sub(blank, SHOUTED.sub(blank, t)),
         statements,
+        lambda t: HEAD.sub(lambda m: m[1] + b"void".ljust(len(m[0]) - len(m[1])), t),
+        lambda t: BETWEEN.sub(lambda m: b" +".ljust(len(m[0])), NUMBERED.sub(rb"\1_\2", t)),
         first_branches,
+        lambda t: MACRO_LINE.sub(ended, t),
         lambda t: MACRO_LINE.sub(blank, t),
     )
     for simpler in tries if errors else ():
@@ -110,21 +128,26 @@ def unit(code: bytes, start: int = 0, has_holes: bool = False) -> Unit:
             left = count(its)
             if left < errors:
                 text, root, errors = other, its, left
+    if errors and TEMPLATE.search(text) and count(its := parse(text, cpp=True)) < errors:
+        root = its
     return Unit(original, text, root, start, has_holes)
 
 
 @cache
-def parser() -> Any:
-    """The parser; imported where there is something to parse."""
+def parser(cpp: bool = False) -> Any:
+    """The parser of C, or of C++; imported where there is something to parse."""
     import tree_sitter
-    import tree_sitter_c
 
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
+    if cpp:
+        from tree_sitter_cpp import language
+    else:
+        from tree_sitter_c import language
+    return tree_sitter.Parser(tree_sitter.Language(language()))
 
 
-def parse(text: bytes) -> Node:
+def parse(text: bytes, cpp: bool = False) -> Node:
     """The tree of a text."""
-    return parser().parse(text).root_node
+    return parser(cpp).parse(text).root_node
 
 
 def part(node: Node, name: str) -> Node:
@@ -169,10 +192,15 @@ def blank(found: re.Match[bytes]) -> bytes:
     return BLOCK.sub(b" ", found[0])
 
 
+def ended(found: re.Match[bytes]) -> bytes:
+    """Macros that stand as statements without a semicolon, `STEP(32) STEP(16)`, as calls that end: an argument makes room."""
+    return MACRO_CALL.sub(lambda m: m[1] + b" " * (len(m[2]) - 1) + b");", found[0])
+
+
 def qualified(code: bytes) -> bytes:
     """The text without what C does not know: address spaces and the like, attributes, pragmas; kernels that a macro is
     defined as stand there as if they were written once."""
-    code = DEFINED.sub(undefined, code)
+    code = DEFINED.sub(undefined, blockless(code))
     code = HALF.sub(rb"\1f", QUALIFIERS.sub(lambda m: m[0] if m["keep"] else blank(m), code))
     macros = list(macros_of(code))
     names = {n for n, value in macros if not value} - {n for n, value in macros if value}  # `#define LOCAL_PTR __local`
@@ -185,8 +213,30 @@ def qualified(code: bytes) -> bytes:
     return code
 
 
+def blockless(code: bytes) -> bytes:
+    """The text with 0 for each block: another kernel, whose items nobody knows here."""
+    if b"^" not in code:
+        return code
+    kept, end = bytearray(BLOCK_NAME.sub(lambda m: m[0][:-1] + b"*", code)), 0
+    for head in BLOCK_HEAD.finditer(code):
+        if head.start() < end:
+            continue
+        open_ = 1
+        for brace in BRACES.finditer(code, head.end()):
+            open_ += 1 if brace[0] == b"{" else -1
+            if not open_:
+                end = brace.end()
+                kept[head.start() : end] = b"0" + BLOCK.sub(b" ", code[head.start() + 1 : end])
+                break
+    return bytes(kept)
+
+
 def undefined(found: re.Match[bytes]) -> bytes:
-    """A macro that stands for a kernel as this kernel, `f##_add` as one name; any other as it is."""
+    """A macro that stands for a kernel as this kernel, `f##_add` as one name; one that swaps in a loop, as a function."""
+    if b"cmpxchg" in found["text"] and (loop := ONCE.fullmatch(found["text"])):
+        define, body = found[1].find(b"#"), re.sub(rb"\\(?=\r?\n)", b" ", loop[2])
+        head = found[1][:define] + b"void".ljust(found[1].find(found["name"], define) - define)
+        return head + found[1][len(head) :] + BLOCK.sub(b" ", loop[1]) + body + BLOCK.sub(b" ", loop[3])
     if not (KERNEL.search(found["text"]) and b"{" in found["text"]):
         return found[0]
     return BLOCK.sub(b" ", found[1]) + re.sub(rb"\\(?=\r?\n)", b" ", found["text"]).replace(b"##", b"__")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import KernelProgram
+from syncscope.opencl_c.facts import KernelProgram, callee
 from syncscope.opencl_c.text import Node, part, said, walk
 
+INCLUDES = re.compile(rb"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 CONDITIONS = {"preproc_if", "preproc_ifdef", "preproc_elif", "preproc_else"}
 
 
 def first_number(program: KernelProgram, kind: str, asked: tuple[bytes, ...], words: str) -> Iterator[Sighting]:
     """The first variable, cast or element of this type under no `#if`; none where one of `asked` is mentioned, nor in a text
-    without a kernel: that is included, and who includes it asks."""
+    without a kernel, that is included, or one that includes: the other file may ask."""
     if not program.unit.mentions(kind.encode()) or any(map(program.unit.mentions, asked)) or not any(program.kernels()):
+        return
+    if INCLUDES.search(program.unit.original):
         return
     for routine in program.routines:
         if is_conditional(routine.node):
@@ -26,6 +30,8 @@ def first_number(program: KernelProgram, kind: str, asked: tuple[bytes, ...], wo
             elif node.type in ("cast_expression", "subscript_expression", "binary_expression"):
                 hit = program.type(node, routine.variables).rstrip("0123456789") == kind
                 written = node.type != "binary_expression" or kind == "half"
+            elif node.type == "call_expression":
+                hit = written = re.match(rf"(?:convert|as)_{kind}\d*(?:_|$)", callee(node)) is not None
             else:
                 continue
             if hit and written and node.parent.type != "pointer_expression" and not is_conditional(node):

@@ -202,6 +202,145 @@ CASES = {
             }
         }
     """,
+    "a transposed index, and a reduction without its barrier": """
+        __kernel void f(__global float *x) {
+            __local float t[16][16], u[16][16];
+            int i = get_local_id(0), j = get_local_id(1);
+            t[j][i] = u[j][i] = x[i];
+            x[i] = t[i][j] + u[j][i];  // !
+        }
+        __kernel void g(__global float *x, __local float *t) {
+            int l = get_local_id(0);
+            t[l] = x[l];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int s = get_local_size(0) / 2; s > 0; s >>= 1) {
+                if (l < s)
+                    t[l] += t[l + s];
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            if (l == 0) {
+                x[0] = t[0];
+                t[0] = 0;
+            }
+        }
+        __kernel void h(__global float *x, __local float *t) {
+            int l = get_local_id(0);
+            t[l] = x[l];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int s = get_local_size(0) / 2; s > 0; s >>= 1)
+                if (l < s)
+                    t[l] += t[l + s];  // !
+            if (l == 0)
+                x[0] = t[0];
+        }
+    """,
+    "the first item alone overwrites what only it has read": """
+        __kernel void f(__global float *x, __local float *t, __local float *u) {
+            int l = get_local_id(0), m = l + 64;
+            x[l] = t[l] + u[0];
+            x[m] = t[m];
+            if (0 == l) {
+                t[0] = 0;
+                u[0] = 0;  // !
+            }
+        }
+    """,
+    "a size that the group divides": """
+        __kernel __attribute__((reqd_work_group_size(16, 4, 1)))
+        void f(__global float *x) {
+            const int rows = 64;
+            for (int i = get_local_id(1); i < rows; i += get_local_size(1))
+                barrier(CLK_LOCAL_MEM_FENCE);
+            for (int i = get_local_id(1); i < 50; i += get_local_size(1))
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+        }
+    """,
+    "swaps in a macro, in a function, and by exchange": r"""
+        #define LARGEST(p, v) do { \
+            float old = *(p), was; \
+            do { \
+                was = old; \
+                old = as_float(atomic_cmpxchg((volatile __global int *)(p), as_int(was), as_int(fmax(was, v)))); \
+            } while (old != was);  /* ! */ \
+        } while (0)
+        float swap(volatile __global float *p, float old, float new) {
+            return as_float(atomic_cmpxchg((volatile __global int *)p, as_int(old), as_int(new)));
+        }
+        __kernel void f(volatile __global float *p, __global float *x) {
+            float v = x[get_global_id(0)], old;
+            LARGEST(p, v);
+            do
+                old = *p;
+            while (swap(p, old, old * v) != old);  // !
+            do
+                old = *p;
+            while (as_int(swap(p, old, old * v)) != as_int(old));
+            while ((v = atomic_xchg(p, atomic_xchg(p, 0.0f) + v)) != 0.0f);  // !
+        }
+    """,
+    "casts whose operand stands in brackets": """
+        __kernel void f(__global float *x, int w) {
+            int i = get_global_id(0), j = get_global_id(1);
+            x[(ulong)(i * w) + j] = 0;  // !
+            x[(ulong)(i) * w + j] = 0;
+            ushort k = (uint)(get_global_id(0));
+            x[k] = (float)(convert_double(x[k]));  // !
+        }
+    """,
+    "names that a macro pastes, and macros that stand alone": """
+        #define CAT(a, b) a##b
+        #define FOLD(n) if (l < n) t[l] += t[l + n]; barrier(CLK_LOCAL_MEM_FENCE);
+        __kernel void CAT(fill_, TYPE)(__global TYPE *x, __local TYPE *t) {
+            ushort i = get_global_id(0);  // !
+            int l = get_local_id(0);
+            x[i] = 0;
+            FOLD(32) FOLD(16)
+            FOLD(8)
+            t[l] = x[l];
+            x[l] = t[63 - l];  // !
+        }
+    """,
+    "what macros of other files say": """
+        #include "platform.h"
+        KERNEL_FQ KERNEL_FA void f (KERN_ATTR_RULES ()) {
+            const uint lid = get_local_id(0);
+            double scale = 2;
+            LOCAL_VK uint s[256], t[64];
+            s[lid] = x[lid] * scale;
+            SYNC_THREADS();
+            t[lid] = s[255 - lid];
+            x[lid] = t[63 - lid];  // !
+            if (lid < n)
+                SYNC_THREADS();  // !
+        }
+        KERNEL(256) g(P(T2) x, int n) {
+            ushort i = get_global_id(0);  // !
+            x[i] = ROUND(0_, 17) PLUS_OP n;
+        }
+    """,
+    "blocks, which are kernels of their own": """
+        void all(__global int *x) { barrier(CLK_GLOBAL_MEM_FENCE); }
+        __kernel void f(__global int *x) {
+            void (^again)(void) = ^{ all(x); };
+            if (get_global_id(0) == 0)
+                enqueue_kernel(get_default_queue(), 0, ndrange_1D(64), ^{ all(x); });
+            if (get_global_id(0) == 0)
+                all(x);  // !
+            x[0] ^= x[1] ^ (x[2]);
+        }
+    """,
+    "C++ for OpenCL": """
+        namespace own { template <typename T> struct Sum { T all; void add(T one) { all += one; } }; }
+        template <typename T, int N>
+        __kernel void f(__global T *x, int n) {
+            __local T t[N];
+            auto l = get_local_id(0);
+            if (l < n)
+                barrier(CLK_LOCAL_MEM_FENCE);  // !
+            else
+                own::Sum<T>().add(x[l]);
+        }
+    """,
     "a kernel that a macro is defined as": r"""
         #define FILL(T) \
             __kernel void fill_##T(__global T *x) { \
@@ -240,6 +379,38 @@ std::string other(const std::string &real) {
 """
     found = check("a.cpp", code.encode(), Config(min_confidence="medium", all=True)).findings
     assert [(f.place.line, f.rule) for f in found] == [(7, "missing-barrier"), (14, "narrowed-size-t")]
+
+
+STRINGIFIED = """
+#define STRINGIFY(...) #__VA_ARGS__ "\\n"
+const char *kernels = "#define N 64\\n" STRINGIFY(
+float own(float x) { return x; /* ) */ }
+) STRINGIFY(
+__kernel void f(__global float *x) {
+  ushort i = get_global_id(0);
+  x[i] = own(x[i]);
+})
+;
+const char *lines[] = {
+  NL, "__kernel void g(__global float *x) {"
+  NL, "  ushort i = get_global_id(0);"
+  NL, "  x[i] = 0; }"
+};
+const char *apart[] = {"__kernel void g(__global float *x) { x[0] = 0; }", "__kernel void h(__global float *x) { x[1] = 0; }"};
+"""
+
+
+def test_texts_that_a_macro_or_a_list_makes_are_programs() -> None:
+    found = check("a.cpp", STRINGIFIED.encode(), Config(min_confidence="medium", all=True)).findings
+    assert [(f.place.line, f.rule) for f in found] == [(7, "narrowed-size-t"), (13, "narrowed-size-t")]
+
+
+def test_what_documents_a_function_of_python_is_no_program() -> None:
+    kernel = '"""__kernel void f(__global float *x) { ushort i = get_global_id(0); x[i] = 0; }"""'
+    code = f"def f():\n    {kernel}\n\nF = {kernel}\n"
+    assert [f.place.line for f in check("a.py", code.encode(), Config(min_confidence="medium", all=True)).findings] == [
+        4
+    ]
 
 
 def test_sizes_of_c_that_are_set_element_by_element_are_known() -> None:

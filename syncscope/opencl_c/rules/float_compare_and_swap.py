@@ -132,15 +132,28 @@ EXAMPLES = (
 
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
+    if not any(map(program.unit.mentions, (b"cmpxchg", b"ompare"))):
+        return
     for routine in program.routines:
-        for loop in walk(routine.body):
-            if loop.type in FENCED and any(map(is_swap, walk(loop))):
-                yield from in_loop(program, routine, loop)
+        for loop in program.inside(routine.body, *FENCED):
+            calls = program.inside(loop, "call_expression")
+            if swaps := {callee(c) for c in calls if is_swap(program, callee(c))}:
+                yield from in_loop(program, routine, loop, swaps)
 
 
-def in_loop(program: KernelProgram, routine: Routine, loop: Node) -> Iterator[Sighting]:
-    """The comparisons of floats by which a loop ends."""
-    swapped = results(loop)
+def is_swap(program: KernelProgram, name: str) -> bool:
+    """Whether a function is a compare-and-swap, or one of the program that makes one, without a loop of its own."""
+    if COMPARE_AND_SWAP.match(name):
+        return True
+    routine = program.named.get(name)
+    if routine is None or program.inside(routine.body, *FENCED):
+        return False
+    return any(COMPARE_AND_SWAP.match(callee(c)) for c in program.inside(routine.body, "call_expression"))
+
+
+def in_loop(program: KernelProgram, routine: Routine, loop: Node, swaps: set[str]) -> Iterator[Sighting]:
+    """The comparisons of floats by which a loop ends, around calls that swap."""
+    swapped = results(loop, swaps)
     ends = list(exits(loop))
     if any(is_bound(test) for test, _ in ends):
         return
@@ -153,16 +166,12 @@ def in_loop(program: KernelProgram, routine: Routine, loop: Node) -> Iterator[Si
             denied = node.parent is not None and node.parent.parent is not None and said(node.parent.parent)[:2] == "!("
             if not FLOATING & set(kinds) or (sign(node) == "==") != (equal != denied):
                 continue
-            if any(is_swap(n) or (n.type == "identifier" and said(n) in swapped) for side in sides for n in walk(side)):
+            found = (n for side in sides for n in walk(side) if n.type in ("call_expression", "identifier"))
+            if any(callee(n) in swaps if n.type == "call_expression" else said(n) in swapped for n in found):
                 message = (
                     f"{program.quote(node)} compares floats: with a NaN it is never equal, and this loop never ends"
                 )
                 yield seen(node, message, 3, compare_bits(program, routine, sides, kinds))
-
-
-def is_swap(node: Node) -> bool:
-    """Whether a node is a compare-and-swap."""
-    return node.type == "call_expression" and COMPARE_AND_SWAP.match(callee(node)) is not None
 
 
 def is_bound(test: Node) -> bool:
@@ -185,19 +194,21 @@ def exits(loop: Node) -> Iterator[tuple[Node, bool]]:
                 yield part(node, "condition"), True
 
 
-def results(loop: Node) -> set[str]:
+def results(loop: Node, swaps: set[str]) -> set[str]:
     """The names that hold what a swap found, or what was made of it."""
     found: set[str] = set()
     while True:
         before = len(found)
         for node in walk(loop):
-            if is_swap(node):  # C11's writes what it found where its second argument points
+            if (
+                node.type == "call_expression" and callee(node) in swaps
+            ):  # C11's writes what it found where its second argument points
                 given = "".join(map(said, arguments(node)[1:2]))
                 found |= set(re.findall(r"\w+", given)) if given.startswith("&") else set()
             target, value = assigned(node)
             if value is None:
                 continue
-            if any(is_swap(n) or (n.type == "identifier" and said(n) in found) for n in walk(value)):
+            if any(callee(n) in swaps or (n.type == "identifier" and said(n) in found) for n in walk(value)):
                 found.add(base(target))
         if len(found) == before:
             return found

@@ -32,6 +32,7 @@ from syncscope.opencl_c.text import Node, part, said, sign
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
 SEEN_AS = ()
+CASTS = ("cast_expression", "call_expression")
 EXAMPLES = (
     KernelExample(
         """
@@ -114,6 +115,10 @@ def trust(program: KernelProgram, routine: Routine, node: Node, factors: int) ->
             if variable is None or not (variable.is_pointer or variable.type in ("ulong", "long")):
                 return 0
             wide = wide or not variable.is_pointer
+        elif parent.type in CASTS and program.cast(parent) in ("ulong", "long"):
+            wide = True
+        elif parent.type == "argument_list" and program.cast(parent.parent) in ("ulong", "long"):
+            pass
         elif parent.type != "parenthesized_expression":
             return 0
         if variable is not None:

@@ -31,7 +31,7 @@ from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
 from syncscope.opencl_c.divergence import REQUIRED, divergence
-from syncscope.opencl_c.facts import FENCED, KernelProgram, Routine, callee, operands
+from syncscope.opencl_c.facts import FENCED, KernelProgram, Routine, assigned, base, callee, operands
 from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 SEVERITY = Severity.WARNING
@@ -42,6 +42,7 @@ IN_STEP = re.compile(
 )  # who knows that items are in step
 STEP = 64  # items, at most, that some devices run in step
 BUFFER = re.compile(r"%2$|&1$|\^1$")  # which of two that take turns: `tile[t % 2][l]`
+CHANGES = ("assignment_expression", "update_expression", "init_declarator")
 DEEPEST = 3  # loops around loops of which each round is looked at twice
 EXAMPLES = (
     KernelExample(
@@ -111,6 +112,7 @@ class Access:
     guards: tuple[Node, ...]  # innermost first
     terms: frozenset[str]  # what of the index differs between items
     summands: frozenset[str]
+    places: tuple[frozenset[str], ...]  # the terms of each dimension
     scaled: bool  # one of these is multiplied: each item has several elements of its own
     by_id: bool  # they are the item's own number, and nothing that is computed of it
 
@@ -126,11 +128,11 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
         if arrays:
             found = LocalMemory(program, routine, arrays)
             found.visit(routine.body, 0)
-            told: set[int] = set()  # one barrier too few is told once
+            told: dict[int, int] = {}  # one barrier too few is told once: the second node of each pair by the first
             for before, after in found.races.values():
-                if before.node.id in told:
+                if before.node.id in told or told.get(after.node.id) == before.node.id:
                     continue
-                told.add(before.node.id)
+                told[before.node.id] = after.node.id
                 if before.index == after.index or not {before.key, after.key} <= found.read & found.written:
                     yield sighting(program, routine, before, after)
 
@@ -142,7 +144,11 @@ class LocalMemory:
         self.program = program
         self.arrays = arrays
         self.differing = divergence(program, routine)
+        self.computed = set(computed(program, routine))
         self.since: list[Access] = []  # the last barrier
+        self.moved: dict[
+            int, tuple[Access, frozenset[str]]
+        ] = {}  # what a loop has changed since an access of an earlier round
         self.read: set[tuple[str, ...]] = (
             set()
         )  # what is read and written at two places is exchanged: `x[i]` and `x[j]`
@@ -156,7 +162,12 @@ class LocalMemory:
         kind = node.type
         if kind in FENCED:
             self.parts(node, depth, "initializer", "condition")
-            for _ in range(2 if depth < DEEPEST else 1):
+            for again in range(2 if depth < DEEPEST else 1):
+                if again:
+                    made = frozenset(
+                        base(assigned(n)[0] or part(n, "argument")) for n in self.program.inside(node, *CHANGES)
+                    )
+                    self.moved |= {id(a): (a, made) for a in self.since if holds(node, a.node)}
                 self.parts(node, depth + 1, "body", "update", "condition")
         elif kind == "if_statement":
             self.parts(node, depth, "condition")
@@ -219,10 +230,15 @@ class LocalMemory:
             tuple(self.differing.guards(node)),
             frozenset(map(normal, differing)),
             frozenset(map(normal, summands)),
+            tuple(frozenset(normal(t) for t in operands(i, ("+", "-")) if self.differing.differs(t)) for i in index),
             any(t.type == "binary_expression" for t in differing),
-            all(self.differing.values.get(t.id, "").startswith("item") for t in differing),
+            all(
+                self.differing.values.get(t.id, "").startswith("item") and said(t) not in self.computed
+                for t in differing
+            ),
         )
-        before = next((a for a in self.since if a.array == access.array and races(a, access)), None)
+        near = (a for a in self.since if a.array == access.array)
+        before = next((a for a in near if races(a, access, self.moved.get(id(a), (a, frozenset()))[1])), None)
         if before is not None:
             self.races.setdefault(node.start_byte, (before, access))
         self.since.append(access)
@@ -230,25 +246,43 @@ class LocalMemory:
         return True
 
 
+def holds(outer: Node, inner: Node) -> bool:
+    """Whether one node lies in the other."""
+    return bool(outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte)
+
+
 def normal(term: Node) -> str:
     """A term as a text that is the same in whatever order its factors stand."""
     return "*".join(sorted("".join(said(factor).split()) for factor in operands(term, ("*",))))
 
 
-def races(before: Access, after: Access) -> bool:
-    """Whether two items may come to the same element, one of them to write it."""
+def computed(program: KernelProgram, routine: Routine) -> Iterator[str]:
+    """The names that are made of an item's number by a calculation: `l + 32`."""
+    for node in program.inside(routine.body, "init_declarator", "assignment_expression"):
+        target, value = assigned(node)
+        if value.type == "binary_expression" or sign(node) not in ("", "="):
+            yield base(target)
+
+
+def races(before: Access, after: Access, moved: frozenset[str]) -> bool:
+    """Whether two items may come to the same element, one of them to write it; names that have `moved` between them bound
+    nothing: under `l < step`, halved in each round, `x[l]` meets the `x[l + step]` of the round before."""
     if before.writes == after.writes:
         return False
     write, read = (before, after) if before.writes else (after, before)
     if write.index == read.index:
         alone = bool(write.guards) and not write.terms
         return alone and read.guards[:1] != write.guards[:1]
-    if any(own_element(guard, write, read) for guard in read.guards):
+    if any(own_element(g, write, read) for g in read.guards) or any(own_element(g, read, write) for g in write.guards):
         return False
     if any(one != other and BUFFER.search(one + other) for one, other in zip(write.index, read.index, strict=False)):
         return False
-    if len(write.index) != len(read.index) or any(splits(g, write, read) for g in write.guards if g in read.guards):
+    if len(write.index) != len(read.index) or any(
+        splits(g, write, read, moved) for g in write.guards if g in read.guards
+    ):
         return False
+    if write.terms == read.terms and write.places != read.places:
+        return True  # `x[row][column]` and `x[column][row]`
     rest = (write.summands | read.summands) - write.terms
     if write.terms == read.terms and (write.scaled or not write.terms or all("*" in term for term in rest)):
         return False  # `x[row * width + l]` and `x[other * width + l]` are of one column
@@ -264,13 +298,14 @@ def own_element(guard: Node, write: Access, read: Access) -> bool:
     return test in same | {f"!{one}" for one, other in pairs if other == "0"}
 
 
-def splits(guard: Node, write: Access, read: Access) -> bool:
+def splits(guard: Node, write: Access, read: Access, moved: frozenset[str]) -> bool:
     """Whether a guard that both stand under keeps them apart: under `l < step` (or `l % (2 * step) == 0`), `x[l]` and
     `x[l + step]` never meet."""
     if "%" in said(part(guard, "condition")):
         return True
     compared = [n for n in walk(part(guard, "condition")) if n.type == "binary_expression"]
     bounds = {normal(part(n, side)) for n in compared for side in ("left", "right")}
+    bounds = {bound for bound in bounds if not moved & set(re.findall(r"\w+", bound))}
     return bool(bounds & ((write.summands | read.summands) - write.terms - read.terms))
 
 
@@ -290,7 +325,10 @@ def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Acc
         or IN_STEP.search(program.written(routine.node))
     ):
         return False
-    if set(before.guards) & set(after.guards):  # `if (l > i)`, and an index up to i: whom it lets in may meet nobody
+    shared = set(before.guards) & set(after.guards)
+    if shared and not any(
+        is_halved(program, routine, guard) for guard in shared
+    ):  # `if (l > i)`, and an index up to i: whom it lets in may meet nobody
         return False
     for guard in {*before.guards, *after.guards}:
         compared = (
@@ -302,6 +340,13 @@ def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Acc
     distance = {program.value(term) for term in apart[0] | apart[1]}
     strides = {2**k for k in range(1, 9)}
     return before.by_id and after.by_id and not (apart[0] and apart[1] and None in distance) and not distance & strides
+
+
+def is_halved(program: KernelProgram, routine: Routine, guard: Node) -> bool:
+    """Whether a bound begins at the size of the group, and another loop's round has another: `s = get_local_size(0) / 2`."""
+    bounds = {said(n) for n in program.inside(part(guard, "condition"), "identifier")}
+    made = map(assigned, program.inside(routine.body, "init_declarator", "assignment_expression"))
+    return any(base(target) in bounds and "get_local_size" in said(value) for target, value in made)
 
 
 def sighting(program: KernelProgram, routine: Routine, before: Access, after: Access) -> Sighting:

@@ -39,6 +39,7 @@ SEVERITY = Severity.NOTE
 FAMILY = Family.KERNEL
 SEEN_AS = ()
 ADDS = re.compile(r"atomic_(fetch_)?(add|sub)(_explicit)?$|atomic_?add_?f(loat)?$")
+EXCHANGE = re.compile(r"atom(ic)?_xchg$")  # while ((v = atomic_xchg(p, atomic_xchg(p, 0.0f) + v)) != 0.0f);
 EXAMPLES = (
     KernelExample(
         """
@@ -93,13 +94,15 @@ EXAMPLES = (
 
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
+    if not program.unit.mentions(b"tom"):  # atomic_add, atom_cmpxchg, AtomicAdd
+        return
+    told: set[int] = set()  # the loops, by their nodes
     for routine in program.routines:
-        for node in walk(routine.body):
-            if node.type != "call_expression":
-                continue
+        for node in program.inside(routine.body, "call_expression"):
             name, given = callee(node), arguments(node)
-            if COMPARE_AND_SWAP.match(name) and (loop := loop_around(node)) is not None:
-                adds = any(is_float_sum(program, routine.variables, n) for n in walk(loop))
+            if (COMPARE_AND_SWAP.match(name) or EXCHANGE.match(name)) and (loop := loop_around(node)) is not None:
+                adds = loop.id not in told and any(is_float_sum(program, routine.variables, n) for n in walk(loop))
+                told.add(loop.id)
             elif ADDS.match(name) and given:
                 adds = "atomic_float" in program.written(given[0]) or "atomic_double" in program.written(given[0])
                 adds = adds or program.type(node, routine.variables) in FLOATING
