@@ -39,6 +39,7 @@ from syncscope.model.source import Place, Span
 from syncscope.rules import CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.project import Module
+from syncscope.tensors.roles import Role
 from syncscope.tensors.steps import Steps
 from syncscope.tensors.syntax import held
 
@@ -60,14 +61,14 @@ class Tracked(Project):
             self.asked.setdefault(importer.path, set()).add(found.path)
         return found
 
-    def reaches(self, path: str, name: str, method: bool) -> bool:
-        """Whether a step reaches a function or method of a file; that its answers rely on it is noted."""
-        found = super().reaches(path, name, method)
-        self.told.setdefault(path, set()).add((f"{path}\0{'.' * method}{name}", "reached" * found))
+    def role(self, path: str, name: str, owner: str = "") -> Role:
+        """When a function or method of a file runs; that its answers rely on it is noted."""
+        found = super().role(path, name, owner)
+        self.told.setdefault(path, set()).add((f"{path}\0{owner}.{name}", found.value))
         return found
 
     def relied(self, path: str) -> tuple[tuple[str, str], ...]:
-        """Path and content hash of every file behind what was said of this one, and what of it a step reaches: see `still`."""
+        """Path and content hash of every file behind what was said of this one, and when what of it runs: see `still`."""
         seen, todo = {path}, [path]
         while todo:
             new = self.asked.get(todo.pop(), set()) - seen
@@ -78,9 +79,10 @@ class Tracked(Project):
 
 
 def still(steps: Steps, key: str) -> str | None:
-    """What holds now of a function that an answer relied on being reached or not; None for the path of a file."""
+    """What holds now of when a function runs, where an answer relied on it; None for the path of a file."""
     path, zero, name = key.partition("\0")
-    return "reached" * steps.reach(path, name.lstrip("."), name.startswith(".")) if zero else None
+    owner, _, name = name.partition(".")
+    return steps.role(path, name, owner).value if zero else None
 
 
 def project_of(config: Config) -> Tracked:

@@ -14,6 +14,7 @@ from syncscope.tensors import conventions
 from syncscope.tensors.frame import Emitted
 from syncscope.tensors.hotness_by_name import MAYBE
 from syncscope.tensors.project import ProjectFunction
+from syncscope.tensors.roles import Role
 from syncscope.tensors.syntax import last_word, name_of, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -230,7 +231,7 @@ def _of_a_batch(fact: Fact) -> bool:
 def _may_be_pinned(function: ProjectFunction) -> bool:
     """Whether the loader is in sight, so that it can be told to pin its memory, or the project pins any."""
     module = function.module
-    return b"DataLoader(" in module.source or module.project.reaches(module.path, "pin_memory", False)
+    return b"DataLoader(" in module.source or module.project.role(module.path, "pin_memory") is Role.STEP
 
 
 def _positions_are_kept(node: Any, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -175,6 +175,7 @@ HOT = {
     "get_loss": "in the loss",
     "backward": "in `backward`",
 }
+HOOKS = frozenset("_reset _step".split())  # what the base class of an environment calls, in each of its steps
 AMOUNT = re.compile(
     r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
 )  # what is 0 where there is nothing

@@ -13,6 +13,7 @@ from typing import Any
 from syncscope.model.source import LINE_END, line_starts
 from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import MAYBE, by_name, by_place, known_by_name, picks_rows
+from syncscope.tensors.hotness_by_role import by_role
 from syncscope.tensors.project import Module, ProjectFunction
 from syncscope.tensors.syntax import name_of, walk
 
@@ -135,16 +136,7 @@ def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
     said = by_itself(function)
     if function is None or not said[0]:
         return said
-    if said[1].endswith(MAYBE) and not _is_reached(function):
-        return False, f"nothing that runs in every step speaks of `{function.name}`"
-    return _by_its_callers(function, 0) or said
-
-
-def _is_reached(function: ProjectFunction) -> bool:
-    """Whether a step of the project reaches a function, or the one that it is in; True where that is not known."""
-    while (around := getattr(function.closure, "function", None)) is not None:
-        function = around
-    return function.module.project.reaches(function.module.path, function.name, function.cls is not None)
+    return by_role(function, said[1].endswith(MAYBE)) or _by_its_callers(function, 0) or said
 
 
 def _by_its_callers(function: ProjectFunction, depth: int) -> tuple[bool, str] | None:

@@ -14,6 +14,7 @@ from typing import Any
 from syncscope.files import regular
 from syncscope.model.fact import Fact
 from syncscope.tensors.parsed import Parsed, ParsedFiles
+from syncscope.tensors.roles import Role
 from syncscope.tensors.steps import Steps
 from syncscope.tensors.syntax import name_of
 from syncscope.tensors.usage import Usage
@@ -291,9 +292,9 @@ class ProjectFiles:
         self._packages: dict[str, tuple[str, ...]] = {}
         self.steps = Steps()
 
-    def reaches(self, path: str, name: str, method: bool) -> bool:
-        """Whether a step of the project that a file is in reaches a function or method of it; True where that is not known."""
-        return self.alone or self.steps.reach(path, name, method)
+    def role(self, path: str, name: str, owner: str = "") -> Role:
+        """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
+        return Role.STEP if self.alone else self.steps.role(path, name, owner)
 
     def parsed(self, path: str, source: bytes, tree: ast.Module | None = None) -> Parsed:
         """A file with this content, parsed if it was not yet: it is linted by itself, and read for those that import it.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syncscope.tensors.reach import Reach, reach
+from syncscope.tensors.roles import Role
 
 _MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _INSTALLED = "site-packages"
@@ -26,10 +27,11 @@ class Steps:
         self._of_folder: dict[str, Reach | None] = {}
         self._of_root: dict[str, Reach | None] = {}
 
-    def reach(self, path: str, name: str, method: bool) -> bool:
-        """Whether a step of the project that a file is in reaches what has this name; True where that is not known."""
-        known = self.around(os.path.dirname(os.path.abspath(path))) if os.path.isfile(path) else None
-        return known is None or known.holds(name, method)
+    def role(self, path: str, name: str, owner: str = "") -> Role:
+        """When a function of a file runs, or a method of a class in it: in a step, where its project does not say."""
+        full = os.path.abspath(path)
+        known = self.around(os.path.dirname(full)) if os.path.isfile(path) else None
+        return Role.STEP if known is None else known.role(full, name, owner)
 
     def around(self, folder: str) -> Reach | None:
         """What is reached in the project that a folder (an absolute path) is in; None where no step of it is known."""
@@ -49,8 +51,12 @@ class Steps:
 
 
 def roots(folder: Path) -> Iterator[Path]:
-    """The folders that may be the project of a folder: what is marked as one, then the outermost package."""
+    """The folders that may be the project of a folder: what is marked as one, then the outermost package, around it or one
+    whose folder it is without being one itself.
+    """
     package, above = folder, folder
+    if not (folder / "__init__.py").is_file():
+        package = folder.parent
     while (package / "__init__.py").is_file() and (package.parent / "__init__.py").is_file():
         package = package.parent
     while above.name and above.name != _INSTALLED:

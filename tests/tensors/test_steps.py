@@ -6,6 +6,7 @@ import pytest
 
 from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.reach import reach
+from syncscope.tensors.roles import Role
 from syncscope.tensors.steps import files, roots
 
 MODEL = """
@@ -140,4 +141,4 @@ def test_text_that_is_no_python_is_gone_through_all_the_same(tmp_path: Path) -> 
     path.write_bytes(b"import torch\r\ndef forward(x:\r\n\tf(x\r\n\xff\xfe '''\r\n def f(x)\r\n")
     known = reach(tmp_path, [str(path), str(tmp_path / "gone.py")])
     assert known is not None
-    assert known.holds("forward", method=False)
+    assert known.role(str(path), "forward", "") is Role.STEP

@@ -1,0 +1,74 @@
+"""Cold by what a function is for in its project, whatever it is called, or since nothing ever runs it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import lru_cache
+
+from syncscope.model.source import line_starts
+from syncscope.tensors.project import Module, ProjectFunction
+from syncscope.tensors.roles import Role
+from syncscope.tensors.syntax import walk
+
+
+def by_role(function: ProjectFunction, maybe: bool) -> tuple[bool, str] | None:
+    """Cold by what a function, or the one around it, is for in its project; `maybe`: no name says that it runs in steps."""
+    outermost = function
+    while (around := getattr(outermost.closure, "function", None)) is not None:
+        outermost = around
+    module, owner = outermost.module, outermost.cls.name if outermost.cls is not None else ""
+    if not module.path.endswith(".ipynb") and (name := _defined_again(outermost)) is not None:  # cells run one by one
+        return False, f"`{name}` is defined again further down: this one never runs"
+    role = module.project.role(module.path, outermost.name, owner)
+    if role is Role.PREPARES:
+        return False, f"`{owner}` stands among transforms, or makes batches: data is prepared on the host"
+    if role is Role.OVERRIDDEN:
+        return False, f"`{owner}` is there to be derived from, and who does has a `{outermost.name}` of its own"
+    if role is Role.UNREACHED and maybe:
+        return False, f"nothing that runs in every step speaks of `{function.name}`"
+    if role is Role.NAMESAKE and maybe:
+        return False, f"nobody imports this `{function.name}`: another of its name is in use"
+    if role is Role.OFFERED and maybe and _gives_numbers(outermost):
+        return False, f"`{outermost.name}` gives a number of Python, and no step here asks for it"
+    return None
+
+
+@lru_cache(maxsize=64)
+def _gives_numbers(function: ProjectFunction) -> bool:
+    """Whether all that it gives has been read from the device: `return total.item() / count`."""
+    given = [each for each in walk(function.node) if isinstance(each, ast.Return)]
+    return bool(given) and all(each.value is not None and _is_read(each.value) for each in given)
+
+
+def _is_read(node: ast.expr) -> bool:
+    """Whether this is a number that was read, or made of one."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="item" | "tolist"), args=[]):
+            return True
+        case ast.Call(func=ast.Name(id="float" | "int")):
+            return True
+        case ast.BinOp(left=left):
+            return _is_read(left)
+    return False
+
+
+def _defined_again(function: ProjectFunction) -> str | None:
+    """The function, or its class, where the same body defines another of its name, and does nothing with it until then."""
+    cls = function.cls
+    if cls is not None and _is_bound_again(cls.node, function.module.tree.body, function.module):
+        return cls.name
+    body = cls.node.body if cls is not None else function.module.tree.body
+    return function.name if _is_bound_again(function.node, body, function.module) else None
+
+
+def _is_bound_again(
+    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, body: list[ast.stmt], module: Module
+) -> bool:
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    last = next((each for each in reversed(body) if isinstance(each, kinds) and each.name == node.name), node)
+    if last.lineno <= node.lineno or node.decorator_list or last.decorator_list or node not in body:
+        return False  # a decorator may keep the first, or is what makes it another: `@overload`, `@size.setter`
+    starts = line_starts(module.source)
+    between = module.source[starts[node.end_lineno or 0] : starts[last.body[0].lineno - 1]]
+    return len(re.findall(rb"\b%b\b" % node.name.encode(), between)) == 1

@@ -1,0 +1,199 @@
+"""A file as text: its functions, its classes and what it imports, found without parsing it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from syncscope.tensors import conventions
+from syncscope.tensors.hotness_by_name import MAYBE, by_name
+
+_DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
+_BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
+_IMPORTED = re.compile(rb"^(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
+_FROM = re.compile(rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|(?:[^\n\\]|\\\n)*)")
+_WHOLE = re.compile(rb"import(?<!\w import)[ \t]+([\w., \t]+)")
+_ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])]*[\])]", re.MULTILINE)
+_LEAST = 40  # bytes of a method that does something
+_COMMENT = re.compile(rb"#[^\n]*")
+_WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionText:
+    """A function as text."""
+
+    name: str
+    cls: str
+    methods: set[str]  # of the class
+    path: str
+    source: bytes
+    start: int  # of its line
+    begin: int  # behind its name
+    end: int
+
+    @property
+    def word(self) -> bytes:
+        """What speaks of it: of a method an attribute of its name, of a function its name."""
+        return b"." * bool(self.cls) + self.name.encode()
+
+    def is_step(self) -> bool:
+        """Whether it is known to run in every step."""
+        if self.source.find(b"backward(", self.begin, self.end) >= 0:
+            return True
+        if (
+            self.name not in conventions.HOT
+            and not conventions.is_loss(self.name)
+            and not conventions.is_loss(self.cls)
+        ):
+            return False  # most are not, and the rest would be asked in vain
+        hot, why = by_name(self.name, self.cls, self.methods)
+        return hot and not why.endswith(MAYBE)
+
+    def goes_on(self) -> bool:
+        """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
+        return by_name(self.name, self.cls, self.methods)[0]
+
+    def is_decorated(self) -> bool:
+        """Whether a decorator stands above it, which may keep it under another name."""
+        return _is_decorated(self.source, self.start)
+
+    def is_abstract(self) -> bool:
+        """Whether it does too little to hold anything that waits."""
+        text = self.text()
+        return b"NotImplementedError" in text or len(plain(text)) < _LEAST
+
+    def text(self) -> bytes:
+        """Its body."""
+        return self.source[self.begin : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassText:
+    """A class as text: what it is derived from, by the last words, and its methods."""
+
+    name: str
+    bases: tuple[str, ...]
+    decorated: bool
+    path: str
+    methods: dict[str, FunctionText]
+
+
+def _is_decorated(source: bytes, start: int) -> bool:
+    above = source[source.rfind(b"\n", 0, start) + 1 : start].strip()
+    return above.startswith(b"@") or above == b")"
+
+
+def words(text: bytes) -> set[bytes]:
+    """What a text speaks of: names, and attributes with their point."""
+    plain = b" ".join(text.split(b'"""')[::2])
+    return set(plain.translate(_WORDS).replace(b".", b" .").split())
+
+
+def without_imports(text: bytes) -> bytes:
+    """A text without the imports at its top level."""
+    return _IMPORTED.sub(b"", text)
+
+
+def plain(text: bytes) -> bytes:
+    """A text without comments, long strings, imports of names and `__all__`: what is left runs."""
+    code = _ALL.sub(b"", _FROM.sub(b"", text)).replace(b"'''", b'"""')
+    return _COMMENT.sub(b"", b" ".join(code.split(b'"""')[::2]))
+
+
+def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
+    """What files import of one another, anywhere in them, and whether it is offered by a package, whose `__init__` does.
+
+    It is a module, by the last two words, and a name, or "" for all of it. Of a module that is named by one word its folder is
+    not known: it is "/word".
+    """
+    found: dict[tuple[str, str], bool] = {}
+    ours = {word for path in sources for word in place(path).split("/")}
+    for path, source in sources.items():
+        folder, file = os.path.split(path)
+        folders, offers = folder.split(os.sep), file == "__init__.py"
+        here: set[tuple[str, str]] = set()
+
+        def above(first: str, folder: str = folder) -> list[str]:
+            """The folder of what is imported by one word where it is the importing file's own, else ""."""
+            beside = os.path.join(folder, first)
+            own = f"{beside}.py" in sources or os.path.join(beside, "__init__.py") in sources
+            return [os.path.basename(folder) if own else ""]
+
+        for module, names in _FROM.findall(source):
+            level = len(module) - len(module.lstrip(b"."))
+            named = [*filter(None, module.decode().lstrip(".").split("."))]
+            package = [*folders[: len(folders) - level + 1], *named] if level else [*above(named[0]), *named]
+            if package[-1] in ours:
+                for name in _first_words(names):
+                    here |= {("/".join(package[-2:]), name), (f"{package[-1]}/{name}", "")}  # which may be a module
+        for names in _WHOLE.findall(source):
+            for name in _first_words(names):
+                named = name.split(".")
+                here.add(("/".join([*above(named[0]), *named][-2:]), ""))
+        for each in here:
+            found[each] = found.get(each, False) or offers
+    return found
+
+
+def _first_words(names: bytes) -> Iterator[str]:
+    """What is imported, without what it is called here: `a, b as c` is "a" and "b"."""
+    if b"#" in names:
+        names = _COMMENT.sub(b"", names)
+    for each in names.strip(b"()").replace(b"\\", b" ").split(b","):
+        words = each.split(maxsplit=1)
+        if words:
+            yield words[0].decode("utf-8", "replace")
+
+
+def place(path: str) -> str:
+    """What a file is imported as: the last two words."""
+    return "/".join(path.removesuffix(".py").removesuffix(f"{os.sep}__init__").split(os.sep)[-2:])
+
+
+def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassText], bytes]:
+    """The functions and methods of a file, without those inside of others, its classes, and the text outside of functions."""
+    found: list[tuple[int, int, str, str]] = []
+    open_: list[tuple[int, bool, str]] = []  # what the line at hand stands in: indentation, whether a function, name
+    members: dict[str, set[str]] = defaultdict(set)
+    heads: dict[str, tuple[tuple[str, ...], bool]] = {}
+    ends: dict[int, int] = {}
+    waiting: list[tuple[int, int]] = []  # indentation and index of functions whose end is not known
+    for match in sorted((each for what in _DEFINED for each in what.finditer(source)), key=re.Match.start):
+        line = source.rfind(b"\n", 0, match.start())
+        before = source[line + 1 : match.start()].removesuffix(b"async ").expandtabs()
+        deep = len(before)
+        if before.strip(b" "):
+            continue  # within a line
+        while waiting and waiting[-1][0] >= deep:
+            ends[waiting.pop()[1]] = line
+        while open_ and open_[-1][0] >= deep:
+            open_.pop()
+        name = match[1].decode()
+        inside = any(function for _, function, _ in open_)
+        cls = open_[-1][2] if open_ else ""
+        function = match.re is _DEFINED[0]
+        open_.append((deep, function, name))
+        if function and not inside:
+            waiting.append((deep, len(found)))
+            members[cls].add(name)
+            found.append((line, match.end(), name, cls))
+        elif not function and not inside:
+            head = _BASES.match(source, match.end())
+            named = head[1].split(b",") if head is not None else []
+            bases = tuple(each.split(b"[")[0].strip().rpartition(b".")[2].decode() for each in named)
+            heads[name] = bases, _is_decorated(source, line)
+    outside, last, written = [], 0, []
+    methods: dict[str, dict[str, FunctionText]] = defaultdict(dict)
+    for index, (start, begin, name, cls) in enumerate(found):
+        end = ends.get(index, len(source))
+        outside.append(source[last:start])
+        last = end
+        written.append(FunctionText(name, cls, members[cls] if cls else set(), path, source, start, begin, end))
+        methods[cls][name] = written[-1]
+    outside.append(source[last:])
+    classes = [ClassText(name, *head, path, methods.get(name, {})) for name, head in heads.items()]
+    return written, classes, b"\n".join(outside)

@@ -1,0 +1,214 @@
+"""What a function is for in its project, where its name alone would say that it may run in every step, or that it does."""
+
+from pathlib import Path
+
+import pytest
+
+from syncscope.tensors.interpret import Project, sites
+
+STEP = """
+import torch
+from .ops import used, sized
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return used(x) / sized(x)
+"""
+OVERRIDDEN = {
+    "__init__": "from .offers import Offered\n",
+    "model": STEP,
+    "bases": """
+    import torch
+
+    __all__ = ["Base", "Kept"]
+
+    class Base(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # cold
+
+        def head(self, x):
+            return x / x.sum().item()  # hot
+
+    class Asked(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    class Made(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    def made():
+        return Made()
+    """,
+    "offers": """
+    import torch
+
+    class Offered(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+    """,
+    "derived": """
+    import torch
+    from .bases import Asked, Base, Made
+    from .offers import Offered
+
+    class One(Base):
+        def forward(self, x):
+            return self.head(x) / x.sum().item()  # hot
+
+    class Other(Base):
+        '''As Base.'''
+        def forward(self, x):
+            return -x
+
+    class Asks(Asked):
+        def forward(self, x):
+            return super().forward(-x)
+
+    class Third(Made, Offered):
+        def forward(self, x):
+            return -x
+    """,
+}
+NAMESAKES = {
+    "model": STEP,
+    "ops": """
+    import torch
+
+    def used(x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    def sized(x: torch.Tensor):
+        return x.sum().item()  # hot
+    """,
+    "other": """
+    import torch
+
+    # used()
+
+    def used(x: torch.Tensor):
+        return x.sum().item()  # cold
+    """,
+    "registered": """
+    import torch
+    from .registry import register
+
+    @register
+    def used(x: torch.Tensor):
+        return x.sum().item()  # hot
+    """,
+    "own": """
+    import torch
+
+    def sized(x: torch.Tensor):
+        return x.sum().item()  # hot
+
+    class Other(torch.nn.Module):
+        def forward(self, x):
+            return sized(x)
+    """,
+}
+TRANSFORMS = {
+    "model": STEP,
+    "prepared": """
+    import torch
+    from torchvision import transforms
+
+    class Sorted:
+        def __call__(self, x: torch.Tensor):
+            return x / x.sum().item()  # cold
+
+    class Batched:
+        def __call__(self, x: torch.Tensor):
+            return x / x.sum().item()  # cold
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    class Penalty:
+        def __call__(self, x: torch.Tensor):
+            return x / x.sum().item()  # hot
+
+    def prepared(data):
+        every = transforms.Compose([transforms.ToTensor(), Sorted(), Scaled()])
+        return torch.utils.data.DataLoader(data, collate_fn=Batched(every)), Penalty()
+    """,
+}
+NUMBERS = {
+    "__init__": "import torch\nfrom . import graphs\n\nALL = [graphs.balance, graphs.weights, graphs.asked]\n",
+    "model": STEP.replace("used(x)", "asked(x)"),
+    "graphs": """
+    import torch
+
+    def balance(x: torch.Tensor):
+        zero = torch.tensor(0.0).to(x.device)  # cold
+        for k in range(x.max().item()):  # cold
+            zero += (x == k).sum()
+        return zero.item() / 2  # cold
+
+    def weights(x: torch.Tensor):
+        zero = torch.tensor(0.0).to(x.device)  # hot
+        return zero + x
+
+    def asked(x: torch.Tensor):
+        zero = torch.tensor(0.0).to(x.device)  # hot
+        return float(zero)  # hot
+    """,
+}
+TWICE = {
+    "model": STEP,
+    "again": """
+    import torch
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # cold
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # cold
+
+        def forward(self, x, scale=1):
+            return x / x.sum().item()  # hot
+
+    class Kept(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    class Kept(Kept):
+        def forward(self, x, scale=1):
+            return super().forward(x)
+    """,
+}
+BELOW = {
+    "model": STEP,
+    "parts/no_package": """
+    import torch
+
+    def spoken_of_by_nobody(x: torch.Tensor):
+        return x.sum().item()  # cold
+    """,
+}
+CASES = {
+    "overridden": OVERRIDDEN,
+    "namesakes": NAMESAKES,
+    "transforms": TRANSFORMS,
+    "numbers": NUMBERS,
+    "twice": TWICE,
+    "below": BELOW,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hot_and_cold_are_as_marked(case: str, tmp_path: Path) -> None:
+    package = tmp_path / "net"
+    for name, text in {"__init__": "", **CASES[case]}.items():
+        path = package / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(line.removeprefix("    ") for line in text.splitlines()) if name != "model" else text)
+    for path in package.rglob("*.py"):
+        lines = enumerate(path.read_text().splitlines(), 1)
+        marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# hot", "# cold"))}
+        found = sites(path.read_bytes(), str(path), Project())
+        assert {s.place.line: "hot" if s.hot else "cold" for s in found} == marked, path.name
