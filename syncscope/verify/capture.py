@@ -6,6 +6,7 @@ Where there is no device, what would be read from one is (`tracers.dry_run`). No
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import sys
 from collections import Counter
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from syncscope.verify.request import HEAD, PARAMETERS, Request
+from syncscope.verify.request import HEAD, PARAMETERS, STATE, Request
 
 MOST_READS = 200_000
 MOST_NUMBERS = 1 << 26  # of parameters that are kept; of more, evenly some
@@ -115,8 +116,11 @@ class Capture:
 
         self._noting = reads.local.inside = True  # what is read here is none of the program's
         np.savez(self._watch.folder / PARAMETERS, **dict(parameters(self._watch.optimizers.values())))
+        held = list(state(self._watch.optimizers.values()))
+        np.savez(self._watch.folder / STATE, **{f"values{n}": values for n, (_, _, values) in enumerate(held)})
         steps = self._watch.count
         return {
+            "state": [[name, told] for name, told, _ in held],
             "losses": [[step, *digest(numbers(loss.cpu()))] for step, loss in self._losses if step < steps],
             "reads": [[*_place(seen), op, step, *rest] for seen, op, step, *rest in self._reads if step < steps],
             "counts": [[*_place(seen), op, count] for (seen, op), count in self._counts.items()],
@@ -167,6 +171,29 @@ def parameters(optimizers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         values = np.ascontiguousarray(numbers(tensor.detach().cpu()))
         yield f"digest{number}", np.frombuffer(hashlib.blake2b(values.tobytes(), digest_size=16).digest(), np.uint8)
         yield f"values{number}", values.ravel()[::each]
+
+
+def state(optimizers: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:
+    """What modules hold beside what optimizers train, as running statistics and averages of weights: its name in its module,
+    the digest, and the numbers. Modules have no order; those of one name are as they were made, as far as that is known."""
+    torch = sys.modules["torch"]
+    seen = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
+    held = []
+    for module in gc.get_objects():
+        if issubclass(type(module), torch.nn.Module):
+            for name, tensor in {
+                **module.__dict__.get("_parameters", {}),
+                **module.__dict__.get("_buffers", {}),
+            }.items():
+                if tensor is not None and id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    held.append((f"{type(module).__qualname__}.{name}", tensor.detach()))
+    each = max(1, -(-sum(tensor.numel() for _, tensor in held) // MOST_NUMBERS))
+    for name, tensor in held:
+        with contextlib.suppress(Exception):  # one that is quantized, fake or not there yet has no numbers
+            values = np.ascontiguousarray(numbers(tensor.cpu()))
+            told = hashlib.blake2b(values.tobytes(), digest_size=8).hexdigest()
+            yield f"{name} {tuple(tensor.shape)}", told, values.ravel()[::each]
 
 
 def perturb(optimizers: Iterable[Any], seed: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 RESULT = "result.json"
 PARAMETERS = "parameters.npz"
+STATE = "state.npz"  # what else modules hold
 STEPPED = "stepped"  # is there as soon as a step has ended
 OUTPUT = "output"  # all that the program prints
 TRACE = "trace.json.gz"

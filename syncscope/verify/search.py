@@ -228,7 +228,7 @@ class Search:
         where = f", most at {apart.where}" if apart.where else ""
         if rounds and not safe:
             # It happens in every step, and no step carries it further than the first one, by which one bit is known.
-            bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT)
+            bit = self._one_last_bit() | noise | Difference(LAST_BIT, LAST_BIT, LAST_BIT, state=LAST_BIT)
             if apart.within(bit, BITS * max(1, self.found.steps)):
                 return WITHIN, f"by {largest}, as rounding may", apart
             least = self._one_last_bit().largest

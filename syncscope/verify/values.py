@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +17,11 @@ from syncscope.model.ops import Op
 from syncscope.model.source import Place
 from syncscope.verify.lines import LineMap
 from syncscope.verify.processes import RunResult
-from syncscope.verify.request import HEAD, PARAMETERS
+from syncscope.verify.request import HEAD, PARAMETERS, STATE
 
 Piece = tuple[str, int]
 PieceOf = Callable[[Place], Piece]
+State = Mapping[str, list[tuple[str, NDArray[Any]]]]
 LAST_BIT = 2.0**-23  # of a number of 32 bits
 APART = 1.0  # two numbers as far apart as they are large: one more run may as well give none at all (NaN)
 SHOWN = 3  # lines that are named in a sentence
@@ -50,6 +51,7 @@ class Values:
     counts: dict[tuple[Place, str], int]  # by place and op
     digests: list[bytes]
     parameters: list[NDArray[Any]]
+    state: State = field(default_factory=dict)  # what else modules hold, by name
 
     @property
     def reads_a_step(self) -> float:
@@ -89,15 +91,21 @@ def values_of(run: RunResult) -> Values:
         number = len(file.files) // 2
         digests = [file[f"digest{n}"].tobytes() for n in range(number)]
         parameters = [file[f"values{n}"] for n in range(number)]
-    return Values(run.found["steps"], [NotedValue(*v) for v in run.found["losses"]], reads, counts, digests, parameters)
+    state: dict[str, list[tuple[str, NDArray[Any]]]] = defaultdict(list)
+    if (held := Path(run.folder, STATE)).is_file():
+        with np.load(held) as file:
+            for number, (name, told) in enumerate(run.found["state"]):
+                state[name].append((told, file[f"values{number}"]))
+    losses = [NotedValue(*v) for v in run.found["losses"]]
+    return Values(run.found["steps"], losses, reads, counts, digests, parameters, state)
 
 
 @dataclass(frozen=True)
 class Difference:
     """The largest relative differences of two runs, 0 where all is bit for bit the same, inf where it cannot be the same.
 
-    That of a parameter is relative to its largest element. `compared` of `read` values that were read as written have a
-    counterpart in the other version.
+    That of a parameter is relative to its largest element, as is that of `state`, what modules hold beside. `compared` of the
+    `read` values that were read as written have a counterpart in the other version.
     """
 
     parameters: float = 0.0
@@ -105,27 +113,32 @@ class Difference:
     reads: float = 0.0
     compared: int = 0
     read: int = 0
-    where: str = ""  # the line whose value differs most
+    where: str = ""  # the line whose value differs most, or what a module holds
+    state: float = 0.0
 
     @property
     def largest(self) -> float:
         """Of all."""
-        return max(self.parameters, self.losses, self.reads)
+        return max(self.parameters, self.losses, self.reads, self.state)
 
     @property
     def is_all(self) -> bool:
         """Whether values of some kind have nothing in common."""
-        return self.largest >= APART
+        return max(self.parameters, self.losses, self.reads) >= APART
 
     def within(self, other: Difference, times: float) -> bool:
         """Whether no kind of value differs by more than so many times as much, or there nothing is in common."""
-        kinds = ((self.parameters, other.parameters), (self.losses, other.losses), (self.reads, other.reads))
+        kinds = zip(self._kinds(), other._kinds(), strict=True)
         return all(mine <= times * theirs or theirs >= APART for mine, theirs in kinds)
+
+    def _kinds(self) -> tuple[float, ...]:
+        return self.parameters, self.losses, self.reads, self.state
 
     def __or__(self, other: Difference) -> Difference:
         """The larger of each."""
         kinds = (max(self.parameters, other.parameters), max(self.losses, other.losses), max(self.reads, other.reads))
-        return Difference(*kinds, self.compared, self.read, self.where or other.where)
+        where = self.where or other.where
+        return Difference(*kinds, self.compared, self.read, where, max(self.state, other.state))
 
 
 def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) -> Difference:
@@ -156,7 +169,8 @@ def difference(one: Values, other: Values, piece: PieceOf, of_other: PieceOf) ->
         ]
         compared += _same_numbers(values, others, one.steps)
     read = sum(map(len, one.reads.values()))
-    return Difference(weights, 0.0 if losses is None else losses, worst, compared, read, where)
+    state, name = max(_of_state(one.state, other.state), default=(0.0, ""))
+    return Difference(weights, 0.0 if losses is None else losses, worst, compared, read, where or name, state)
 
 
 def _of_parameters(one: Values, other: Values) -> float:
@@ -167,6 +181,15 @@ def _of_parameters(one: Values, other: Values) -> float:
         if x != y:
             worst = max(worst, relative(a, b) or LAST_BIT)  # what is not kept differs
     return worst
+
+
+def _of_state(one: State, other: State) -> Iterator[tuple[float, str]]:
+    """Of names that both have, in as many modules: others are of modules that happened to be there still."""
+    for name in one.keys() & other.keys():
+        mine, theirs = one[name], other[name]
+        if len(mine) == len(theirs) and sorted(told for told, _ in mine) != sorted(told for told, _ in theirs):
+            pairs = zip(mine, theirs, strict=True)
+            yield max(relative(a, b) or LAST_BIT for (x, a), (y, b) in pairs if x != y), name
 
 
 def relative(a: NDArray[Any], b: NDArray[Any]) -> float:

@@ -1,12 +1,14 @@
 """What two runs have read, side by side: whether it is the same."""
 
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from syncscope.model.source import Place
-from syncscope.verify.capture import digest
+from syncscope.verify.capture import digest, state
 from syncscope.verify.processes import RunResult
 from syncscope.verify.request import PARAMETERS
 from syncscope.verify.values import LAST_BIT, NotedValue, Values, difference, pieces, values_of
@@ -83,3 +85,27 @@ def test_a_loss_that_is_no_number_is_told_of() -> None:
     losses = [NotedValue(step, *digest(np.asarray(value))) for step, value in enumerate((0.5, np.nan, np.nan))]
     assert Values(3, losses, {}, {}, [], []).of_nan().startswith("the loss is NaN in step 2,")
     assert Values(3, losses[:1], {}, {}, [], []).of_nan() == ""
+
+
+def test_what_modules_hold_beside_is_compared() -> None:
+    """A version that left out the average of the weights was called equal."""
+    torch = pytest.importorskip("torch")
+    model, norm = torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(5)
+    optimizer = torch.optim.SGD([*model.parameters(), *norm.parameters()], 0.1)
+
+    def now() -> Values:
+        held: dict[str, Any] = defaultdict(list)
+        for name, told, values in state([optimizer]):
+            held[name].append((told, values.copy()))
+        return Values(3, [], {}, {}, [], [], held)
+
+    before = now()
+    assert "Linear.weight (2, 3)" not in before.state
+    assert difference(before, now(), *pieces({}, {})).largest == 0
+    norm(torch.ones(4, 5))
+    apart = difference(before, now(), *pieces({}, {}))
+    assert apart.state > 0
+    assert apart.where.startswith("BatchNorm1d.")
+    assert apart.within(apart, 1.0)
+    assert not difference(before, before, *pieces({}, {})).largest
+    assert not apart.within(difference(before, before, *pieces({}, {})), 2.0)
