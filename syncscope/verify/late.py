@@ -29,7 +29,8 @@ def measure(search: Search) -> None:
     search.as_written(twice=False)
     if found.device == "cpu":
         raise UserError(
-            f"{search.program} works on the CPU, where no read waits for a device", "--device ocl gives it one"
+            f"{search.program} works on the CPU, where no read waits for a device",
+            "have it ask for cuda" if search.program.device == "ocl" else "--device ocl gives it one",
         )
     pairs: list[tuple[float, float]] = []
     same: list[tuple[float, float]] = []

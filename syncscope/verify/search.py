@@ -45,6 +45,7 @@ INCOMPARABLE = (
     "algorithms, or compare fewer steps (--steps)"
 )
 STEP = "a step ends with optimizer.step() (parameters that are changed by hand end none: torch.optim.SGD does the same)"
+ELSEWHERE = "ocl stands in for cuda, and the program trains on the CPU: have it ask for cuda"
 Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
@@ -158,6 +159,8 @@ class Search:
         if (started := run.found["started"]) is not None:
             self.started = {path: set(lines) for path, lines in started.items()}
         self.found.device = run.found["device"]
+        if self.program.device == "ocl" and self.found.device == "cpu":
+            self.found.notes.append(ELSEWHERE)
         files: list[str] = run.found["files"]
         self._more_steps = run.found["cut"] and self.settings.steps is None
         self.processes.import_before(run.found["imports"])

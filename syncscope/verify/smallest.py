@@ -12,7 +12,7 @@ from syncscope.model.trace import Trace
 from syncscope.verify.foretold import foretold
 from syncscope.verify.plan import Candidate, Plan
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix
-from syncscope.verify.search import AS_WRITTEN, MOST_TURNS, Search, Set
+from syncscope.verify.search import AS_WRITTEN, ELSEWHERE, MOST_TURNS, Search, Set
 from syncscope.verify.timing import FEWEST, Ratio, narrow
 from syncscope.verify.values import SHOWN, Difference
 
@@ -111,7 +111,8 @@ class Fixes:
         waiting = sorted(waits.intersection(only) if only else waits)
         if not waiting:
             none = "it does not wait" if only else "none of its lines waits"
-            return f"{said}, and {none} in these steps", "`syncscope lint` says which may, and what mends them"
+            hint = "`syncscope lint` says which may, and what mends them"
+            return f"{said}, and {none} in these steps", ELSEWHERE if ELSEWHERE in self.found.notes else hint
         named = ", ".join(f"{os.path.relpath(place.path)}:{place.line}" for place in waiting[:SHOWN])
         more = f" and {len(waiting) - SHOWN} more" if len(waiting) > SHOWN else ""
         late = "--stale" if self.found.device != "cpu" else "--device ocl --stale"

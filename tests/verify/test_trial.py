@@ -46,6 +46,11 @@ def test_the_program_itself_is_among_its_files_though_it_ends_by_itself(runs: Pr
     assert str(Path("pkg/train.py").absolute()) in found["files"]
 
 
+def test_a_program_that_trains_on_the_cpu_does_so_though_ocl_stands_in_for_cuda(runs: Processes) -> None:
+    pytest.importorskip("pyopencl")
+    assert runs.run(Request("time", Program("pkg/train.py", device="ocl"), "")).found["device"] == "cpu"
+
+
 def test_a_program_that_leaves_at_once_has_not_failed_with_what_it_printed_last(runs: Processes) -> None:
     with pytest.raises(RunFailedError) as failed:
         runs.run(Request("time", Program("pkg/leaves.py"), ""))
