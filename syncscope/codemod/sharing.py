@@ -39,9 +39,12 @@ DESCRIBE = frozenset("device dtype grad_fn is_cuda is_leaf layout names ndim req
 CARRY = (ast.Starred, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await)
 
 
-def sharing(function: Function, name: str) -> set[str]:
-    """The names whose values may share memory with this one's, itself among them, wherever they are bound in the function."""
-    pairs = function.once("sharing", function.scope, lambda: _pairs(function))
+def sharing(function: Function, name: str, surely: bool = False) -> set[str]:
+    """The names whose values may share memory with this one's, itself among them, wherever they are bound in the function.
+
+    `surely`: but not by functions of others, which may give back what they are given.
+    """
+    pairs = function.once(f"sharing {surely}", function.scope, lambda: _pairs(function, surely))
     found, todo = {name}, [name]
     while todo:
         new = pairs.get(todo.pop(), set()) - found
@@ -50,10 +53,12 @@ def sharing(function: Function, name: str) -> set[str]:
     return found
 
 
-def _pairs(function: Function) -> dict[str, set[str]]:
+def _pairs(function: Function, surely: bool) -> dict[str, set[str]]:
     """Each name that is bound to what may share another's memory, and that one, both ways."""
     found: dict[str, set[str]] = {}
     for target, value in _bindings(function):
+        if surely and any(isinstance(n, ast.Call) and function.op(n) is None for n in walk(value)):
+            continue
         for one in (n.id for n in walk(target) if isinstance(n, ast.Name)):
             for other in roots(function, value) - {one}:
                 found.setdefault(one, set()).add(other)

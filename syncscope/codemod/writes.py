@@ -85,6 +85,27 @@ def written_after(function: Function, tensor: ast.expr, statement: ast.stmt) -> 
     )
 
 
+def seen_otherwise(function: Function, tensor: ast.expr, statement: ast.stmt) -> bool:
+    """Whether what a statement writes in place is read by another name afterwards, or by none here: by who gave the tensor."""
+    if not isinstance(tensor, ast.Name):
+        return False
+    loop = function.loop(statement)
+    start = function.file.span(_located(loop) if loop is not None else statement)
+    after = {
+        name: [
+            n
+            for n in function.reads(name)
+            if _follows(function, n, start.start if loop is not None else start.end, statement)
+        ]
+        for name in sharing(function, tensor.id, surely=True)
+    }
+    return not after.pop(tensor.id) or any(after.values())
+
+
+def _follows(function: Function, use: ast.Name, start: int, statement: ast.stmt) -> bool:
+    return function.file.span(use).start >= start and function.statement(use) is not statement
+
+
 def _writes_in_place(function: Function, use: ast.Name) -> bool:
     parent = function.parent(use)
     call = function.parent(parent) if parent is not None else None

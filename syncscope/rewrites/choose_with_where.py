@@ -8,6 +8,7 @@ from typing import NamedTuple
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.proofs import is_mask, of_rows, pointwise, same_rank
+from syncscope.codemod.writes import seen_otherwise
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Adds, Fix, Safety
@@ -93,6 +94,8 @@ def choice(site: Site, function: Function, assign: ast.stmt | None, draft: Draft
         return None
     mask, base, bases = target.slice, target.value, list[ast.expr]()
     if not is_mask(site.fact_of(mask)) or not pointwise(function, assign.value, mask, None, bases):
+        return None
+    if seen_otherwise(function, base, assign):
         return None
     sign = "" if isinstance(assign, ast.Assign) else SIGNS.get(type(assign.op))
     if sign is None or not all(function.pure(n) for n in (assign.value, mask)):

@@ -10,7 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.positions import is_true, positions
 from syncscope.codemod.proofs import ELEMENTWISE, is_mask
-from syncscope.codemod.writes import changed
+from syncscope.codemod.writes import changed, seen_otherwise
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Adds, Fix, Safety
@@ -125,6 +125,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if len(found) != 1 or not written_to_tensor(function, found[0]):
         return None
     at, draft = found[0], Draft(function)
+    if seen_otherwise(function, at.x, at.statement):
+        return None
     work = Dense(function, draft, rows, at)
     whole = work.of(at.value)
     start = rows.start or min(work.used.values(), key=lambda s: s.lineno, default=at.statement)

@@ -7,6 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import caught
+from syncscope.codemod.writes import written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -49,6 +50,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or not site.fact_of(taken.value).is_tensor
         or function.mixed(taken.slice)
         or caught(function, taken)
+        or written(function, taken)
     ):
         return None
     draft = Draft(function)
@@ -58,3 +60,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         Safety.UNSAFE,
         "it is a copy, no view, and an index out of range is found later, by the device",
     )
+
+
+def written(function: Function, taken: ast.Subscript) -> bool:
+    """Whether the row is written in place, or what has its name is: a copy of it would be."""
+    around = [n for n in function.around(taken) if isinstance(n, ast.Attribute)][:1]
+    if any(n.attr.endswith("_") and isinstance(function.parent(n), ast.Call) for n in around):
+        return True
+    match function.statement(taken):
+        case ast.Assign(targets=[ast.Name() as name]) as statement:
+            return written_after(function, name, statement)
+    return False

@@ -297,6 +297,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if fits and fact.ndim is not None and is_mask(fact) and not out_of_loop:
         return draft.fix(title, Safety.SAFE)
     tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) else supposed(mask, mask.id)
+    if is_mask(fact) and fact.confidence < 3:
+        changes = f"{mask.id} must be a tensor, no array of numpy; {changes}"
     if beside and fact.ndim is None:
         tier, changes = Safety.SUGGEST, f"{mask.id} must have one dimension; {changes}"
     return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)

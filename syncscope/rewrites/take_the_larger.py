@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.writes import changed, written_after
+from syncscope.codemod.writes import changed, seen_otherwise, written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -87,7 +87,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if definition is not None and changed(function, definition, assign, asked):
         return None
-    if written_after(function, y, assign):
+    if written_after(function, y, assign) or seen_otherwise(function, x, assign):
         return None
     draft = Draft(function)
     draft.replace(assign, f"{{x}} = torch.{name}({{x}}, {{y}})", x=x, y=y)

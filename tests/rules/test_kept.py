@@ -644,3 +644,28 @@ def test_an_index_that_may_be_a_number_is_not_indexed() -> None:
 def test_memory_is_given_back_where_there_was_none_left(rescue: str) -> None:
     code = f"{HEAD}def train(model, xs, limit):\n    for x in xs:\n{rescue.format(call='torch.cuda.empty_cache()')}"
     assert fixed(code) == code
+
+
+WRITTEN_FOR = {  # who else reads what is written in place
+    "another name": "def f(x: torch.Tensor):\n    x = x.cos()\n    y = x\n    {line}\n    return x, y\n",
+    "a view": "def f(x: torch.Tensor):\n    x = x.cos()\n    y = x[:1]\n    {line}\n    return x, y\n",
+    "a list": "def f(x: torch.Tensor):\n    x = x.cos()\n    seen = [x]\n    {line}\n    return x, seen\n",
+    "the caller": "def f(x: torch.Tensor):\n    {line}\n",
+    "a name in a loop": (
+        "def f(x: torch.Tensor):\n    x = x.cos()\n    y = x\n    for _ in y:\n        print(y)\n        {line}\n    return x\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("line", ["x[x > 1] = x[x > 1] * 0.5", "x[x < 0] += 1.5 * x[x < 0]"])
+@pytest.mark.parametrize("code", WRITTEN_FOR.values(), ids=WRITTEN_FOR)
+def test_what_others_read_is_written_in_place(code: str, line: str) -> None:
+    assert "torch.where" not in fixed(HEAD + code.format(line=line), allowed=FIXES)
+    alone = f"{HEAD}def f(x: torch.Tensor):\n    x = x.cos()\n    y = x.sin()\n    {line}\n    return x, y\n"
+    assert "torch.where" in fixed(alone, allowed=FIXES)
+
+
+@pytest.mark.parametrize("use", ["x[best].zero_()", "row = x[best]\n    row += 1", "row = x[best]\n    row[0] = 1.5"])
+def test_a_row_that_is_written_is_no_copy(use: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    x = x.cos()\n    best = y.argmax()\n    {use}\n    return x\n"
+    assert "[None]" not in fixed(code, allowed=FIXES)
