@@ -105,6 +105,35 @@ def of_notice(body: list[ast.stmt]) -> tuple[bool, str] | None:
     return False, "only when it says that values are odd"
 
 
+def of_warning(body: list[ast.stmt]) -> tuple[bool, str] | None:
+    """Cold where an arm does nothing but to put a warning together, and to give it."""
+    calls = [each.value for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    if any(name_of(call.func) in conventions.WARNINGS for call in calls) and all(map(_only_tells, body)):
+        return False, "only when it warns"
+    return None
+
+
+def _only_tells(statement: ast.stmt) -> bool:
+    """Whether a statement puts a text together, says it, or notes that it was said."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=func)):
+            return name_of(func) in conventions.NOTICES or name_of(func) == "setattr"
+        case ast.Assign(value=value) | ast.AugAssign(value=value):
+            return _is_text(value)
+        case ast.If(body=body, orelse=orelse):
+            return all(map(_only_tells, (*body, *orelse)))
+    return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    match node:
+        case ast.IfExp(body=first, orelse=second) | ast.BinOp(left=first, right=second, op=ast.Add()):
+            return _is_text(first) and _is_text(second)
+        case ast.BinOp(left=first, op=ast.Mod()) | ast.Call(func=ast.Attribute(value=first, attr="format" | "join")):
+            return _is_text(first)
+    return isinstance(node, (ast.Constant, ast.JoinedStr))
+
+
 def _moved(test: ast.expr) -> bool:
     """Whether a test asks whether two values live in different places."""
     if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq)):

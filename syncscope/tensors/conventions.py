@@ -176,6 +176,9 @@ HOT = {
     "backward": "in `backward`",
 }
 HOOKS = frozenset("_reset _step".split())  # what the base class of an environment calls, in each of its steps
+STATISTICS = re.compile(
+    r"^_?log_(\w+_)?(norms|gradients?|weights?|param(eter)?s|updates|fields|stat(istic)?s|histograms?|config(uration)?)$"
+)  # functions that say much at once to a log, where they give nothing
 AMOUNT = re.compile(
     r"^(numel|len)$|(^|_)(sum|nums?|counts?|count_nonzero|total)(_|$)"
 )  # what is 0 where there is nothing
@@ -186,7 +189,7 @@ COLD = re.compile(
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|"
@@ -219,7 +222,7 @@ ASIDE = frozenset(
     analysis statistics hub_interface sequence_generator generation dpm_solver loggers visualization visualizer visualizers
     deploy deployment export exporter exporters distributed dist_utils converters dataset_converters diagnostics cpu mps
     xpu npu hpu dataloaders dataloader data_loaders data_loader datamodules data_modules tutorials tutorial notebooks
-    docs debug debugging detect predict predictor""".split()
+    docs debug debugging detect predict predictor interpret interpretability explainability""".split()
 )
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
@@ -233,6 +236,8 @@ NO_STEPS = frozenset(
     evaluators val scoring dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
+TRANSFORMS = frozenset("transform transforms augmentation augmentations".split())
+"""Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""
 ASIDE_CLASS = re.compile(
     r"BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
@@ -281,7 +286,7 @@ def on_cpu(name: str) -> bool:
     return bool(re.search(r"(^|_)(cpu|offload)(_|$)", name.lower()))
 
 
-CHECK = re.compile(r"^_*(check|verify|ensure)_")
+CHECK = re.compile(r"^_*(check|verify|ensure|reject|raise_if|warn_if)_")
 """Functions that are asked whether all is well: they wait because they are meant to."""
 TO_HOST = re.compile(
     r"^_?(as|to)_((optional|python)_)?(floats?|ints?|numbers?|scalars?|lists?|numpy|np|python|cpu|host|scipy\w*)$"

@@ -20,6 +20,7 @@ from syncscope.tensors.facts import (
     FIXED,
     FLOAT,
     FLOATING,
+    HOST,
     INT,
     INTEGER,
     MODULE,
@@ -132,6 +133,8 @@ def read_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
         return ref.keys[word]
     if word == "shape":
         return SIZE
+    if word == "batch_sizes":
+        return _batch_sizes(node)
     path = dotted(node)
     if path:
         fact = frame.env.get(path)
@@ -157,10 +160,17 @@ def used_as(frame: Frame, node: ast.Attribute, path: str) -> Fact:
     return UNKNOWN
 
 
+def _batch_sizes(node: ast.Attribute) -> Fact:
+    """Of a packed sequence, which keeps them on the host."""
+    return tensor(INT, HOST, 3, node, ndim=1)
+
+
 def _tensor_attribute(frame: Frame, node: ast.Attribute, owner: Fact) -> Fact:
     word = node.attr
     if word == "shape":
         return SIZE
+    if word == "batch_sizes":
+        return _batch_sizes(node)
     if word == "device":
         return Fact(OTHER, ANY_DTYPE, owner.device, confidence=3, ref=Tag.DEVICE)
     if word == "dtype":

@@ -101,6 +101,11 @@ def _keeps_by_hand(function: ProjectFunction) -> bool:
     )
 
 
+def _gives(function: ProjectFunction) -> bool:
+    """Whether it gives anything back."""
+    return any(isinstance(each, ast.Return) and each.value is not None for each in walk(function.node))
+
+
 @lru_cache(maxsize=64)
 def _calls_steps(function: ProjectFunction) -> bool:
     """Whether it calls what may be a step, or may hold the loop over them; `model.train()` is neither."""
@@ -219,10 +224,16 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     if said[0] and known_by_name(name, methods):
         if conventions.NO_STEPS.intersection(function.module.package[1:]):
             return False, by_place(function.module.package[1:], "", name)
+        if (
+            Path(function.module.path).stem.strip("_") in conventions.TRANSFORMS
+            and b"torchvision" in function.module.source
+        ):
+            return False, f"in `{owner or name}`: data is prepared on the host"
         if said[1] is conventions.LOOP and _holds_its_loop(function):
             return False, f"in `{name}`, {OUTSIDE}"
-        if name == "fit" and not _calls_steps(function):
-            return False, "in `fit`, which calls no step: once"
+        given = {*function.names} - {"self", "mode"}  # a `train` that takes a batch may be a step itself
+        if said[1] is conventions.LOOP and (name == "fit" or not given) and not _calls_steps(function):
+            return False, f"in `{name}`, which calls no step: once"
         return said
     around = getattr(function.closure, "function", None)
     if around is not None and not (outer := by_itself(around))[0] and not outer[1].endswith(OUTSIDE):
@@ -230,6 +241,8 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     if said[1].endswith(MAYBE):
         if _holds_all_steps(function):
             return False, f"in `{name}`, {OUTSIDE}"
+        if conventions.STATISTICS.match(name) and not _gives(function):
+            return False, f"in `{name}`: for the log"
         if conventions.DATA_SETS.intersection(each.arg for each in (*node.args.args, *node.args.kwonlyargs)):
             return False, f"in `{name}`, which goes through a data set: once"
         if _keeps_by_hand(function):

@@ -17,6 +17,7 @@ _IMPORTED = re.compile(rb"^(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE
 _FROM = re.compile(rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|(?:[^\n\\]|\\\n)*)")
 _WHOLE = re.compile(rb"import(?<!\w import)[ \t]+([\w., \t]+)")
 _ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])]*[\])]", re.MULTILINE)
+_GIVES = re.compile(rb"\breturn[ \t]+[^\s#]")
 _LEAST = 40  # bytes of a method that does something
 _COMMENT = re.compile(rb"#[^\n]*")
 _WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
@@ -55,6 +56,8 @@ class FunctionText:
 
     def goes_on(self) -> bool:
         """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
+        if conventions.STATISTICS.match(self.name) and not _GIVES.search(self.text()):
+            return False
         return by_name(self.name, self.cls, self.methods)[0]
 
     def is_decorated(self) -> bool:

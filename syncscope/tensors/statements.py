@@ -112,6 +112,7 @@ def branch(frame: Frame, node: ast.If) -> None:
             or arms.of_arm(node.body)
             or arms.of_first(node)
             or arms.of_nothing(node)
+            or arms.of_warning(node.body)
             or (arms.of_notice(node.body) if said.kind is TENSOR else None)
             or before
         )

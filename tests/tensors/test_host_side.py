@@ -99,6 +99,13 @@ CASES = {
             torch.save({"epoch": number}, path)
             torch.save(Net().state_dict(), path)
     """,
+    "how many go on at each step of a packed sequence": """
+        def unrolled(packed, x: torch.Tensor):
+            sizes = packed.batch_sizes
+            for size in sizes:
+                x = x[: sizes[0].item()] + x[:size]
+            return x[x.batch_sizes[0]]
+    """,
     "a size that may not be given": """
         def positions(ends: torch.Tensor, size=None):
             index = torch.arange(ends.numel() - 1, device=ends.device)

@@ -736,3 +736,66 @@ def forward(self, x: torch.Tensor, y: torch.Tensor, flag):
 """
     found = [(s.place.line, s.hot) for s in sites(source, "x.py") if s.op == "condition"]
     assert found == [(5, True), (7, False), (9, True), (11, True), (11, False)]
+
+
+BESIDE_A_STEP = b"""
+import logging
+import torch
+
+logger = logging.getLogger()
+
+def forward(self, x: torch.Tensor, name=None):
+    odd = name
+    if odd is not None:
+        if torch.is_tensor(x):
+            odd += f" max {x.max().item()}"  # cold
+        said = "first" if name else "again"
+        logger.warning(odd)
+        setattr(self, said, True)
+    if name is not None:
+        logger.warning(name)
+        x = x / x.sum().item()  # hot
+    return x / x.sum().item()  # hot
+
+def log_norms(named):
+    for name, x in named.items():
+        logger.info("%s %s", name, torch.norm(x).item())  # cold
+
+def log_weights(x: torch.Tensor):
+    return x.log() / x.sum().item()  # hot
+
+def peak_gpu_memory(x: torch.Tensor):
+    return {0: x.max().item()}  # cold
+
+def _raise_if_odd(x: torch.Tensor):
+    if not x.isfinite().all().item():  # cold
+        raise ValueError
+
+class Trainer:
+    def train(self):
+        self.keep(torch.ones(3, device="cuda").sum().item())  # cold
+
+class Other:
+    def train(self, x: torch.Tensor):
+        self.update(x)
+        self.keep(x.sum().item())  # hot
+"""
+
+
+def test_what_warns_tells_the_log_much_or_trains_nothing_is_cold() -> None:
+    lines = enumerate(BESIDE_A_STEP.splitlines(), 1)
+    marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
+    assert heat(BESIDE_A_STEP, "x.py") == marks
+
+
+def test_a_file_of_transforms_prepares_images_where_it_speaks_of_torchvision() -> None:
+    source = b"""
+import torch
+
+class Flip(torch.nn.Module):
+    def forward(self, x):
+        return x / x.sum().item()
+"""
+    assert heat(source, "net/transforms.py") == {6: "hot"}
+    assert heat(b"import torchvision" + source, "net/transforms.py") == {6: "cold"}
+    assert heat(b"import torchvision" + source, "net/flows.py") == {6: "hot"}
