@@ -24,7 +24,7 @@ from syncscope.model.report import Line, Read, Report
 from syncscope.model.trace import Meta, Trace
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
-BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for less is as good as not
+BRIEF, SLIGHTEST = 1e4, 1e-3  # ns, and of a step: what is blocked for so much longer or shorter is as good as the same
 FELT = 2.0  # times the difference of its calls: what a step may differ by (benchmarks/equal_recordings.py)
 SAME = 0.1  # counts and times that differ by less than this part are the same
 
@@ -173,7 +173,7 @@ def _drift(before: Meta, after: Meta) -> float:
 
 def _alike(one: Line, other: Line, slight: float) -> bool:
     return _near(one.count, other.count) and (
-        _near(one.blocked, other.blocked) or max(one.blocked, other.blocked) < slight
+        _near(one.blocked, other.blocked) or abs(one.blocked - other.blocked) < slight
     )
 
 

@@ -89,7 +89,7 @@ def verdict(report: Report) -> str:
             return f"Nothing here is worth fixing: {shorter}, although the host is blocked for {about_ms(blocked)}."
         return (
             f"Nothing here is surely worth fixing: {shorter}, or anything between {about_ms(max(0.0, low))} and "
-            f"{about_ms(high)}, as far as this recording knows. {_more(report)}"
+            f"{about_ms(high)}, as far as this recording knows. {next_recording(report)}"
         )
     chosen = [report.lines[i] for i in report.plan]
     places = len({line.place or id(line) for line in chosen})
@@ -133,10 +133,10 @@ def _next(report: Report) -> str:
     order = "Until then the lines stand in the order of how long the device had nothing to do after them." * bool(
         report.lines
     )
-    return f"{_more(report)} {order}".rstrip()
+    return f"{next_recording(report)} {order}".rstrip()
 
 
-def _more(report: Report) -> str:
+def next_recording(report: Report) -> str:
     """How the next recording can tell more than this one."""
     steps = (
         f"more steps than {len(report.steps)}" if len(report.steps) < ENOUGH else "other steps, once all is compiled"

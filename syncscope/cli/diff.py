@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,6 @@ from syncscope.model.durations import in_ms, ms
 if TYPE_CHECKING:
     from syncscope.analysis.compare import Comparison
     from syncscope.model.report import Line, Report
-    from syncscope.model.source import Place
 
 
 PACE = 0.05  # a host that is faster or slower by this part is spoken of
@@ -122,6 +120,7 @@ def show(found: Comparison, before: str, after: str) -> None:
     from rich.table import Table
 
     from syncscope.cli._console import console
+    from syncscope.cli._places import here
     from syncscope.exporters.terminal import shortened
 
     out = console()
@@ -156,7 +155,7 @@ def show(found: Comparison, before: str, after: str) -> None:
         if line is None:
             continue
         style = {"gone": "green", "new": "red", "changed": "yellow"}.get(word, "")
-        place = shortened(_here(line.place), max(12, out.width - 60)) if line.place else line.module or "no line known"
+        place = shortened(here(line.place), max(12, out.width - 60)) if line.place else line.module or "no line known"
         counts = [f"{x.count:.3g}" if x else "" for x in (a, b)]
         times = [_number(x.blocked, 1e6) if x else "" for x in (a, b)]
         lines.add_row(word, place, line.op, *counts, *times, style=style)
@@ -165,14 +164,10 @@ def show(found: Comparison, before: str, after: str) -> None:
     out.print(sentence(found))
 
 
-def _here(place: Place) -> str:
-    """The place, relative to this folder if it is in it."""
-    path = os.path.relpath(place.path) if os.path.isabs(place.path) else place.path
-    return f"{place.path if path.startswith(os.pardir) else path}:{place.line}"
-
-
 def sentence(found: Comparison) -> str:
     """Whether what was predicted came true."""
+    from syncscope.analysis.verdict import next_recording
+
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
         why = (
@@ -183,7 +178,8 @@ def sentence(found: Comparison) -> str:
         if found.unforeseen:
             why = "what a step takes over all rows, of which few were kept, lies further apart than a step is long"
             return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first without those reads and of the second')}"
-        return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first and of the second')}"
+        record = f" {next_recording(found.before)}" * bool(fewer and found.refusal)
+        return f"Nothing is predicted: {why}.{record}{_besides(found, 'a step of the first and of the second')}"
     low, high = found.predicted_range or (found.predicted, found.predicted)
     give = f" give or take {in_ms(found.spread[1], '')}" if found.spread else ""
     came = {
@@ -198,16 +194,20 @@ def sentence(found: Comparison) -> str:
     )
     if found.within_noise:
         told += " The two recordings differ by no more than equal ones may: take more steps to tell them apart."
-    if abs(found.pace - 1) > PACE:
-        told += (
-            f" Calls of the driver that wait for nothing take {found.pace:.2f} times as long in the second recording: "
-            "the host was not as fast in both."
-        )
     return told + _besides(found, "a step of the first without those reads and of the second")
 
 
 def _besides(found: Comparison, what: str) -> str:
-    """What else was changed, in numbers: of the device's work, and of what the host does for it."""
+    """What else was changed, in numbers: how fast the host was, the device's work, and what the host does for it."""
+    if abs(found.pace - 1) > PACE:
+        return (
+            f" Calls of the driver that wait for nothing take {found.pace:.2f} times as long in the second recording: "
+            f"the host was not as fast in both.{_work(found, what)}"
+        )
+    return _work(found, what)
+
+
+def _work(found: Comparison, what: str) -> str:
     others = [
         f"{name} {pair[0] / unit:,.{digits}f} and {pair[1] / unit:,.{digits}f}"
         for name, pair, unit, digits in (

@@ -126,6 +126,7 @@ def keep(found: JobReport, ranks: Sequence[Rank], name: str, output: str) -> Non
 def show(found: JobReport) -> None:
     """Print it for people."""
     from syncscope.cli._console import console as made
+    from syncscope.cli._places import here
 
     console = made()
     counted = ", ".join(
@@ -160,11 +161,12 @@ def show(found: JobReport) -> None:
     _rest(console, len(found.ranks), "ranks")
     worst = sorted(found.meets, key=lambda meet: -meet.skew)[:SHOWN]
     meets = [(*_named(m.key), in_ms(m.skew, ""), str(m.late), m.cause, in_ms(m.transfer, "")) for m in worst]
-    console.print(_table(("step", "collective", "last after first", "last is", "by", "transfer"), meets))
+    if meets:
+        console.print(_table(("step", "collective", "last after first", "last is", "by", "transfer"), meets))
     _rest(console, len(found.meets), "collectives")
     lines = []
     for line in found.lines:
-        place = str(line.place) if line.place else line.module or "no line known"
+        place = here(line.place) if line.place else line.module or "no line known"
         prices = (
             [in_ms(p, "") for p in (line.price.alone, line.price.last, line.price.share)] if line.price else [""] * 3
         )

@@ -6,10 +6,12 @@ from test_price import loop
 from test_start_causes import masks
 
 from syncscope import kineto
-from syncscope.analysis.compare import compare
+from syncscope.analysis.compare import _alike, compare
 from syncscope.analysis.fidelity import came_true
 from syncscope.analysis.pace import pace
 from syncscope.cli.diff import sentence
+from syncscope.model.report import Line
+from syncscope.model.source import Place
 from syncscope.model.trace import Event, Trace
 
 MS = 1_000_000
@@ -89,7 +91,15 @@ def test_a_host_that_was_not_as_fast_is_found_and_is_noise():
     longer = replace(found, spread=(0.0, 0.0), after=replace(found.after, step=1.1 * found.before.step))
     assert not longer.within_noise
     assert replace(longer, pace=1.07).within_noise
-    assert "1.07 times as long in the second recording" in sentence(replace(found, predicted=1.0, error=0.1, pace=1.07))
+    for predicted in (1.0, None):
+        told = sentence(replace(found, predicted=predicted, error=0.1, pace=1.07))
+        assert "1.07 times as long in the second recording" in told
+
+
+def test_who_waits_some_microseconds_longer_waits_as_before():
+    line = Line("item", Place("train.py", 3), 1.0, blocked=60_000.0, idle_after=0.0)
+    assert _alike(line, replace(line, blocked=68_000.0), slight=10_000.0)
+    assert not _alike(line, replace(line, blocked=90_000.0), slight=10_000.0)
 
 
 @pytest.mark.parametrize(
