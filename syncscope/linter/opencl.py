@@ -25,7 +25,9 @@ from syncscope.opencl_c.rules import builtin
 from syncscope.opencl_c.text import Node, Unit, blank, errors, parse, part, unit
 
 ALLOW = re.compile(rb"(?://|/\*)[ \t]*syncscope:[ \t]*allow(?:[ \t]*\[(?P<rules>[^\]\n]*)\])?(?:(?!\*/)[^\n])*(?:\*/)?")
-TESTS = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*$|_test\.\w+$")  # there, the host waits to compare
+TESTS = re.compile(
+    r"(^|/)(\w+_)?(tests?|testing)(_\w+)?/|(^|/)test_[^/]*$|_test\.\w+$"
+)  # there, the host waits to compare
 COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 HIDDEN = re.compile(rb"\b(?:__)?kernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\s+(\w+)\s*\(")
 SIMPLE = {"expression_statement", "declaration", "return_statement", "preproc_def", "preproc_function_def"}

@@ -278,7 +278,9 @@ class Divergence:
     def is_multiple(self, node: Node) -> bool:
         """Whether a number is a multiple of the size that the group must have, in each dimension."""
         found = REQUIRED.search(self.routine.head)
-        sizes = [self.program.value(size) for size in found[1].split(",")] if found else []
+        sizes = (
+            [self.program.value(size, self.routine.node.start_byte) for size in found[1].split(",")] if found else []
+        )
         number = self.program.number(node) or self.numbers.get(said(node)) or 0
         return bool(sizes) and number > 0 and all(size and number % size == 0 for size in sizes)
 

@@ -20,7 +20,10 @@ LITERAL = re.compile(
 )
 ESCAPE = re.compile(rb"\\(\r\n|.)", re.DOTALL)
 HOLE = re.compile(rb"\{\{|\{(?:[^{}\n]|\{[^{}\n]*\})*\}|\}\}")
-LATER = re.compile(rb"%\(\w+\)[sdifgxr]|\$\{[^{}\n]*\}|<%.*?%>|^[ \t]*(?:%[ \t]|##)[^\n]*", re.DOTALL | re.MULTILINE)
+LATER = re.compile(
+    rb"%\(\w+\)[sdifgxr]|\$\{[^{}\n]*\}|<%(?!\w+ ).*?%>|</?%\w+[^>\n]*>|^[ \t]*(?:%[ \t]|##)[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
 PERCENT = re.compile(rb"%[sdifgx]")
 KEPT = {"n": b" \n", "\\": b" \\", '"': b' "', "'": b" '"}
 STRINGIFY = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)\([\w., ]*\)[ \t]*\\?\s*#\s*\w+", re.MULTILINE)

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from syncscope.opencl_c.macros import macros_in
@@ -31,6 +32,8 @@ OF_SIZE = re.compile(r"get_(global|local|group|num|enqueued|work)_\w+$")
 SPACE_MACRO = re.compile(
     r"\b(LOCAL|GLOBAL)(?:_[A-Z]+)?\s+(?:const\s+|volatile\s+)*$"
 )  # of another file: LOCAL_VK u32 s[256]
+WORD = re.compile(r"[A-Za-z_]\w*")
+SIZEOF = re.compile(r"\bsizeof\s*\(\s*((?:struct\s+)?\w+)\s*\)")
 NAME = re.compile(r"\w+(?:\s*\([\w\s,]*\))?")  # `fill`, and `CAT(fill_, TYPE)`, which a macro pastes
 IS_KERNEL = re.compile(
     r"\b(?:__)?kernel\b|\b(?:[A-Z0-9]+_)*KERNEL(?:_[A-Z0-9]+)*\b"
@@ -69,6 +72,7 @@ class Variable:
     sizes: tuple[Node, ...] = ()  # of an array, outermost first
     node: Node = None
     is_volatile: bool = False
+    others: tuple[Variable, ...] = ()  # where several of other types have this name: all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +97,51 @@ class KernelProgram:
         self.launched: dict[str, list[str]] = {}  # the global sizes with which a kernel is launched in the same file
         self.macros = macros_in(unit.original)
         self.divergences: dict[Any, Any] = {}  # what `divergence` has found out
+        self.open: set[str] = set()  # the macros of which a type is looked for
         self.aliases = {n: text.decode("utf-8", "replace") for n, text in unit.macros.items() if len(text) <= LONGEST}
         for node in unit.of("type_definition"):
             names = [c for c in node.children_by_field_name("declarator") if c.type == "type_identifier"]
             self.aliases |= {said(name): said(part(node, "type")) for name in names}
+        bodies = [(said(part(n, "name")), n) for n in unit.of("struct_specifier") if part(n, "body") is not None]
+        self.structs = {form: n for name, n in bodies for form in (f"struct {name}", said(n))}
         self.routines = [r for n in unit.of("function_definition") if (r := self._routine(n))]
         self.named = {routine.name: routine for routine in self.routines}
         self.starts = [routine.node.start_byte for routine in self.routines]
+
+    def defined(self, name: str, at: int) -> str:
+        """What a macro is defined as where this byte stands; "" where that is not known, or depends on the preprocessor."""
+        texts = [(start, text) for start, text in self.unit.definitions.get(name, ()) if len(text) <= LONGEST]
+        if len({text for _, text in texts}) > 1:
+            texts = [(start, text) for start, text in texts if start < at][-1:] if self.unit.is_undefined(name) else []
+        return texts[-1][1].decode("utf-8", "replace") if texts else ""
+
+    def size_of(self, name: str) -> int | None:
+        """The bytes of a type: a number, a vector, or a struct of these; None where it is not known."""
+        if len({text for _, text in self.unit.definitions.get(name, ())}) > 1:
+            return None
+        if known := self.type_named(name):
+            element = known.rstrip("0123456789")
+            lanes = int(known[len(element) :] or 1)
+            return BITS[element] // 8 * (4 if lanes == 3 else lanes)
+        body = part(self.structs.get(self.aliases.get(name, name)), "body")
+        members = (
+            [v for field in self.unit.of("field_declaration", inside=body) for v in self.declared(field)]
+            if body
+            else []
+        )
+        if name in self.open:
+            return None  # it holds itself
+        self.open.add(name)
+        sizes = [self.size_of(said(part(v.node, "type"))) for v in members]
+        counts = [[self.number(size) for size in v.sizes] for v in members]
+        self.open.remove(name)
+        if not members or None in sizes or any(None in c for c in counts) or any(v.is_pointer for v in members):
+            return None
+        widest, end = 1, 0
+        for size, count in zip(sizes, counts, strict=True):
+            step = min(size or 1, 16) if (size or 1) & ((size or 1) - 1) == 0 else 4
+            widest, end = max(widest, step), -(-end // step) * step + (size or 0) * prod(n or 0 for n in count)
+        return -(-end // widest) * widest
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -196,8 +238,11 @@ class KernelProgram:
         made = Routine(name, node, body, kernel is not None, returns, tuple(given), head)
         for variable in (*given, *(v for d in self.inside(body, "declaration") for v in self.declared(d))):
             known = made.variables.get(variable.name)
-            if known is not None and (known.type, known.is_pointer) != (variable.type, variable.is_pointer):
-                variable = Variable(variable.name, "", variable.space, node=variable.node)
+            if known is not None and (
+                known.others or (known.type, known.is_pointer) != (variable.type, variable.is_pointer)
+            ):
+                every = (*(known.others or (known,)), variable)
+                variable = Variable(variable.name, "", variable.space, node=variable.node, others=every)
             made.variables[variable.name] = variable
         return made
 
@@ -242,6 +287,15 @@ class KernelProgram:
             name = self.aliases[name]
         return ""
 
+    def variable(self, node: Node, names: Mapping[str, Variable]) -> Variable | None:
+        """The variable that a name stands for: of several, that of the innermost block around it."""
+        known = names.get(said(node))
+        if known is None or not known.others:
+            return known
+        around = [(scope(v.node), v) for v in known.others if v.node.start_byte <= node.start_byte]
+        inside = [(place.start_byte, n, v) for n, (place, v) in enumerate(around) if node.end_byte <= place.end_byte]
+        return max(inside)[2] if inside else known
+
     def type(self, node: Node | None, names: Mapping[str, Variable]) -> str:
         """The type of an expression; "" where it is not known or a pointer."""
         if node is None:
@@ -252,11 +306,11 @@ class KernelProgram:
         if kind == "number_literal":
             return of_literal(said(node))
         if kind == "identifier":
-            known = names.get(said(node))
+            known = self.variable(node, names)
             if known is not None:
                 return "" if known.is_pointer or known.sizes else known.type
             value = self.aliases.get(said(node), "")
-            return of_literal(value) if re.match(r"[-.\d]", value) else ""
+            return of_literal(value) if re.match(r"[-.\d]", value) else self.expanded(said(node), names)
         if kind == "subscript_expression":
             return self._element(part(node, "argument"), names)
         if kind == "pointer_expression":
@@ -288,7 +342,7 @@ class KernelProgram:
         if node is None:
             return ""
         if node.type == "identifier":
-            known = names.get(said(node))
+            known = self.variable(node, names)
             return known.type if known is not None and (known.is_pointer or known.sizes) else ""
         if node.type == "cast_expression":
             return self.type_named(said(part(node, "type")).split("*")[0])
@@ -319,6 +373,8 @@ class KernelProgram:
             return "uint" if name == "get_work_dim" else "ulong"
         if name in self.named:
             return self.named[name].returns
+        if name in self.macros.texts:
+            return self.expanded(name, names)
         given = arguments(node)
         if COMPARE_AND_SWAP.match(name) and "exchange" in name:
             return "int"
@@ -328,18 +384,40 @@ class KernelProgram:
             return "float" if name == "vload_half" else "int"
         return self.type(given[0], names) if given and name in OF_FIRST else ""
 
+    def expanded(self, name: str, names: Mapping[str, Variable]) -> str:
+        """The type of the expression that a macro stands for."""
+        if name in self.open:
+            return ""
+        self.open.add(name)
+        hidden = {n: v for n, v in names.items() if n not in self.macros.parameters.get(name, ())}
+        made = {self.type(meaning, hidden) for meaning in self.macros.meanings(name)}
+        self.open.remove(name)
+        return made.pop() if len(made) == 1 else ""
+
     def number(self, node: Node | None) -> int | None:
         """The value of an expression of constants, macros among them; None where it is not known."""
-        return self.value(said(node))
+        return None if node is None else self.value(said(node), node.start_byte)
 
-    def value(self, text: str) -> int | None:
-        """The value of such an expression as it is written."""
+    def value(self, text: str, at: int = 0) -> int | None:
+        """The value of such an expression as it is written, at a byte."""
+
+        def meant(found: re.Match[str]) -> str:
+            known = self.defined(found[0], at)
+            return f"({known})" if known else found[0]
+
+        text = SIZEOF.sub(lambda m: str(self.size_of(m[1]) or m[0]), text)
         for _ in range(8):
-            new = re.sub(r"[A-Za-z_]\w*", lambda m: f"({self.aliases[m[0]]})" if self.aliases.get(m[0]) else m[0], text)
+            new = WORD.sub(meant, text)
             if new == text:
                 break
             text = new[:LONGEST]
         return constant(text)
+
+
+def scope(declaration: Node) -> Node:
+    """The block in which a declaration holds: of a parameter all of the function."""
+    node = declaration.parent
+    return node.parent.parent if node.type == "parameter_list" and node.parent.parent is not None else node
 
 
 OF_FIRST = frozenset(

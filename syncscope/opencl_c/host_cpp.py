@@ -51,7 +51,7 @@ def of_cpp(code: bytes, root: Node) -> HostProgram:
             note(program, function, node)
         command = None
         if kind == "call_expression":
-            command = command_of(node, kernels)
+            command = command_of(node, kernels) or waited(node, program)
         elif kind == "declaration" and said(part(node, "type")) == "cl::Buffer" and re.search(rb"[({]", node.text):
             command = Command(Verb.CREATE, "cl::Buffer", uses=names(node))
         if command is not None:
@@ -141,6 +141,20 @@ def command_of(node: Node, kernels: dict[str, str]) -> Command | None:
         event=event,
         uses=names(given),
     )
+
+
+def waited(node: Node, program: HostProgram) -> Command | None:
+    """The wait for an event that a command of this file gave: `clWaitForEvents(1, &event)`, `event.wait()`."""
+    function, given = part(node, "function"), part(node, "arguments")
+    args = [said(n).lstrip("&") for n in given.named_children] if given is not None else []
+    if said(function) == "clWaitForEvents" and len(args) == 2:
+        event = args[1]
+    elif said(part(function, "field")) == "wait" and not args:
+        event = said(part(function, "argument"))
+    else:
+        return None
+    gave = next((c for c in reversed(program.commands) if c.event == event and c.verb is Verb.LAUNCH), None)
+    return Command(Verb.FINISH, "wait", queue=gave.queue) if gave is not None else None
 
 
 def enqueued(name: str, given: Node | None, kernels: dict[str, str]) -> Command | None:

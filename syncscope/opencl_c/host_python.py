@@ -22,17 +22,22 @@ def of_python(code: bytes, tree: ast.Module) -> HostProgram:
     """The commands of a file that imports pyopencl."""
     seen = HostReader(code)
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
+            seen.kernels |= {ast.unparse(target): node.value.attr for target in node.targets}
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
             named = (a.asname or a.name for a in node.names if "opencl" in f"{getattr(node, 'module', '')}.{a.name}")
             seen.modules.update(named)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             maker = name_of(node.value.func)
             targets = [ast.unparse(target) for target in node.targets]
             seen.made |= dict.fromkeys(targets, maker)
+            text = node.value.args[1] if maker == "Kernel" and len(node.value.args) > 1 else None
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                seen.kernels |= dict.fromkeys(targets, text.value)
             if maker == "CommandQueue" and "OUT_OF_ORDER" not in ast.unparse(node.value):
                 seen.program.ordered.update(targets)
     seen.visit(tree, (), -1, "")
-    seen.program.commands.sort(key=lambda command: command.start)
+    seen.program.commands.sort(key=lambda command: (command.start, command.end))
     return seen.program
 
 
@@ -43,6 +48,10 @@ class HostReader:
         self.program = HostProgram(code)
         self.starts = line_starts(code)
         self.modules = {"cl", "pyopencl", "cl_array", "array"}
+        self.kernels: dict[
+            str, str
+        ] = {}  # the names of kernels: `twice = program.twice`, `cl.Kernel(program, "twice")`
+        self.events: dict[str, str] = {}  # the queue of each event
         self.made: dict[str, str] = {}  # what a name was assigned from: the last part of the function's name
 
     def visit(self, node: ast.AST, loops: tuple[int, ...], function: int, target: str) -> None:
@@ -75,6 +84,8 @@ class HostReader:
                 uses = frozenset(n.id for a in (*node.args, *(k.value for k in node.keywords)) for n in names(a))
                 event = target if command.verb in (Verb.LAUNCH, Verb.COPY) else ""
                 found = replace(command, target=target, event=event, uses=uses)
+                if event:
+                    self.events[event] = command.queue
                 program.commands.append(found.at(first, last, loops, function))
         for child in below:
             self.visit(child, loops, function, target)
@@ -88,7 +99,13 @@ class HostReader:
         waits = tuple(ast.unparse(e) for e in listed.elts) if isinstance(listed, (ast.List, ast.Tuple)) else ()
         if name == "finish" and not args and self.is_queue(owner):
             return Command(Verb.FINISH, name, queue=owner)
+        if name == "wait" and not args and isinstance(node.func, ast.Attribute):
+            its = self.command(node.func.value) if isinstance(node.func.value, ast.Call) else None
+            queue = its.queue if its is not None and its.verb is Verb.LAUNCH else self.events.get(owner, "")
+            return Command(Verb.FINISH, name, queue=queue) if queue else None
         if owner in self.modules:
+            if name == "wait_for_events" and len(args) == 1 and (queue := self.events.get(args[0].strip("[](),"), "")):
+                return Command(Verb.FINISH, name, queue=queue)
             if name == "enqueue_copy" and len(args) > 2:
                 blocks = "is_blocking" not in keywords or ast.unparse(keywords["is_blocking"]) == "True"
                 reads = self.made.get(args[2]) in MAKERS and self.made.get(args[1]) not in IMAGES
@@ -97,13 +114,16 @@ class HostReader:
                 return Command(Verb.MAP, name, queue=args[0] if args else "", waits=waits)
             if name == "enqueue_nd_range_kernel" and len(args) > 3:
                 sizes = tuple(args[2:4])
-                return Command(Verb.LAUNCH, name, queue=args[0], kernel=args[1], sizes=sizes, waits=waits)
+                kernel = self.kernels.get(args[1], args[1].rpartition(".")[2])
+                return Command(Verb.LAUNCH, name, queue=args[0], kernel=kernel, sizes=sizes, waits=waits)
             if name in IMAGES or (name in MAKERS and "array" in owner):
                 return Command(Verb.CREATE, name)
         if name == "get" and not node.args and self.made.get(owner) in ARRAYS:
             return Command(Verb.READ, name)
         if len(args) > 2 and self.is_queue(args[0]) and not NO_KERNEL.match(name):
-            kernel = name if owner else self.made.get(name, name)
+            kernel = self.kernels.get(f"{owner}.{name}" if owner else name) or (
+                name if owner else self.made.get(name, name)
+            )
             return Command(Verb.LAUNCH, name, queue=args[0], kernel=kernel, sizes=tuple(args[1:3]), waits=waits)
         return None
 

@@ -100,6 +100,18 @@ class Unit:
         """What is defined without parameters, and as what."""
         return {m[1].decode(): uncommented(m[2]).strip() for m in DEFINE.finditer(self.original)}
 
+    @cached_property
+    def definitions(self) -> dict[str, list[tuple[int, bytes]]]:
+        """What is defined without parameters, each time, with the byte at which it is."""
+        found: dict[str, list[tuple[int, bytes]]] = {}
+        for one in DEFINE.finditer(self.original):
+            found.setdefault(one[1].decode(), []).append((one.start(), uncommented(one[2]).strip()))
+        return found
+
+    def is_undefined(self, name: str) -> bool:
+        """Whether a macro is taken back, and defined anew, as one after another is generated."""
+        return re.search(rb"#[ \t]*undef[ \t]+%s\b" % re.escape(name.encode()), self.original) is not None
+
     def mentions(self, word: bytes) -> bool:
         """Whether the program holds this word, were it in a comment."""
         return word in self.original

@@ -341,6 +341,71 @@ CASES = {
                 own::Sum<T>().add(x[l]);
         }
     """,
+    "sizes of structs, and macros that are defined anew": """
+        typedef struct { float4 p; int k[3]; } Node;
+        struct Loop { struct Loop next; };
+        #define N 16
+        __kernel void f(__global float *x) {
+            __local Node a[512];
+            __local struct Loop c[1024];
+            __local uchar d[sizeof(float) * N * 16];
+            a[get_local_id(0)].k[0] = d[0] = 0;
+        }
+        #undef N
+        #define N 1024
+        #ifdef WIDE
+        #define M 1024
+        #define real4 double4
+        #else
+        #define real4 float4
+        #define M 16384
+        #endif
+        __kernel void g(__global float *x) {
+            __local float4 a[N];
+            __local real4 b[N];
+            __local float c[M];
+            a[get_local_id(0)] = b[get_local_id(0)] = c[0] = 0;
+        }
+        __kernel void h(__global float *x) {
+            __local Node a[N + 1];  // !
+            a[get_local_id(0)].k[0] = 0;
+        }
+    """,
+    "a variable of the group, written by one and read by all": """
+        typedef struct { int a; } Pair;
+        __kernel void f(__global float *x, int n) {
+            __local float s, t;
+            int l = get_local_id(0);
+            if (l == 0)
+                s = t = x[0];
+            if (l == 0)
+                x[1] = t;
+            x[l + 2] = s;  // !
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int i = 0; i < n; i++) {
+                if (l == 0)
+                    t = x[i];
+                barrier(CLK_LOCAL_MEM_FENCE);
+                x[l + i] = t;
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+        }
+    """,
+    "names of several types, and types of macros": """
+        #define GID get_global_id(0)
+        #define LANE(d) ((int)get_local_id(d))
+        __kernel void f(__global float *x) {
+            for (int i = 0; i < 4; i++)
+                x[i] = LANE(0);
+            ushort i = GID;  // !
+            {
+                size_t i = GID;
+                x[i] = 0;
+            }
+            ushort lane = LANE(0);
+            x[i] = lane;
+        }
+    """,
     "a kernel that a macro is defined as": r"""
         #define FILL(T) \
             __kernel void fill_##T(__global T *x) { \
@@ -411,6 +476,95 @@ def test_what_documents_a_function_of_python_is_no_program() -> None:
     assert [f.place.line for f in check("a.py", code.encode(), Config(min_confidence="medium", all=True)).findings] == [
         4
     ]
+
+
+GUARDED = """
+import pyopencl as cl
+
+KERNEL = '''
+__kernel void twice(__global float *x, int n) {
+    int i = get_global_id(0);
+    BODY
+}
+'''
+
+
+def twice(queue, x, n):
+    again = cl.Program(queue.context, KERNEL).build().twice
+    kernel = cl.Kernel(cl.Program(queue.context, KERNEL).build(), "twice")
+    kernel.set_args(x, n)
+    cl.enqueue_nd_range_kernel(queue, kernel, ((n + 63) // 64 * 64,), (64,))
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_told"),
+    [
+        ("if (i >= n) return; x[i] *= 2;", False),
+        ("x[clamp(i, 0, n - 1)] = x[0];", False),
+        ("x[i < n ? i : 0] *= 2;", False),
+        ("x[select(0, i, i < n)] *= 2;", False),
+        ("for (int j = i; j < n; j += get_global_size(0)) x[j] *= 2;", False),
+        ("bool ok = i < n; if (ok) x[i] *= 2;", False),
+        ("x[i] *= 2;", True),
+        ("if (i > 0) x[i] = x[i - 1];", True),
+        ("x[i] = 1; if (i < n) x[i] = 2;", True),
+    ],
+)
+def test_a_guard_bounds_the_id_before_it_is_used(body: str, is_told: bool) -> None:
+    found = check("a.py", GUARDED.replace("BODY", body).encode(), Config(min_confidence="medium", all=True)).findings
+    assert [f.rule for f in found] == ["missing-bounds-guard"] * is_told
+
+
+def test_kernels_under_other_names_have_the_size_that_is_required() -> None:
+    code = """
+import pyopencl as cl
+text = "__kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(__global float *x) { x[0] = 1; }"
+def run(queue, x):
+    program = cl.Program(queue.context, text).build()
+    same, other = program.f, cl.Kernel(program, "f")
+    kept = program.f
+    again = cl.Kernel(program, "f")
+    kept(queue, (64, 64), (4, 8), x)
+    cl.enqueue_nd_range_kernel(queue, again, (64, 64), (8, 4))
+    cl.enqueue_nd_range_kernel(queue, program.f, (64, 64), (8, 4))
+    kept(queue, (64, 64), (8, 8), x)
+"""
+    found = check("a.py", code.encode(), Config(all=True, select=("work-group-size",))).findings
+    assert [f.place.line for f in found] == [9, 10, 11]
+
+
+def test_who_waits_for_the_event_of_a_launch_waits_for_the_launch() -> None:
+    in_python = """
+import pyopencl as cl
+def run(queue, program, x, n):
+    for _ in range(n):
+        program.f(queue, (64,), None, x).wait()
+    for _ in range(n):
+        event = program.f(queue, (64,), None, x)
+        event.wait()
+    for _ in range(n):
+        event = program.f(queue, (64,), None, x)
+        cl.wait_for_events([event])
+    last = event
+    last.wait()
+"""
+    in_cpp = """
+void run(cl_command_queue q, cl_kernel k, cl::CommandQueue queue, cl::Kernel kernel, int n) {
+  cl_event event; cl::Event other;
+  for (int i = 0; i < n; i++) {
+    clEnqueueNDRangeKernel(q, k, 1, NULL, &g, NULL, 0, NULL, &event);
+    clWaitForEvents(1, &event);
+  }
+  for (int i = 0; i < n; i++) {
+    queue.enqueueNDRangeKernel(kernel, cl::NullRange, global, local, nullptr, &other);
+    other.wait();
+  }
+}
+"""
+    config = Config(min_confidence="low", all=True, select=("finish-after-launch",))
+    assert [f.place.line for f in check("a.py", in_python.encode(), config).findings] == [5, 8, 11]
+    assert [f.place.line for f in check("a.cpp", in_cpp.encode(), config).findings] == [6, 10]
 
 
 def test_sizes_of_c_that_are_set_element_by_element_are_known() -> None:

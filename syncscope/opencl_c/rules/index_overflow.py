@@ -111,7 +111,7 @@ def trust(program: KernelProgram, routine: Routine, node: Node, factors: int) ->
             pointer = routine.variables.get(said(other)) if other.type == "identifier" else None
             variable = pointer if pointer is not None and pointer.is_pointer else None
         elif parent.type in ("init_declarator", "assignment_expression"):
-            variable = routine.variables.get(said(assigned(parent)[0]))
+            variable = program.variable(assigned(parent)[0], routine.variables)
             if variable is None or not (variable.is_pointer or variable.type in ("ulong", "long")):
                 return 0
             wide = wide or not variable.is_pointer

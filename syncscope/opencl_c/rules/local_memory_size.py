@@ -25,7 +25,8 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import BITS, KernelProgram, Variable
+from syncscope.opencl_c.facts import KernelProgram, Variable
+from syncscope.opencl_c.text import part, said
 
 SEVERITY = Severity.WARNING
 FAMILY = Family.KERNEL
@@ -77,9 +78,6 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
 
 def size_of(program: KernelProgram, variable: Variable) -> int | None:
     """The bytes of an array; None where they are not known."""
-    element = variable.type.rstrip("0123456789")
-    lanes = int(variable.type[len(element) :] or 1)
+    element = program.size_of(said(part(variable.node, "type")))
     sizes = [program.number(size) for size in variable.sizes]
-    if element not in BITS or None in sizes:
-        return None
-    return BITS[element] // 8 * (4 if lanes == 3 else lanes) * prod(filter(None, sizes))
+    return None if element is None or None in sizes else element * prod(size or 0 for size in sizes)

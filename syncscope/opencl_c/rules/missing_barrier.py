@@ -124,9 +124,10 @@ class Access:
 
 def find(program: KernelProgram) -> Iterator[Sighting]:
     for routine in program.routines:
-        arrays = {v.name for v in routine.variables.values() if v.space == "local" and (v.sizes or v.is_pointer)}
-        if arrays:
-            found = LocalMemory(program, routine, arrays)
+        shared = [v for v in routine.variables.values() if v.space == "local"]
+        if shared:
+            arrays = {v.name for v in shared if v.sizes or v.is_pointer}
+            found = LocalMemory(program, routine, arrays, {v.name for v in shared} - arrays)
             found.visit(routine.body, 0)
             told: dict[int, int] = {}  # one barrier too few is told once: the second node of each pair by the first
             for before, after in found.races.values():
@@ -140,9 +141,10 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
 class LocalMemory:
     """What an item does to local memory on its way through a function."""
 
-    def __init__(self, program: KernelProgram, routine: Routine, arrays: set[str]) -> None:
+    def __init__(self, program: KernelProgram, routine: Routine, arrays: set[str], scalars: set[str]) -> None:
         self.program = program
         self.arrays = arrays
+        self.scalars = scalars
         self.differing = divergence(program, routine)
         self.computed = set(computed(program, routine))
         self.since: list[Access] = []  # the last barrier
@@ -184,7 +186,14 @@ class LocalMemory:
                 self.since = [access for access in self.since if access.array != name]
             elif not (sign(node) == "=" or self.seen(left, False)) or not self.seen(left, True):
                 self.visit(left, depth)
-        elif kind == "sizeof_expression" or (kind == "subscript_expression" and self.seen(node, False)):
+        elif kind == "declaration":
+            for one in node.children_by_field_name("declarator"):
+                self.visit(part(one, "value"), depth)
+        elif (
+            (kind == "update_expression" and self.seen(part(node, "argument"), True))
+            or kind == "sizeof_expression"
+            or (kind in ("subscript_expression", "identifier") and self.seen(node, False))
+        ):
             pass
         elif kind in ("call_expression", "expression_statement") and self.may_wait(
             callee(node) or said(node).strip("; ")
@@ -216,7 +225,9 @@ class LocalMemory:
         while owner.type == "subscript_expression":
             index.append(next((n for n in owner.named_children[1:]), None))
             owner = part(owner, "argument")
-        if said(owner) not in self.arrays or not index or None in index:
+        if index and (said(owner) not in self.arrays or None in index):
+            return False
+        if not index and said(owner) not in self.scalars:
             return False
         if self.differing.differs(owner):  # a pointer of its own, to a part of its own
             return True
@@ -224,7 +235,7 @@ class LocalMemory:
         differing = [t for t in summands if self.differing.differs(t)]
         access = Access(
             said(owner),
-            tuple("".join(said(one).split()) for one in index),
+            tuple("".join(said(one).split()) for one in index),  # of a variable none
             node,
             writes,
             tuple(self.differing.guards(node)),
@@ -272,7 +283,8 @@ def races(before: Access, after: Access, moved: frozenset[str]) -> bool:
     write, read = (before, after) if before.writes else (after, before)
     if write.index == read.index:
         alone = bool(write.guards) and not write.terms
-        return alone and read.guards[:1] != write.guards[:1]
+        tests = {said(part(guard, "condition")) for guard in read.guards}
+        return alone and said(part(write.guards[0], "condition")) not in tests
     if any(own_element(g, write, read) for g in read.guards) or any(own_element(g, read, write) for g in write.guards):
         return False
     if any(one != other and BUFFER.search(one + other) for one, other in zip(write.index, read.index, strict=False)):
@@ -316,7 +328,7 @@ def is_sure(program: KernelProgram, routine: Routine, before: Access, after: Acc
     a guard of at most so many, `x[l] += x[l + 16]`; nor where an index is computed, or two of unknown distance differ.
     """
     required = REQUIRED.search(routine.head)
-    sizes = [program.value(size) for size in required[1].split(",")] if required else []
+    sizes = [program.value(size, routine.node.start_byte) for size in required[1].split(",")] if required else []
     in_step = 0 < math.prod(size or STEP + 1 for size in sizes) <= STEP if sizes else False
     if (
         not routine.is_kernel

@@ -118,12 +118,16 @@ def unguarded(program: KernelProgram, kernel: Routine) -> Node | None:
     def of_item(node: Node) -> bool:
         return asks(node) or any(said(name) in ids for name in program.inside(node, "identifier"))
 
-    compared = [n for n in program.inside(kernel.body, "binary_expression") if sign(n) in COMPARISONS | {"%"}]
+    compared = [n for n in program.inside(kernel.body, "binary_expression") if bounds(program, n)]
     compared += [c for c in program.inside(kernel.body, "call_expression") if LIMITS.match(callee(c))]
-    if any(map(of_item, compared)):
-        return None
+    first = min((n.start_byte for n in compared if of_item(n)), default=kernel.node.end_byte)
     for access in program.inside(kernel.body, "subscript_expression"):
         variable = kernel.variables.get(said(part(access, "argument")))
         if variable is not None and variable.space == "global" and of_item(access):
-            return access
+            return access if access.end_byte <= first else None
     return None
+
+
+def bounds(program: KernelProgram, node: Node) -> bool:
+    """Whether an expression compares with, or divides by, what may be a length; nothing ends at 0."""
+    return sign(node) in COMPARISONS | {"%"} and 0 not in (program.number(part(node, s)) for s in ("left", "right"))

@@ -74,21 +74,24 @@ def find(program: KernelProgram) -> Iterator[Sighting]:
     for routine, node in program.each("init_declarator", "assignment_expression"):
         target, value = assigned(node)
         if sign(node) in ("", "="):
-            variable = routine.variables.get(said(target))
+            variable = program.variable(target, routine.variables)
             if variable is None or variable.is_pointer or BITS.get(variable.type, 64) >= 64 or "." in said(target):
                 continue
             if program.type(value, routine.variables) in ("ulong", "long") and (
-                confidence := trust(value, BITS[variable.type])
+                confidence := trust(program, value, BITS[variable.type])
             ):
                 message = f"{program.quote(value)} is a size_t of 64 bits, and `{said(target)}` a `{variable.type}`"
                 yield seen(node, message, confidence)
 
 
-def trust(value: Node, bits: int) -> int:
+def trust(program: KernelProgram, value: Node, bits: int) -> int:
     """How sure it is that not all values fit; 0 where they are made small."""
-    calls = [callee(n) for n in walk(value) if n.type == "call_expression"]
+    nodes = list(walk(value))
+    names = {said(n) for n in nodes if n.type == "identifier"} & program.macros.texts.keys()
+    nodes += [n for name in names for meaning in program.macros.meanings(name) for n in walk(meaning)]
+    calls = [callee(n) for n in nodes if n.type == "call_expression"]
     items = [c for c in calls if ITEM.match(c) or OF_SIZE.match(c)]
-    small = [n for n in walk(value) if said(n) in ("%", "&", ">>", "/", "min", "clamp")]
+    small = [n for n in nodes if said(n) in ("%", "&", ">>", "/", "min", "clamp")]
     if not items or small or (bits >= 16 and all("local_" in c for c in items)):
         return 0
     if bits < 32:

@@ -110,5 +110,5 @@ def required(program: KernelProgram, routine: Routine) -> tuple[int, ...]:
     found = REQUIRED.search(routine.head)
     if found is None:
         return ()
-    sizes = [program.value(text) for text in found[1].split(",")]
+    sizes = [program.value(text, routine.node.start_byte) for text in found[1].split(",")]
     return () if None in sizes else tuple(s for s in sizes if s is not None)
