@@ -6,8 +6,8 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import takes_all
-from syncscope.codemod.patterns.numbers import filling
+from syncscope.codemod.patterns.made_on_host import TYPES, takes_all
+from syncscope.codemod.patterns.numbers import element, filling, special
 from syncscope.codemod.proofs import DTYPES
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site, Value
@@ -171,6 +171,26 @@ EXAMPLES = (
         """,
         Safety.UNSAFE,
     ),
+    Example(
+        """
+        import math
+        import torch
+
+        def loss(x: torch.Tensor):
+            x = x / torch.FloatTensor([0.5]).to(x.device) + torch.tensor([3]).to(x.device)  # !
+            return x.square().sum() + torch.tensor([2 * math.pi]).to(x.device)  # !
+        """,
+        """
+        import math
+        import torch
+
+        def loss(x: torch.Tensor):
+            x = x / torch.full((1,), 0.5, dtype=torch.float, device=x.device) + torch.full((1,), 3, device=x.device)
+            return x.square().sum() + torch.full((1,), 2 * math.pi, device=x.device)
+        """,
+        Safety.SAFE,
+        "x: float[n]",
+    ),
 )
 
 
@@ -209,19 +229,44 @@ def converted_then_moved(site: Site, function: Function) -> Fix | None:
         return None
     name, taken = function.dotted(made.func), {k.arg for k in made.keywords}
     draft = Draft(function)
-    if name == "torch.tensor":
-        number = function.constant(made.args[0]) if len(made.args) == 1 else None
-        if (
-            number is None or abs(number) >= 128 or taken - {"dtype"}
-        ):  # what overflows a dtype is reported in other words
+    if name == "torch.tensor" or name in TYPES:
+        filled = filled_with(function, made, "dtype" in taken)
+        if filled is None or taken - {"dtype"} or dtype is not None:
             return None
-        draft.replace(move, "{call}", call=filling(draft, made, made.args[0], "()", device=where))
+        number, size = filled
+        held: dict[str, Part] = (
+            {"dtype": draft.part(TYPES[name]), "device": where} if name in TYPES else {"device": where}
+        )
+        draft.replace(move, "{call}", call=filling(draft, made, number, size, **held))
         return draft.fix(TITLE, Safety.SAFE)
     kind = draft.part(dtype) if isinstance(dtype, str) else dtype
     more: dict[str, Part] = {"device": where} if kind is None else {"dtype": kind, "device": where}
     draft.replace(move, "{call}", call=draft.call(made, {}, **more))
     exact = counts(function, made) and dtype in (None, "torch.long", "torch.int", "torch.double")
     return fixed(draft, name, exact)
+
+
+def filled_with(function: Function, made: ast.Call, said: bool) -> tuple[ast.expr, str] | None:
+    """The number that all elements have of `torch.tensor([0.5])` or `torch.FloatTensor([0.5])`, and how many these are.
+
+    `said`: it names a dtype. What a dtype cannot hold is reported in other words.
+    """
+    if len(made.args) != 1:
+        return None
+    value, size = element(function, made.args[0])
+    number = function.constant(value)
+    dtype = TYPES.get(function.dotted(made.func) or "")
+    if dtype is None:
+        known = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+        known = known or (number is not None and abs(number) <= 127) or (not said and special(function, value))
+        return (value, size) if known else None
+    if size == "()":  # it is given sizes
+        return None
+    if dtype in ("torch.float", "torch.double"):
+        known = special(function, value) or (number is not None and abs(number) <= 127)
+    else:
+        known = dtype in ("torch.long", "torch.int") and isinstance(number, int) and abs(number) <= 127
+    return (value, size) if known else None
 
 
 def reshaped_then_moved(site: Site, function: Function) -> Fix | None:

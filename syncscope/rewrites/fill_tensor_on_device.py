@@ -6,8 +6,8 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import alike, seen
-from syncscope.codemod.patterns.numbers import filling, special
+from syncscope.codemod.pattern import seen
+from syncscope.codemod.patterns.numbers import element, filling, special
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -167,14 +167,14 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if (repeated := seen(function, call.args[0], "[{c}] * {n}", "{n} * [{c}]")) is not None:
         return of_equal_numbers(function, call, repeated["c"], repeated["n"])
-    value, size = element(call.args[0])
+    value, size = element(function, call.args[0])
     if isinstance(call.func, ast.Attribute) and call.func.attr == "new_tensor":
         return new_full(site, function, call)
     if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor"):
         return None
     written = function.constant(value)
     plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-    fits_all = written is not None and abs(written) < 128  # what overflows a dtype is reported in other words
+    fits_all = written is not None and abs(written) <= 127  # what overflows a dtype is reported in other words
     known = (
         plain
         or fits_all
@@ -202,14 +202,6 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     return draft.fix(title, Safety.UNSAFE, changes)
 
 
-def element(value: ast.expr) -> tuple[ast.expr, str]:
-    """The number that a tensor is filled with, and its size: of a list of equal numbers, and of a number itself."""
-    match value:
-        case ast.List(elts=[ast.Constant() | ast.UnaryOp() as first, *more]) if all(alike(first, m) for m in more):
-            return first, f"({len(more) + 1},)"
-    return value, "()"
-
-
 def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count: ast.expr) -> Fix | None:
     """`torch.tensor([c] * n, device=d)`."""
     if function.dotted(call.func) not in ("torch.tensor", "torch.as_tensor") or not function.pure(count):
@@ -229,7 +221,7 @@ def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count
 
 def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
     """`x.new_tensor(0.0)`: its dtype and device are those of `x`, as are those of `x.new_full`."""
-    value, size = element(call.args[0])
+    value, size = element(function, call.args[0])
     written = function.constant(value)
     plain = isinstance(value, ast.Constant) and isinstance(value.value, bool)
     if not plain and written is None and site.fact_of(value).kind is not Value.SCALAR and not special(function, value):
@@ -239,7 +231,7 @@ def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
     draft = Draft(function)
     draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"
-    if plain or (written is not None and abs(written) < 128):
+    if plain or (written is not None and abs(written) <= 127):
         return draft.fix(title, Safety.SAFE)
     if written is not None or special(function, value):
         return draft.fix(title, Safety.UNSAFE, "a number that does not fit the dtype is reported in other words")

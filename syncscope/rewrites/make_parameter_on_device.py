@@ -62,7 +62,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     written = function.constant(number)
     if len(beside) != 1 or len(given) != 2 or not isinstance(beside[0], ast.Name):
         return None
-    if written is None or abs(written) >= 128:  # what overflows a dtype is reported in other words
+    if written is None or abs(written) > 127:  # what overflows a dtype is reported in other words
         return None
     draft = Draft(function)
     draft.replace(number, "{number}", number=new_number(draft, beside[0], number))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from syncscope.codemod.draft import Draft, Part
-from syncscope.codemod.function import Function
-from syncscope.codemod.pattern import seen
+from syncscope.codemod.function import Function, number
+from syncscope.codemod.pattern import alike, seen
 from syncscope.model.fact import Device, Dtype, Fact, Value
 from syncscope.tensors import conventions
 from syncscope.tensors.syntax import name_of
 
-SPECIAL = {f"{module}.{word}" for module in ("math", "torch") for word in ("inf", "nan", "pi", "e")}
+SPECIAL = {f"{module}.{word}" for module in ("math", "torch", "numpy") for word in ("inf", "nan", "pi", "e")}
 PROMOTED = "a number of another dtype is converted, or the result promoted, instead of raising an error"
 
 
@@ -39,7 +39,21 @@ def special(function: Function, value: ast.expr) -> bool:
         return special(function, negative["x"])
     if seen(function, value, "float('inf')", "float('-inf')", "float('nan')") is not None:
         return True
+    match value:
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Add() | ast.Sub(), right=right):  # 2 * math.pi, which never fails
+            other = [side for side in (left, right) if not special(function, side)]
+            return len(other) < 2 and all(number(side) is not None for side in other)
     return function.dotted(value) in SPECIAL
+
+
+def element(function: Function, value: ast.expr) -> tuple[ast.expr, str]:
+    """The number that a tensor is filled with, and its size: of a list of equal numbers, and of a number itself."""
+    match value:
+        case ast.List(elts=[ast.Constant() | ast.UnaryOp() as first, *more]) if all(alike(first, m) for m in more):
+            return first, f"({len(more) + 1},)"
+        case ast.List(elts=[only]) if special(function, only):
+            return only, "(1,)"
+    return value, "()"
 
 
 def filler(number: ast.expr) -> str:
