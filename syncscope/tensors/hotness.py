@@ -15,7 +15,7 @@ from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import MAYBE, by_name, by_place, known_by_name, picks_rows
 from syncscope.tensors.hotness_by_role import by_role
 from syncscope.tensors.project import Module, ProjectFunction
-from syncscope.tensors.syntax import name_of, walk
+from syncscope.tensors.syntax import expressions, name_of, statements, walk
 
 _IN_WORD = re.compile(rb"\w")
 _NO_GRAD = {"no_grad", "inference_mode"}
@@ -123,11 +123,8 @@ def _backward_lines(source: bytes) -> tuple[int, ...]:
 
 def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, module: Module) -> tuple[bool, str]:
     """Hot or cold by what a wait stands in: the loop or the arm around it, its function, its file."""
-    path = Path(module.path)
-    if conventions.TEST_FILE.search(path.stem) or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
-        return False, "in a file of tests"
-    if path.suffix == ".ipynb" and any(map(conventions.teaches, (path.stem, *path.parts[-4:-1]))):
-        return False, "in a notebook that shows how it is used"
+    if beside := _of_file(module):
+        return False, beside
     said = of_function(function)
     if around is None or (
         around[0] and around is not TRAINING and function is not None and not (said[0] or said[1].endswith(OUTSIDE))
@@ -136,6 +133,18 @@ def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, m
     return around
 
 
+@lru_cache(maxsize=64)
+def _of_file(module: Module) -> str:
+    """Why all of a file is cold; "" where it is not."""
+    path = Path(module.path)
+    if conventions.TEST_FILE.search(path.stem) or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
+        return "in a file of tests"
+    if path.suffix == ".ipynb" and any(map(conventions.teaches, (path.stem, *path.parts[-4:-1]))):
+        return "in a notebook that shows how it is used"
+    return ""
+
+
+@lru_cache(maxsize=64)
 def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
     """Hot or cold by the function, for what stands outside its loops: by itself, or by who speaks of it."""
     said = by_itself(function)
@@ -176,9 +185,9 @@ def _callers(module: Module, name: str, anyhow: bool) -> list[ProjectFunction | 
         inside = [line for line in lines if first <= line <= last]
         if inside:
             lines = [line for line in lines if not first <= line <= last]
-            found += [function if called else None for called in _uses(function.node, name, anyhow)]
+            found += [function if called else None for called in _uses(function.node, name, inside, anyhow)]
     if lines:
-        found += [None for node in walk(module.tree) if name_of(node) == name and node.lineno in lines]  # type: ignore[attr-defined]
+        found += [None for node in _on(lines, module.tree) if name_of(node) == name and node.lineno in lines]  # type: ignore[attr-defined]
     return found
 
 
@@ -192,10 +201,19 @@ def _stands(word: bytes, text: bytes) -> Iterator[int]:
         at = text.find(word, end)
 
 
-def _uses(root: ast.AST, name: str, anyhow: bool) -> list[bool]:
-    """For each place where a name stands, also as an attribute, whether it is called there, of `self` unless `anyhow`."""
+def _on(lines: list[int], root: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of the statements that stand on these lines, from the outside in."""
+    for each in statements(root):
+        headed = hasattr(each, "decorator_list") or not hasattr(each, "lineno")  # which may begin above its own line
+        if headed or any(each.lineno <= line <= each.end_lineno for line in lines):  # type: ignore[attr-defined]
+            yield from expressions(each)
+
+
+def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[bool]:
+    """For each place on these lines where a name stands, also as an attribute, whether it is called there, of `self` unless
+    `anyhow`."""
     uses: dict[int, bool] = {}
-    for node in walk(root):  # a call comes before what it calls
+    for node in _on(lines, root):  # a call comes before what it calls
         if node.__class__ is ast.Call:
             func: Any = node.func
             if name_of(func) == name:
@@ -205,6 +223,7 @@ def _uses(root: ast.AST, name: str, anyhow: bool) -> list[bool]:
     return list(uses.values())
 
 
+@lru_cache(maxsize=64)
 def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     """Hot or cold by the function alone."""
     if function is None:
