@@ -63,8 +63,9 @@ def annotated(module: Module, node: ast.expr | None, why: str = "") -> Fact:
         return UNKNOWN
     known = module.announced.get((node, why))
     if known is None:
+        circles = module.project.circles
         known = _read(module, node, why)
-        if known is not UNKNOWN:  # which may be a name that is being resolved
+        if known is not UNKNOWN or module.project.circles == circles:  # else it may be a name that is being resolved
             module.announced[node, why] = known
     return known
 

@@ -281,6 +281,7 @@ class ProjectFiles:
         self.limit = limit
         self.read: dict[str, str] = {}  # path -> hash of every file that an answer relied on
         self.cut: set[object] = set()  # functions that were met while they ran, or modules in which it went too deep
+        self.circles = 0  # times that a name was asked for while it was being resolved
         self.last: Module | None = None  # the file that was linted last: its facts can be asked for until the next
         self.unsettled: list[ProjectFunction | Class] = []
         self.particular: set[ProjectFunction] = set()  # whose `calls` are not empty

@@ -39,6 +39,7 @@ def lookup(module: Module, name: str) -> Fact:
     fact = module.facts.get(name)
     if fact is None:
         if name in module.asked:
+            module.project.circles += 1
             return UNKNOWN
         module.asked.add(name)
         try:
