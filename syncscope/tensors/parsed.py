@@ -8,11 +8,12 @@ from syncscope.tensors.usage import Usage
 
 
 class Parsed:
-    """A file as it was read. Its tree must not change."""
+    """A file as it was read, under its normalised path. Its tree must not change."""
 
-    __slots__ = ("_usage", "source", "tree")
+    __slots__ = ("_usage", "path", "source", "tree")
 
-    def __init__(self, source: bytes, tree: ast.Module) -> None:
+    def __init__(self, path: str, source: bytes, tree: ast.Module) -> None:
+        self.path = path
         self.source = source
         self.tree = tree
         self._usage: Usage | None = None
@@ -40,10 +41,10 @@ class ParsedFiles:
             self._files[path] = found
         return found
 
-    def put(self, path: str, parsed: Parsed) -> None:
+    def put(self, parsed: Parsed) -> None:
         """Keep a file."""
-        self.pop(path)
-        self._files[path] = parsed
+        self.pop(parsed.path)
+        self._files[parsed.path] = parsed
         self._held += len(parsed.source)
         while self._held > self.most:
             self.pop(next(iter(self._files)))

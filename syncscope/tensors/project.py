@@ -307,9 +307,9 @@ class ProjectFiles:
         module = self._modules.get(name)
         found = module.parsed if module is not None else self._imported.get(name) or self._linted.get(name)
         if found is None or found.source != source or (tree is not None and found.tree is not tree):
-            found = Parsed(source, ast.parse(source, path) if tree is None else tree)
+            found = Parsed(name, source, ast.parse(source, path) if tree is None else tree)
             if not self.alone:
-                self._linted.put(name, found)
+                self._linted.put(found)
         return found
 
     def settle(self) -> None:
@@ -388,15 +388,15 @@ class ProjectFiles:
                 source = regular(file)
                 self.read[file] = hashlib.blake2b(source, digest_size=16).hexdigest()
                 if len(source) <= _LARGEST and _MENTIONS.search(source):
-                    parsed, name = self.parsed(file, source), os.path.normpath(file)
-                    self._linted.pop(name)
-                    self._imported.put(name, parsed)
+                    parsed = self.parsed(file, source)
+                    self._linted.pop(parsed.path)
+                    self._imported.put(parsed)
                     self._modules[file] = Module(parsed, file, self)
                     self._held += len(source)
             except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
                 pass  # an import that cannot be read tells nothing; linting that file itself says why
-        else:
-            self._imported.get(os.path.normpath(file))  # it was asked for
+        elif (module := self._modules[file]) is not None:
+            self._imported.get(module.parsed.path)  # it was asked for
         return self._modules[file]
 
 
