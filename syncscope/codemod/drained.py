@@ -15,6 +15,7 @@ from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import COMPREHENSIONS, Function
 from syncscope.model.fact import Site, Value
 from syncscope.model.ops import Family
+from syncscope.tensors.syntax import children
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TORCH_ONLY
 
 FARTHEST = 40  # calls between: what more of them launch does not end in no time
@@ -91,81 +92,82 @@ def _in_order(function: Function) -> tuple[list[Step], dict[int, int]]:
     scope = function.scope
     wanted = {id(site.node) for site in function.sites}
     body: list[ast.stmt] = getattr(scope, "body", []) if not isinstance(scope, ast.Lambda) else []
-    order = [
-        (node, within)
-        for node, within in _block(body, ())
-        if id(node) in wanted or isinstance(node, (ast.Call, ast.BinOp))
-    ]
+    every: list[Step] = []
+    _block(body, (), every)
+    order = [step for step in every if isinstance(step[0], (ast.Call, ast.BinOp)) or id(step[0]) in wanted]
     return order, {id(node): at for at, (node, _) in enumerate(order)}
 
 
-def _block(body: list[ast.stmt], within: tuple[Within, ...]) -> Iterator[Step]:
+def _block(body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
     for statement in body:
-        yield from _statement(statement, within)
+        _statement(statement, within, order)
 
 
-def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...]) -> Iterator[Step]:
+def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
     leaves = bool(body) and isinstance(body[-1], ENDS)
-    yield from _block(body, (*within, Within(node, number, loops=False, leaves=leaves)))
+    _block(body, (*within, Within(node, number, loops=False, leaves=leaves)), order)
 
 
-def _statement(node: ast.stmt, within: tuple[Within, ...]) -> Iterator[Step]:
-    """What a statement evaluates, in order."""
+def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) -> None:
+    """Add what a statement evaluates, in order."""
     if isinstance(node, SCOPES):
         return
     if isinstance(node, ast.If):
-        yield from _expression(node.test, within)
-        yield from _arm(node, 0, node.body, within)
-        yield from _arm(node, 1, node.orelse, within)
+        _expression(node.test, within, order)
+        _arm(node, 0, node.body, within, order)
+        _arm(node, 1, node.orelse, within, order)
     elif isinstance(node, LOOPS):
         inside = (*within, Within(node, 0, loops=True, leaves=False))
-        yield from _expression(node.test, inside) if isinstance(node, ast.While) else _expression(node.iter, within)
-        yield from _block(node.body, inside)
-        yield from _arm(node, 1, node.orelse, within)
+        if isinstance(node, ast.While):
+            _expression(node.test, inside, order)
+        else:
+            _expression(node.iter, within, order)
+        _block(node.body, inside, order)
+        _arm(node, 1, node.orelse, within, order)
     elif isinstance(node, (ast.With, ast.AsyncWith)):
         for item in node.items:
-            yield from _expression(item.context_expr, within)
-        yield from _block(node.body, within)
+            _expression(item.context_expr, within, order)
+        _block(node.body, within, order)
     elif isinstance(node, ast.Try):
-        yield from _block([*node.body, *node.orelse], within)
+        _block([*node.body, *node.orelse], within, order)
         for number, handler in enumerate(node.handlers):
-            yield from _arm(node, number, handler.body, within)
-        yield from _block(node.finalbody, within)
+            _arm(node, number, handler.body, within, order)
+        _block(node.finalbody, within, order)
     elif isinstance(node, ast.Match):
-        yield from _expression(node.subject, within)
+        _expression(node.subject, within, order)
         for number, case in enumerate(node.cases):
-            yield from _arm(node, number, case.body, within)
+            _arm(node, number, case.body, within, order)
     elif isinstance(node, ast.Assign):
         for each in (node.value, *node.targets):
-            yield from _expression(each, within)
+            _expression(each, within, order)
     else:
-        for child in ast.iter_child_nodes(node):
-            yield from _expression(child, within)
+        for child in children(node):
+            _expression(child, within, order)
 
 
-def _expression(node: ast.AST, within: tuple[Within, ...]) -> Iterator[Step]:
-    """What an expression evaluates, in order, itself last."""
+def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) -> None:
+    """Add what an expression evaluates, in order, itself last."""
     if isinstance(node, ast.Lambda):
         return
     if isinstance(node, ast.IfExp):
-        yield from _expression(node.test, within)
+        _expression(node.test, within, order)
         for number, part in enumerate((node.body, node.orelse)):
-            yield from _expression(part, (*within, Within(node, number, loops=False, leaves=False)))
+            _expression(part, (*within, Within(node, number, loops=False, leaves=False)), order)
     elif isinstance(node, ast.BoolOp):
         inside = within
         for number, part in enumerate(node.values):
-            yield from _expression(part, inside)
+            _expression(part, inside, order)
             inside = (*inside, Within(node, number, loops=False, leaves=False))
     elif isinstance(node, COMPREHENSIONS):
         inside = (*within, Within(node, 0, loops=True, leaves=False))
         for number, generator in enumerate(node.generators):
-            yield from _expression(generator.iter, inside if number else within)
+            _expression(generator.iter, inside if number else within, order)
             for test in generator.ifs:
-                yield from _expression(test, inside)
+                _expression(test, inside, order)
         parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
         for part in parts:
-            yield from _expression(part, inside)
+            _expression(part, inside, order)
     else:
-        for child in ast.iter_child_nodes(node):
-            yield from _expression(child, within)
-    yield node, within
+        for child in children(node):
+            _expression(child, within, order)
+    order.append((node, within))

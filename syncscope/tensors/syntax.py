@@ -49,6 +49,18 @@ def walk(root: ast.AST) -> list[ast.AST]:
     return todo
 
 
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes directly below this one."""
+    found: list[ast.AST] = []
+    for field in _FIELDS[node.__class__]:
+        value: Any = getattr(node, field, None)
+        if value.__class__ is list:
+            found += value if field not in _SPARSE else [each for each in value if each is not None]
+        elif value is not None:
+            found.append(value)
+    return found
+
+
 def parents(root: ast.AST) -> dict[ast.AST, ast.AST]:
     """Every node below this one, and the node directly around it."""
     found: dict[ast.AST, ast.AST] = {}
@@ -95,14 +107,12 @@ def expressions(statement: ast.AST) -> list[ast.AST]:
 
 def dotted(node: ast.expr | None) -> str:
     """`a.b.c` as text; "" when it is not such a chain."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-        return ".".join(reversed(parts))
-    return ""
+    at: Any = node  # its class is asked: an `isinstance` would cost twice as much
+    word = ""
+    while at.__class__ is ast.Attribute:
+        word = f".{at.attr}{word}"
+        at = at.value
+    return f"{at.id}{word}" if at.__class__ is ast.Name else ""
 
 
 def each_of(node: ast.expr) -> list[ast.expr]:
