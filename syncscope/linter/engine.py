@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from syncscope.files import regular
 from syncscope.linter import suppressions
@@ -41,8 +42,9 @@ from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.project import Module
 from syncscope.tensors.roles import Role
 from syncscope.tensors.steps import Steps
-from syncscope.tensors.syntax import held
+from syncscope.tensors.syntax import statements
 
+DEFINITIONS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 MENTION = b"torch"  # a file without it is never parsed
 
 
@@ -168,9 +170,9 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         of_sites = [here.get(id(f)) for f in result.findings]
         states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
         findings = [second(f, one, states, view) for f, one in zip(findings, of_sites, strict=True)]
-        if not config.all:
-            idle = sum(not f.hot for f in findings)
-            findings = [f for f in findings if f.hot]
+        kept = [(f, one) for f, one in zip(findings, of_sites, strict=True) if f.hot or config.all]
+        idle = len(findings) - len(kept)
+        findings = [f if one is None else replace(f, why=one.fact.why) for f, one in kept]
         view.release()
     if not any(f.rule == "syntax-error" and f.severity == "error" for f in said) and config.wants("unused-allow"):
         findings += [
@@ -181,10 +183,10 @@ def check_source(source: SourceFile, config: Config) -> Checked:
 
 
 def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
-    """The finding with its reasons and its fix, cold where nobody gains by reading it."""
+    """The finding with its fix, cold where nobody gains by reading it."""
     if site is None:
         return finding
-    finding = with_fix(source, replace(finding, why=site.fact.why), site, view, config)
+    finding = with_fix(source, finding, site, view, config)
     if view.function(site).depth > DEEPEST:
         return finding
     return cooled(finding, f"{finding.hotness}, {IDLE}") if finding.hot and is_idle(finding, site) else finding
@@ -271,14 +273,13 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
 def dotted(tree: ast.Module) -> dict[ast.AST, str]:
     """The dotted name of every function, as `__qualname__` has it but for `<locals>`."""
     names: dict[ast.AST, str] = {}
-    todo: list[tuple[ast.AST, str]] = [(tree, "")]
-    while todo:
-        node, above = todo.pop()
-        for child in held(node):
-            name = above
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                name = names[child] = f"{above}.{child.name}" if above else child.name
-            todo.append((child, name))
+    around: list[Any] = []
+    defined: list[Any] = [each for each in statements(tree) if each.__class__ in DEFINITIONS]
+    for each in sorted(defined, key=lambda node: node.lineno):
+        while around and around[-1].end_lineno < each.lineno:
+            around.pop()
+        names[each] = f"{names[around[-1]]}.{each.name}" if around else each.name
+        around.append(each)
     return names
 
 
