@@ -153,7 +153,7 @@ def comments(source: SourceFile, held: Programs) -> list[Comment]:
             at = row
             if not each.original[row:start].strip():  # alone: it speaks of the next line that holds code
                 behind = re.compile(rb"\s*(?://[^\n]*\s*|/\*.*?\*/\s*)*", re.DOTALL).match(each.original, start)
-                at = behind.end() if behind else start
+                at = behind.end() if behind and behind.end() < len(each.original) else start
             else:
                 at = row + len(each.original[row:start]) - len(each.original[row:start].lstrip())
             first, last = lines(each.root.descendant_for_byte_range(at, at + 1))

@@ -45,6 +45,9 @@ MACRO_LINE = re.compile(
     rb"^(?:[ \t]*+[A-Z_][A-Za-z0-9_]*+(?:[ \t]*+\((?:[^()\n]|\([^()\n]*\))*\))?+(?=[ \t]|\r?$))++[ \t]*+\r?$",
     re.MULTILINE,
 )
+MACRO_LOOP = re.compile(
+    rb"^[ \t]+[A-Z_][A-Z0-9_]{2,}[ \t]*\((?:[^()\n]|\([^()\n]*\))*\)(?=\s*\{)", re.MULTILINE
+)  # EACH(i, n) {
 MACRO_CALL = re.compile(rb"\b(\w+[ \t]*\()((?:[^()\n]|\([^()\n]*\))+)\)")
 BETWEEN = re.compile(rb"(?<=[\w)\]])[ \t]+[A-Z_]*OP(?:ERATOR|_?[A-Z]*)?[ \t]+(?=[\w(])")  # in.x BINARY_OPERATOR value.x
 NUMBERED = re.compile(rb"(?<=[(,])(\s*)\d(\d*_+)(?=\s*[,)])")  # ROUND(0_, 17)
@@ -129,6 +132,7 @@ def unit(code: bytes, start: int = 0, has_holes: bool = False) -> Unit:
         statements,
         lambda t: HEAD.sub(lambda m: m[1] + b"void".ljust(len(m[0]) - len(m[1])), t),
         lambda t: BETWEEN.sub(lambda m: b" +".ljust(len(m[0])), NUMBERED.sub(rb"\1_\2", t)),
+        lambda t: MACRO_LOOP.sub(blank, t),
         first_branches,
         lambda t: MACRO_LINE.sub(ended, t),
         lambda t: MACRO_LINE.sub(blank, t),

@@ -11,6 +11,7 @@ from linter.conftest import LOOP
 
 KERNEL = LOOP + "__kernel void total(__global float *sum, __global float *x) { add(sum, x[get_global_id(0)]); }\n"
 RULE = "float-compare-and-swap"
+LINE = "__kernel void fill(__global float *x) { ushort i = get_global_id(0); x[i] = 0; }"
 
 
 def test_a_folder_of_kernels_is_linted_and_mended(door):
@@ -34,6 +35,13 @@ def test_a_comment_of_c_lets_a_finding_stand_and_an_unused_one_is_told(door):
     assert [rule for _, _, rule in door("lint").lines] == ["unused-allow"]
     door("lint", "--fix")
     assert "allow" not in (door.folder / "a.cl").read_text()
+
+
+def test_a_comment_behind_all_code_speaks_of_nothing_above(door):
+    door.write("a.cl", f"{LINE}\n// syncscope: allow[narrowed-size-t]\n")
+    assert {rule for _, _, rule in door("lint").lines} == {"narrowed-size-t", "unused-allow"}
+    door.write("a.cpp", f'const char *text = R"(\n{LINE}\n)";\n// syncscope: allow[narrowed-size-t]\n')
+    assert {rule for _, _, rule in door("lint").lines} == {"narrowed-size-t", "unused-allow"}
 
 
 def test_allow_comments_are_written_in_c(door):

@@ -296,6 +296,9 @@ CASES = {
             x[i] = 0;
             FOLD(32) FOLD(16)
             FOLD(8)
+            EACH(k, 8) {
+                x[k] = 0;
+            }
             t[l] = x[l];
             x[l] = t[63 - l];  // !
         }
