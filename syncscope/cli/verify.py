@@ -244,6 +244,7 @@ def finished(found: Verification, said: dict[str, Any]) -> int:
 
     from syncscope.cli._verified import patch, show
     from syncscope.linter.fixing import write
+    from syncscope.verify.plan import content_of
     from syncscope.verify.results import as_object
 
     found.patch = patch(found)
@@ -258,6 +259,11 @@ def finished(found: Verification, said: dict[str, Any]) -> int:
         empty = "" if found.patch or output.endswith(".json") else ", which is empty: nothing is kept"
         echo(f"wrote {output}{empty}", err=True)
     if said["write"] and not found.interrupted:
+        if changed := [path for path, (old, _) in found.files.items() if content_of(path) != old]:
+            raise UserError(
+                f"{os.path.relpath(changed[0])} changed while it was tried: nothing is written",
+                "`-o fixes.patch` keeps what is shown above as a patch, which `git apply --3way` may merge",
+            )
         for path, (old, new) in found.files.items():
             write(path, new, old)
             echo(f"wrote {os.path.relpath(path)}", err=True)

@@ -216,6 +216,10 @@ class Plan:
             chosen |= self.candidates[number].needs
         return frozenset(chosen)
 
+    def edited_meanwhile(self) -> dict[str, bytes]:
+        """The files that somebody has changed since, as they were: they are tried as they were."""
+        return {path: raw for path, raw in self.before.items() if content_of(path) != raw}
+
     def version(self, numbers: Iterable[int]) -> dict[str, bytes]:
         """The content of the files that change where these candidates, and what they need, are made."""
         chosen = self.closed(numbers)
@@ -256,6 +260,14 @@ def must_be_known(rules: Collection[str], configs: Iterable[Config]) -> None:
         raise UserError(
             f"no rule is called {name!r}", did_you_mean(name, [*known], "`syncscope explain` lists them all")
         )
+
+
+def content_of(path: str) -> bytes | None:
+    """What a file holds by now; None where it cannot be read."""
+    try:
+        return regular(path)
+    except OSError:
+        return None
 
 
 def _shown(path: str) -> str:

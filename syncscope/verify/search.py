@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
 import re
 import time
@@ -104,13 +105,17 @@ class Search:
     # running
 
     def _request(self, kind: Kind, chosen: Set, **more: Any) -> tuple[Request, Mapping[str, bytes]]:
-        files: Mapping[str, bytes] = {}
+        files: Mapping[str, bytes] = self.plan.edited_meanwhile() if self.plan is not None else {}
+        for path in files:
+            note = f"{os.path.relpath(path)} was changed meanwhile: it is tried as it was"
+            if note not in self.found.notes:
+                self.found.notes.append(note)
         program = self.program
         if chosen not in (AS_WRITTEN, AGAIN):
             if self.other is not None:
                 program = self.other
             elif self.plan is not None:
-                files = self.plan.version(chosen)
+                files = {**files, **self.plan.version(chosen)}
         seconds = min(LONGEST, max(SHORTEST, self.settings.budget / RUNS))
         more = {"steps": self.found.steps or self.settings.steps, "seed": self.settings.seed, "seconds": seconds} | more
         return Request(kind, program, "", **more), files

@@ -319,8 +319,15 @@ class Fixes:
         self._refresh()
         whole = self.search.ratio(self.search.best) if self.search.best else None
         for number, fix in self.tried.items():
-            if not fix.kept and not fix.why and fix.ratio is None and _known(whole) and not self.found.is_gain(whole):
-                fix.why = "all together do not gain"
+            if (
+                whole
+                and not fix.kept
+                and not fix.why
+                and fix.ratio is None
+                and _known(whole)
+                and not self.found.is_gain(whole)
+            ):
+                fix.why = "whether all together gain is open" if whole.half > WIDE else "all together do not gain"
             if not fix.kept and not fix.why:
                 fix.why = _no_gain(fix.ratio, fix.values, self.search.failed.get(self.plan.closed({number})))
         if self.search.best is not None:

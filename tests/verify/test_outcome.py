@@ -1,11 +1,14 @@
 """What a verification says in the end, and its exit code: 0 a gain, 1 none or a refused fix, 3 not decided."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from syncscope.cli._verified import verdict
+from syncscope.cli.verify import finished
+from syncscope.errors import UserError
 from syncscope.verify.results import CHANGED, EQUAL, WITHIN, TriedFix, Verification, as_object
 from syncscope.verify.timing import Ratio
 
@@ -68,3 +71,14 @@ def test_there_is_no_gain_that_no_fix_gives() -> None:
     assert (found.code, found.decided) == (3, False)
     fix.kept = True
     assert (found.code, found.decided) == (0, True)
+
+
+def test_nothing_is_written_where_one_of_the_files_changed_meanwhile(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.py", tmp_path / "other.py"
+    one.write_bytes(b"as it was")
+    other.write_bytes(b"edited")
+    files = {str(path): (b"as it was", b"mended") for path in (one, other)}
+    said = {"format_": "json", "output": None, "write": True}
+    with pytest.raises(UserError, match="changed while it was tried: nothing is written"):
+        finished(Verification("train.py", files=files, runs=1), said)
+    assert one.read_bytes() == b"as it was"

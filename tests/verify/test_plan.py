@@ -92,3 +92,13 @@ def test_what_is_offered_in_another_place_once_a_fix_is_made_is_held_to_the_same
     tried = [c for c in Plan([str(train)], waited=seen, called=seen).candidates if not c.idle]
     assert "host-read" in {candidate.finding.rule for candidate in tried}
     assert all(candidate.line in wait for candidate in tried)
+
+
+def test_what_is_edited_while_it_is_tried_is_tried_as_it_was(project: tuple[str, str]) -> None:
+    """The program as written was the edited one then, and the rewritten one was not."""
+    plan = Plan(project)
+    assert plan.edited_meanwhile() == {}
+    Path(project[1]).write_text("raise SystemExit\n")
+    assert plan.edited_meanwhile() == {project[1]: TRAIN.encode()}
+    Path(project[1]).unlink()
+    assert plan.edited_meanwhile() == {project[1]: TRAIN.encode()}
