@@ -110,11 +110,12 @@ def _closed(
     reached = set(reached)
     waiting = defined.keys() - reached
     as_attribute = {b"." + word: word for word in waiting}  # `ops.sized` speaks of a function, too
+    spoken = set(spoken)
     while todo or spoken:
-        spoken |= words(todo.pop().text()) if todo else set()
+        for each in todo:
+            spoken |= words(each.text())
         new = (spoken | {as_attribute[word] for word in as_attribute.keys() & spoken}) & waiting
-        for name in new:
-            todo += (each for each in defined[name] if each.goes_on())
+        todo = [each for name in new for each in defined[name] if each.goes_on()]
         reached |= new
         waiting -= new
         spoken = set()

@@ -111,7 +111,7 @@ def unused_namesakes(
             if os.path.join(os.path.dirname(each.path), "__init__.py") not in paths:
                 places.append(f"/{where.rpartition('/')[2]}")  # what stands in no package is imported by one word
             taken = {(at, what) for at in places for what in (each.name, "*", "")}
-            if each.is_decorated() or not taken.isdisjoint(imports):
+            if each.is_decorated() or any(one in imports for one in taken):
                 continue
             if _speaks_of(each.name.encode(), plain(each.source)) == 1:
                 found[f"{each.path}:{each.name}"] = Role.NAMESAKE
