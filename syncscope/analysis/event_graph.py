@@ -32,7 +32,7 @@ from syncscope.analysis.reads import reads
 from syncscope.analysis.selections import selections
 from syncscope.analysis.silences import unrecorded_waits
 from syncscope.analysis.start_causes import Cause, DeviceWork, usual
-from syncscope.analysis.steps import steps
+from syncscope.analysis.steps import as_worked, steps
 from syncscope.analysis.taken_out import TakenOut
 from syncscope.analysis.waits import CLOCKS, Launches, Wait, launches, waits, working_threads
 from syncscope.model.report import Read, Step
@@ -76,7 +76,7 @@ class EventGraph:
         steps: tuple[Step, ...] = (),
         pinned: float | None = None,
     ) -> None:
-        self.launched, self.reads, self.steps = launched, reads, steps
+        self.launched, self.reads, self.marked = launched, reads, steps
         self._held = [w for w in waits if not w.closing]
         self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
         self.trace = trace
@@ -89,6 +89,8 @@ class EventGraph:
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
         self._targets = self._targets_of()
         self._returns, self._prompt = self._returns_of()
+        self._ends = self._ends_of_steps()
+        self.steps = as_worked(trace, launched, steps, [host.origin + end for end in self._ends])
         self.taken_out = TakenOut(trace, reads, host, work, steps, pinned)
         launch_times = self._host.begin[work.enqueued] + host.origin if len(host.row) else work.start + host.origin
         counted = self.taken_out.launched_by(self.counting)
@@ -145,7 +147,7 @@ class EventGraph:
         key = recorder, late, stays, ordered, gone, slow, added
         if collectives is None and key in self._graphs:
             return self._graphs[key]
-        host, work, targets, first, ends = self._host, self._work, self._targets, self._first, self._work.end
+        host, work, targets, first = self._host, self._work, self._targets, self._first
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
         began = host.began.tolist()
         returns = self._prompt if late == "never" else self._returns
@@ -202,9 +204,7 @@ class EventGraph:
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
         anew = {} if stays else out.anew()
-        marks = []
         quickest = min(returns.values(), default=0.0)  # what it differs from a call's own time is the clocks'
-        reach = np.maximum.accumulate(ends) if len(ends) else ends
         for item, row in enumerate(host.row.tolist()):
             fold.advance(float(gaps[item]))
             for j in range(first[item], first[item + 1]):
@@ -221,7 +221,6 @@ class EventGraph:
                 fold.hold(found, back - recorder.share * min(max(back, 0.0), DRIVEN), freely, number)
             elif row < 0:
                 fold.hold((), 0.0, 0.0, mark=-1 - row)
-                marks.append(max(began[item], float(reach[first[item + 1] - 1]) if first[item + 1] else 0.0))
             elif launches[item]:
                 fold.advance(float(cost[item]))
         fold.flush()
@@ -231,8 +230,8 @@ class EventGraph:
             reads=self.reads,
             holds=tuple(tuple(h) for h in holds),
             steps=self.steps,
-            end=float(max(host.end.max(initial=0.0), ends.max(initial=0.0))),
-            ends=tuple(marks),
+            end=float(max(host.end.max(initial=0.0), work.end.max(initial=0.0))),
+            ends=self._ends,
             depth=work.depth,
             free=tuple(work.free.tolist()),
             together=tuple(one.reads for one in chosen),
@@ -269,6 +268,12 @@ class EventGraph:
     def counting(self) -> frozenset[int]:
         """The reads that ask how many there are."""
         return self.taken_out.counting
+
+    def _ends_of_steps(self) -> tuple[float, ...]:
+        """When each step had ended, on the host and on the device."""
+        reach = np.maximum.accumulate(np.append(0.0, self._work.end))
+        marks = np.flatnonzero(self._host.row < 0).tolist()
+        return tuple(max(float(self._host.began[item]), float(reach[self._first[item + 1]])) for item in marks)
 
     def _targets_of(self) -> dict[int, tuple[int, ...]]:
         """The work (by number) that each wait waited for: of what was launched by then, what had ended when it returned.

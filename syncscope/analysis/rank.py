@@ -53,7 +53,7 @@ class Rank:
 def rank_of(trace: Trace, number: int | None = None, name: str = "") -> Rank:
     """A rank out of its recording; its number is the recording's, if none is given."""
     event_graph = event_graph_of(trace)
-    rows, keys = _collectives(trace, event_graph.launched, event_graph.steps)
+    rows, keys = _collectives(trace, event_graph.launched, event_graph.marked)
     graph = event_graph.graph(collectives={row: i for i, row in enumerate(rows)})
     trusted = fidelity_of(event_graph, graph)
     members = list(by_line(event_graph.reads).values())

@@ -60,16 +60,16 @@ class _Idle:
     call: NDArray[np.intp]
 
 
-def step_uses(trace: Trace, event_graph: EventGraph, origin: int, worked: Sequence[Step]) -> StepUses | None:
+def step_uses(trace: Trace, event_graph: EventGraph, origin: int) -> StepUses | None:
     """Where the counted steps go, and each step; without steps, where the recording goes. None without work of a device.
 
-    `origin` is time 0 of the event graph, ns of the trace; `worked` are its steps as the device made them (`steps.as_worked`).
+    `origin` is time 0 of the event graph, ns of the trace.
     """
     launched = event_graph.launched
     if not len(launched.row):
         return None
-    steps = worked or (Step(0, *window(trace, launched), 0),)
-    counted = [steps[n] for n in alike(event_graph.steps)] or list(steps)
+    steps = event_graph.steps or (Step(0, *window(trace, launched), 0),)
+    counted = [steps[n] for n in alike(steps)] or list(steps)
     begin = np.array([s.start for s in steps], np.int64)
     end = np.array([s.end for s in steps], np.int64)
     first, last = counted[0].start, counted[-1].end

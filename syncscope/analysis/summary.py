@@ -22,7 +22,7 @@ from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.step_uses import step_uses
-from syncscope.analysis.steps import alike, as_worked, busy_share
+from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.ops import COUNTS
@@ -50,19 +50,17 @@ def summarize(
     """
     event_graph = event_graph_of(trace, pinned)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
-    counting = alike(found_steps)
-    numbers = {found_steps[n].index for n in counting}
+    steady = tuple(found_steps[n] for n in alike(found_steps))
+    numbers = {s.index for s in steady}
     join = Join(findings, hazards)
     members = by_line(found)
     lines = [
-        _line(key, [found[i] for i in rows if not counting or found[i].step in numbers], max(1, len(counting)), join)
+        _line(key, [found[i] for i in rows if not steady or found[i].step in numbers], max(1, len(steady)), join)
         for key, rows in members.items()
     ]
     fixed = [(rows, line.finding.fix) for rows, line in zip(members.values(), lines, strict=True) if line.finding]
     event_graph.rewritten({r for rows, fix in fixed if fix is not None and fix.adds is not Adds.ROWS for r in rows})
     graph = event_graph.graph()
-    worked = as_worked(trace, launched, found_steps, [graph.origin + end for end in graph.ends])
-    steady = tuple(worked[n] for n in counting)
     trusted = fidelity_of(event_graph, graph)
     if prices and trusted.enough:
         graph = without_recorder(event_graph, trace)
@@ -71,10 +69,10 @@ def summarize(
     counted = [(rows, line) for rows, line in zip(members.values(), lines, strict=True) if line.count]
     report = Report(
         findings=tuple(findings),
-        steps=worked,
+        steps=found_steps,
         reads=found,
         lines=tuple(line for _, line in counted),
-        device_busy=busy_share(trace, launched, steady or worked),
+        device_busy=busy_share(trace, launched, steady or found_steps),
         fidelity=trusted.error,
         unexplained=None if trusted.error is None else trusted.unexplained,
         silent=None if trusted.error is None else trusted.silent,
@@ -84,7 +82,7 @@ def summarize(
         step=_step(steady),
         steady=len(steady),
         unseen=join.unseen,
-        uses=step_uses(trace, event_graph, graph.origin, worked),
+        uses=step_uses(trace, event_graph, graph.origin),
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),
     )
