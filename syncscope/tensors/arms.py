@@ -145,6 +145,8 @@ def _moved(test: ast.expr) -> bool:
 def of_first(node: ast.If) -> tuple[bool, str] | None:
     """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`."""
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
+        if isinstance(part, ast.Name) and conventions.FIRST.match(part.id):
+            return False, f"only when `{part.id}`: the first time"
         if not isinstance(part, ast.Compare):
             inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
             if name_of(inner).endswith("state"):

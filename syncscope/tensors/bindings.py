@@ -163,7 +163,7 @@ def _keeps(target: ast.Attribute, call: ast.Call) -> bool:
     func = call.func
     return (
         isinstance(func, ast.Attribute)
-        and func.attr in ("to", "cuda")
+        and func.attr in ("to", "cuda", "type_as")
         and isinstance(func.value, ast.Attribute)
         and func.value.attr == target.attr
         and dotted(func.value) == dotted(target) != ""

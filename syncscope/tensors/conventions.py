@@ -176,6 +176,7 @@ HOT = {
     "backward": "in `backward`",
 }
 HOOKS = frozenset("_reset _step".split())  # what the base class of an environment calls, in each of its steps
+FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
 STATISTICS = re.compile(
     r"^_?log_(\w+_)?(norms|gradients?|weights?|param(eter)?s|updates|fields|stat(istic)?s|histograms?|config(uration)?)$"
 )  # functions that say much at once to a log, where they give nothing
@@ -189,7 +190,7 @@ COLD = re.compile(
     r"load\w*|save\w*|from_pretrained|main|extra_repr|parse_args|set_\w+|_?maybe_init\w*|_?initiali[sz]e\w*|"
     r"state_dict|load_state_dict|plot\w*|draw\w*|show|visuali[sz]e\w*|export\w*|convert\w*|\w+_init|"
     r"replace_\w+|patch_(?!embed|unembed|merg|partition|expan|drop|norm)\w+|_?finali[sz]e_\w+|\w+_main|add_(image|video|histogram|figure|audio|scalar)s?|make_samplers?|"
-    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|_?assert_\w+|test_\w+)$"
+    r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|"
@@ -236,6 +237,7 @@ NO_STEPS = frozenset(
     evaluators val scoring dataloaders dataloader data_loaders data_loader datamodules data_modules""".split()
 )
 """Those of them in which also a `forward` or a `step` is none of the training."""
+EXPORTS = frozenset("export exporter exporters".split())  # files of what is traced to be used elsewhere
 TRANSFORMS = frozenset("transform transforms augmentation augmentations".split())
 """Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""
 ASIDE_CLASS = re.compile(

@@ -241,12 +241,10 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
     owner, methods = (function.cls.name, function.cls.methods) if function.cls is not None else ("", ())
     said = by_name(name, owner, methods)
     if said[0] and known_by_name(name, methods):
-        if conventions.NO_STEPS.intersection(function.module.package[1:]):
-            return False, by_place(function.module.package[1:], "", name)
-        if (
-            Path(function.module.path).stem.strip("_") in conventions.TRANSFORMS
-            and b"torchvision" in function.module.source
-        ):
+        package, stem = function.module.package[1:], Path(function.module.path).stem.strip("_")
+        if conventions.NO_STEPS.intersection(package) or stem in conventions.EXPORTS:
+            return False, by_place(package, stem, name)
+        if stem in conventions.TRANSFORMS and b"torchvision" in function.module.source:
             return False, f"in `{owner or name}`: data is prepared on the host"
         if said[1] is conventions.LOOP and _holds_its_loop(function):
             return False, f"in `{name}`, {OUTSIDE}"

@@ -106,6 +106,17 @@ CASES = {
                 x = x[: sizes[0].item()] + x[:size]
             return x[x.batch_sizes[0]]
     """,
+    "what is kept where the host is, by default": """
+        class Memory:
+            def __init__(self, device: str = "cuda:0", storage_device: str = "cpu"):
+                self.device = device
+                self.rewards = torch.zeros(10, device=storage_device)
+                self.errors = torch.zeros(10, device=device)
+
+            def add(self, position: int, reward: float):
+                self.rewards[position] = reward
+                self.errors[position] = reward  # waits: number_write
+    """,
     "a size that may not be given": """
         def positions(ends: torch.Tensor, size=None):
             index = torch.arange(ends.numel() - 1, device=ends.device)

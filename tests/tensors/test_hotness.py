@@ -771,6 +771,18 @@ def _raise_if_odd(x: torch.Tensor):
     if not x.isfinite().all().item():  # cold
         raise ValueError
 
+def fit_part(x: torch.Tensor, first_pass=True, first=True):
+    if first_pass:
+        n = x.max().item()  # cold
+    if first:
+        n = x.max().item()  # hot
+    return run_kmeans(x, n)
+
+def run_kmeans(x: torch.Tensor, n):
+    while x.sum().item() > n:  # cold
+        x = x / 2
+    return x
+
 class Trainer:
     def train(self):
         self.keep(torch.ones(3, device="cuda").sum().item())  # cold
@@ -799,3 +811,20 @@ class Flip(torch.nn.Module):
     assert heat(source, "net/transforms.py") == {6: "hot"}
     assert heat(b"import torchvision" + source, "net/transforms.py") == {6: "cold"}
     assert heat(b"import torchvision" + source, "net/flows.py") == {6: "hot"}
+    assert heat(source, "net/exporter.py") == {6: "cold"}
+
+
+def test_a_constant_that_is_moved_to_where_it_is_needed_and_kept_is_moved_once() -> None:
+    source = b"""
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        self.mean = torch.Tensor([0.5, 0.4, 0.4]).view(1, 3, 1, 1)
+
+    def forward(self, x):
+        self.mean = self.mean.type_as(x)
+        return x - self.mean
+"""
+    assert [s.hot for s in sites(source, "x.py")] == [False]
+    assert [s.hot for s in sites(source.replace(b"self.mean = self", b"mean = self"), "x.py")] == [True]
