@@ -14,7 +14,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.text import FOR_TOOLS, CannotRewrite, Text
 from syncscope.model.finding import Edit
 from syncscope.model.source import Span
-from syncscope.tensors.syntax import each_of
+from syncscope.tensors.syntax import each_of, statements
 
 PREAMBLE = re.compile(
     rb"(?:#!.*\n)?(?:[ \t\f]*#.*c[o0]ding[:=].*\n)?"
@@ -51,6 +51,7 @@ BINDING = {  # how strongly operators hold together what stands beside them
     for strength, words in enumerate(("or", "and", "| ", "^", "&", "+ -", "* / // % @"))
     for word in words.split()
 }
+KEEP_ERRORS = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
 FORGIVEN = {"KeyboardInterrupt", "ImportError", "StopIteration", "ModuleNotFoundError"}  # no rewritten code raises them
 
 
@@ -89,7 +90,7 @@ def statement_at(function: Function, span: Span) -> ast.stmt | None:
 
 def _refuse_where_caught(function: Function, edits: Sequence[Edit]) -> None:
     """What is read or made earlier or later than it was may raise earlier or later: of one statement, nobody can tell."""
-    tries = [t for t in function.every(ast.Try) if any(not forgives(h) for h in t.handlers)]
+    tries = [t for t in function.every(ast.Try, ast.With, ast.AsyncWith) if swallows(function, t)]
     if not tries or len({id(statement_at(function, e.span)) for e in edits}) < 2:
         return
     for span in (function.file.span(s) for t in tries for s in t.body):
@@ -100,16 +101,26 @@ def _refuse_where_caught(function: Function, edits: Sequence[Edit]) -> None:
 def caught(function: Function, node: ast.AST) -> bool:
     """Whether an error that is raised here is caught here: without it, what is done then is done no more."""
     inside = {id(n) for n in (node, *function.around(node))}
-    for outer in function.around(node):
-        match outer:
-            case ast.Try(body=body, handlers=handlers) if any(id(s) in inside for s in body):
-                if not all(forgives(h) for h in handlers):
-                    return True
-            case ast.With(items=items):
-                called = (i.context_expr.func for i in items if isinstance(i.context_expr, ast.Call))
-                if any((function.dotted(c) or "").rpartition(".")[2] in ("suppress", "raises") for c in called):
-                    return True
-    return False
+    blocks = (n for n in function.around(node) if isinstance(n, (ast.Try, ast.With, ast.AsyncWith)))
+    return any(swallows(function, b) and any(id(s) in inside for s in b.body) for b in blocks)
+
+
+def swallows(function: Function, block: ast.Try | ast.With | ast.AsyncWith) -> bool:
+    """Whether what a block raises may not go further: it has handlers, or a context that keeps errors, `suppress(...)`."""
+    if isinstance(block, ast.Try):
+        return any(not forgives(h) for h in block.handlers)
+    calls = (i.context_expr.func for i in block.items if isinstance(i.context_expr, ast.Call))
+    return any(_keeps_errors(function, ast.unparse(called).rpartition(".")[2]) for called in calls)
+
+
+def _keeps_errors(function: Function, name: str) -> bool:
+    """Whether a context of this name is known to keep errors, or is a class of the file whose `__exit__` may."""
+    if name in KEEP_ERRORS:
+        return True
+    classes = (s for s in statements(function.file.tree) if isinstance(s, ast.ClassDef) and s.name == name)
+    exits = (m for c in classes for m in c.body if getattr(m, "name", "") in ("__exit__", "__aexit__"))
+    given = (n.value for e in exits for n in ast.walk(e) if isinstance(n, ast.Return) and n.value is not None)
+    return any(not (isinstance(v, ast.Constant) and not v.value) for v in given)
 
 
 def forgives(handler: ast.ExceptHandler) -> bool:

@@ -1,4 +1,4 @@
-"""Functions that a compiler takes whole, TorchScript or `torch.compile(fullgraph=True)`: there a fix must compile, too.
+"""What a compiler takes whole, TorchScript, `torch.export` or `torch.compile(fullgraph=True)`: there a fix must compile, too.
 
 What is handed to `torch.jit.script` anywhere in the project counts, its tests included, and what that calls. A name is what it
 means where it stands, found through assignments and imports; what only a value could tell is not known.
@@ -21,6 +21,7 @@ from syncscope.tensors.syntax import expressions, held, walk
 
 MENTIONS = (  # each begins with a word that is searched for by itself, in a tenth of the time that a pattern takes
     (b"jit", re.compile(rb"jit\s*\.\s*(?:script|export)")),
+    (b"export", re.compile(rb"export\s*\.\s*(?:draft_)?export")),
     (b"script_", re.compile(rb"script_(?<!\wscript_)(?:method|if_tracing)\b")),
     (b"fullgraph", re.compile(rb"fullgraph(?<!\wfullgraph)\s*=\s*True")),
 )
@@ -329,7 +330,9 @@ def is_compiler(node: ast.expr) -> bool:
             return True
         node = node.func
     *above, last = f".{root(node)}".split(".")
-    return last in ("script_if_tracing", "script_method") or (last in ("script", "export") and above[-1] == "jit")
+    exported = last in ("export", "draft_export", "export_for_training") and above[-1] == "export"
+    of_jit = last in ("script", "export") and above[-1] == "jit"
+    return last in ("script_if_tracing", "script_method") or of_jit or exported
 
 
 def root(node: ast.expr) -> str:

@@ -51,9 +51,12 @@ NOT_TENSORS_ENDING = ("shape", "size", "accelerator")
 
 # Other kinds of arrays, as they are imported and as they are named.
 OTHER_ARRAY_IMPORTS = (
-    "import numpy", "from numpy", "import jax", "import tensorflow", "import cupy", "import pandas",
+    "import numpy", "from numpy", "import jax", "import tensorflow", "import cupy", "import pandas", "import mlx",
+    "import paddle", "import mindspore", "import oneflow", "import jittor", "from tinygrad", "import xarray",
 )  # fmt: skip
-OTHER_ARRAYS = re.compile(r"\b(?:np|numpy|jnp|jax|tf|cp|cupy|pd|pandas|cv2|PIL|\w*[Nn][Dd]array\w*)\b")
+OTHER_ARRAYS = re.compile(
+    r"\b(?:np|numpy|jnp|jax|tf|cp|cupy|pd|pandas|mx|mlx|paddle|oneflow|jittor|xr|cv2|PIL|\w*[Nn][Dd]array\w*)\b"
+)
 
 
 def is_number(name: str) -> bool:

@@ -209,6 +209,12 @@ def test_reads_are_not_merged_where_an_error_between_them_is_caught() -> None:
         "        high = x.max().item()\n    except RuntimeError:\n        pass\n    return low, high\n"
     )
     assert fixed(code, allowed=FIXES) == code
+    within = code.replace("try:", "with contextlib.suppress(RuntimeError):").replace(
+        "    except RuntimeError:\n        pass\n", ""
+    )
+    assert fixed(within, allowed=FIXES) == within
+    entries = code.replace("x.min()", "x[0]").replace("x.max()", "x[1]").replace("RuntimeError", "IndexError")
+    assert fixed(entries, allowed=FIXES) == entries
     merged = fixed(code.replace("RuntimeError", "KeyboardInterrupt"), allowed={Safety.SAFE})
     assert "low, high = torch.stack" in merged
 
@@ -297,6 +303,10 @@ COMPILED = {
     "script, later": f"{FUNCTION}\n\nf = torch.jit.script(f)\n",
     "called by what is": f"{FUNCTION}\n\n@torch.jit.script\ndef g(x: torch.Tensor):\n    return f(x)\n",
     "if tracing": f"@torch.jit.script_if_tracing\n{FUNCTION}",
+    "exported": (
+        f"class M(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n{BODY.replace('    ', '        ')}\n\n"
+        "m = M()\nprogram = torch.export.export(m, (torch.ones(2, 3),), strict=True)\n"
+    ),
     "whole graph": f"@torch.compile(fullgraph=True)\n{FUNCTION}",
     "module": (
         "class M(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        return self.f(x)\n\n"
@@ -607,13 +617,15 @@ MISSED = {  # an error that the fix leaves out is what the code waits for
 CATCHING = {
     "handler": "    try:\n        {line}\n    except (IndexError, ValueError, RuntimeError):\n        at = None\n",
     "suppressed": "    at = None\n    with contextlib.suppress(Exception):\n        {line}\n",
+    "kept by a class": "    at = None\n    with Quiet():\n        {line}\n",
 }
 
 
 @pytest.mark.parametrize("catching", CATCHING.values(), ids=CATCHING)
 @pytest.mark.parametrize("line", MISSED.values(), ids=MISSED)
 def test_an_error_that_is_caught_is_still_raised(line: str, catching: str) -> None:
-    head = f"import contextlib\nimport math\n{HEAD}def f(d: torch.Tensor):\n    d = d.float().flatten()\n"
+    quiet = "class Quiet:\n    def __exit__(self, *error):\n        return True\n\n\n"
+    head = f"import contextlib\nimport math\n{HEAD}{quiet}def f(d: torch.Tensor):\n    d = d.float().flatten()\n"
     code = f"{head}{catching.format(line=line)}    return at\n"
     assert fixed(code, allowed=FIXES) == code
     free = f"{head}    {line}\n    return at\n"
@@ -669,3 +681,10 @@ def test_what_others_read_is_written_in_place(code: str, line: str) -> None:
 def test_a_row_that_is_written_is_no_copy(use: str) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, y: torch.Tensor):\n    x = x.cos()\n    best = y.argmax()\n    {use}\n    return x\n"
     assert "[None]" not in fixed(code, allowed=FIXES)
+
+
+@pytest.mark.parametrize("library", ["mlx.core as mx", "paddle as mx", "oneflow as mx"])
+def test_what_another_library_makes_is_not_joined_by_torch(library: str) -> None:
+    code = f"import torch\nimport {library}\n\n\ndef f(x):\n    y = mx.zeros((3,))\n"
+    code += "    return y.min().item(), y.max().item(), y[y > 0], x[y > 0]\n"
+    assert fixed(code, allowed=FIXES) == code

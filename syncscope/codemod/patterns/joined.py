@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.layout import caught
 from syncscope.codemod.patterns.reads import FLOATS, by_float, by_int, number_read
 from syncscope.codemod.proofs import one_device, real
 from syncscope.codemod.whereabouts import apart
@@ -22,6 +23,7 @@ KEEP_COMPLEX = {"mean", "sum", "prod"}  # of complex numbers, too
 MADE_REAL = {"std", "var", "norm"}
 ONE_KIND = "all must be of one dtype and live on one device"
 TOGETHER = "there must be at least one, and all must have one dtype and no dimensions and live on one device"
+FEW = "of too few elements the error is a ValueError, no IndexError"
 FLAT = "at most one dimension"
 ONE_ELEMENT = TOGETHER.replace("no dimensions", f"one element in {FLAT}")
 NOTED = {"log", "add_scalar", "log_metric", "report", "logkv", "record", "append_scalar"}  # log(name, number)
@@ -51,10 +53,11 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
     tensors = list(every.values())
     floats = f"; {FLOATS}" if any(by_float(function, read) for read in reads) else ""
     if not named and (one := entries(function, tensors)) is not None:
+        if any(caught(function, read) for read in reads):  # too few of them are an error of another kind
+            return None
         many = "one dimension" if one.ndim == 1 else f"{one.ndim} dimensions"
-        text = "" if one.known else f"{function.file.text(one.base)} must have {many}"
-        safety = Safety.SAFE if one.known and not floats else Safety.UNSAFE
-        return Joined(f"{{base}}[{one.inside}].tolist()", {"base": one.base}, safety, f"{text}{floats}".strip("; "))
+        text = f"; {function.file.text(one.base)} must have {many}" if not one.known else ""
+        return Joined(f"{{base}}[{one.inside}].tolist()", {"base": one.base}, Safety.UNSAFE, f"{FEW}{text}{floats}")
     all_of_them = [*tensors, *(t for _, t in named)]
     join = joining(function, all_of_them)
     if join is None or apart(function, all_of_them):
@@ -205,6 +208,8 @@ def _word(function: Function, tensor: ast.expr, alone: bool) -> str:
         case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=at), _:
             last = ast.unparse(at.elts[-1] if isinstance(at, ast.Tuple) else at)
             return f"{name}_{re.sub(r'[^0-9A-Za-z]+', '_', last).strip('_')}" if len(last) <= 16 else name
+        case ast.Attribute(attr=name), _:
+            return name
         case ast.BinOp(left=left, right=right), None:
             return _word(function, left if function.fact(left).is_tensor else right, alone)
         case ast.UnaryOp(operand=operand), None:
