@@ -127,7 +127,7 @@ class Verification:
 
 def as_object(found: Verification) -> dict[str, Any]:
     """As JSON values: ratios are of the rewritten step over that as written, times in ms; null is not known."""
-    same, difference = found.same, found.difference
+    difference = found.difference
     return {
         "schema": 1,
         "program": found.program,
@@ -142,9 +142,7 @@ def as_object(found: Verification) -> dict[str, Any]:
         "predicted_high": found.predicted.high if found.predicted else None,
         "unpredicted": found.unpredicted or None,
         "came_true": found.came_true,
-        "same_ratio": same.ratio if same else None,
-        "same_low": same.low if same else None,
-        "same_high": same.high if same else None,
+        **{f"same_{name}": value for name, value in _ratio(found.same).items()},
         "step_ms_before": None if found.before is None else found.before / 1e6,
         "step_ms_after": None if found.after is None else found.after / 1e6,
         "difference": None if difference is None else _number(difference.largest),

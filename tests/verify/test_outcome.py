@@ -42,6 +42,13 @@ def test_a_spent_budget_is_told_from_a_program_without_a_gain(
     assert as_object(found)["decided"] == (not said.startswith(("Nothing is decided", "A fix was refused, and")))
 
 
+def test_one_turn_has_no_interval() -> None:
+    once = Ratio(1.01, 1.01, 1.01, 1)
+    said = as_object(Verification("train.py", ratio=once, same=once))
+    assert (said["ratio"], said["low"], said["high"]) == (1.01, None, None)
+    assert (said["same_ratio"], said["same_low"], said["same_high"]) == (1.01, None, None)
+
+
 def test_answered_late_it_is_the_same() -> None:
     for ratio, code, said in (
         (SURE, 0, "Without these waits the step is 10.0%"),
