@@ -28,11 +28,11 @@ TOLD = 25  # last lines of what a program printed
 
 
 class RunFailedError(Exception):
-    """A run ended before its steps were made; `code` is its exit code, `said` what it printed last."""
+    """A run ended before its steps were made, after `steps` of them; `code` is its exit code, `said` what it printed last."""
 
-    def __init__(self, code: int, said: str) -> None:
+    def __init__(self, code: int, said: str, steps: int = 0) -> None:
         super().__init__(said)
-        self.code, self.said = code, said
+        self.code, self.said, self.steps = code, said, steps
 
     @property
     def why(self) -> str:
@@ -144,7 +144,8 @@ class Processes:
         result = folder / RESULT
         found = json.loads(result.read_text()) if result.is_file() else None
         if found is None or code or found["code"] or (request.steps and request.kind != "trace" and not found["steps"]):
-            raise RunFailedError(code or (found or {}).get("code", 0), _last(folder / OUTPUT))
+            found = found or {}
+            raise RunFailedError(code or found.get("code", 0), _last(folder / OUTPUT), found.get("steps", 0))
         self.starting += found.get("ready", 0.0)
         return RunResult(folder, found)
 

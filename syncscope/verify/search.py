@@ -46,6 +46,7 @@ INCOMPARABLE = (
     "algorithms, or compare fewer steps (--steps)"
 )
 STEP = "a step ends with optimizer.step() (parameters that are changed by hand end none: torch.optim.SGD does the same)"
+FEWEST_STEPS = 4  # that --steps takes
 ELSEWHERE = "ocl stands in for cuda, and the program trains on the CPU: have it ask for cuda"
 Tell = Callable[[str], None]
 Set = frozenset[int]
@@ -403,6 +404,8 @@ class Search:
 
 def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
     hint = "it must run by itself before it can be verified"
+    if error.steps > FEWEST_STEPS:
+        hint = f"it made {error.steps} steps before that, and --steps {error.steps - 1} ends it earlier"
     if error.code == 0:
         hint = f"{STEP}; those of processes that it starts (mp.spawn, torchrun) are not seen: let it train in its own"
     if "EOFError" in error.why:

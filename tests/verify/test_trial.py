@@ -22,6 +22,7 @@ for _ in range(3):
 """
 
 
+BREAKS = TRAIN.replace("range(3)", "range(9)") + "raise RuntimeError('boom')\n"
 LEAVES = TRAIN + "print('all done', flush=True)\nos._exit(0)\n"
 
 
@@ -31,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     project = tmp_path_factory.mktemp("project")
     for name in ("elsewhere", "pkg"):
         (project / name).mkdir()
-    for name, text in (("train", TRAIN), ("leaves", LEAVES)):
+    for name, text in (("train", TRAIN), ("leaves", LEAVES), ("breaks", BREAKS)):
         (project / "pkg" / f"{name}.py").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)
@@ -55,6 +56,12 @@ def test_a_program_that_leaves_at_once_has_not_failed_with_what_it_printed_last(
     with pytest.raises(RunFailedError) as failed:
         runs.run(Request("time", Program("pkg/leaves.py"), ""))
     assert failed.value.why == "it ended with exit code 0 and no step was counted"
+
+
+def test_a_program_that_breaks_off_has_made_some_steps(runs: Processes) -> None:
+    with pytest.raises(RunFailedError) as failed:
+        runs.run(Request("time", Program("pkg/breaks.py"), ""))
+    assert (failed.value.why, failed.value.steps) == ("RuntimeError: boom", 9)
 
 
 def test_a_message_of_several_lines_is_told_by_its_first() -> None:
