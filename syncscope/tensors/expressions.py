@@ -233,7 +233,7 @@ def collection(frame: Frame, node: ast.Tuple | ast.List | ast.Set) -> Fact:
         for other in found[1:]:
             common = join(common, other)
         return items(common)
-    if all(f.kind is SCALAR for f in found) and len(found) > 4:
+    if len(found) > 4 and all(f.kind is SCALAR for f in found):
         return NUMBERS
     return sequence(*found)
 

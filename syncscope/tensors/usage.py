@@ -12,9 +12,10 @@ _ATTRIBUTE = re.compile(r"\.([A-Za-z]\w*)(\(?)")
 _INDEXED = re.compile(r"\[\s*(?::|\.\.\.|None)\s*,")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*[,)]")
 _BACKWARD = re.compile(r"\s*(?:\)|retain_graph|gradient|create_graph)")
-# `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods.
+# `(a[1:] > b).all()`: of what Python compares, only arrays give something that has methods. No repetition gives back what it
+# took: most brackets hold no comparison.
 _COMPARED = re.compile(
-    r"\(\s*([A-Za-z_][\w.]*)\s*(?:\[[^\[\]()]*\]\s*)?(?:[<>]=?|[=!]=)[^()]*\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
+    r"\(\s*+([A-Za-z_][\w.]*+)\s*+(?:\[[^\[\]()]*+\]\s*+)?(?:[<>]=?|[=!]=)[^()]*+\)\.(?:all|any|sum|mean|float|nonzero|to|cpu)\("
 )
 _TO_HOST = (").numpy(", ").tolist(", ").item(")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
