@@ -169,9 +169,9 @@ def _keeps(statement: ast.stmt, name: str) -> bool:
     """Whether a statement keeps something: in the attribute of this name, as its item, or what has this name as an item."""
     if not isinstance(statement, ast.Assign):
         return False
-    items = [target for target in statement.targets if isinstance(target, ast.Subscript)]
-    places = [dotted(each.value) for each in items] + [dotted(each) for each in statement.targets]
-    return ("." in name and name in places) or (bool(items) and dotted(statement.value) == name)
+    items = [dotted(target.value) for target in statement.targets if isinstance(target, ast.Subscript)]
+    kept = "." in name and name in (*items, *map(dotted, statement.targets))
+    return kept or ("cache" in name.lower() and name in items) or (bool(items) and dotted(statement.value) == name)
 
 
 def of_else(node: ast.If) -> tuple[bool, str] | None:

@@ -17,6 +17,8 @@ TENSORS = frozenset(
 )
 OF_DICTS = frozenset("key keys value values".split())  # tensors only beside a query
 
+OF_THE_HOST = frozenset(("batch_sizes",))  # of a packed sequence
+
 # Arguments of `forward` that are called like a number, a flag or a name of something are no tensors.
 _COUNTS = re.compile(
     r"(^|_)(num|n|number|count|size|sizes|shape|dim|dims|dimensions|height|width|length|level|layers?|heads?|scale|factor|step|"
@@ -231,7 +233,7 @@ ASIDE = frozenset(
 """Folders and files whose code runs beside the training: tests and their helpers, measurements, what prepares data, what uses
 a model when its training is over, what is for another kind of device."""
 ASIDE_WORD = re.compile(
-    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|preprocess(ing)?)(_|$)"
+    r"(^|_)(eval|evaluation|evaluator|inference|visuali[sz](e|ation)|benchmark|demo|datasets?|preprocess(ing)?|tensorrt|trtllm)(_|$)"
 )  # of a file's name
 TEST_FILE = re.compile(r"^test_|_test$|^conftest$")
 NO_STEPS = frozenset(
@@ -244,7 +246,7 @@ EXPORTS = frozenset("export exporter exporters".split())  # files of what is tra
 TRANSFORMS = frozenset("transform transforms augmentation augmentations".split())
 """Files of what prepares images, where they speak of torchvision; normalizing flows and augmentations on the device do not."""
 ASIDE_CLASS = re.compile(
-    r"BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
+    r"TritonPython|BeamSearch|Viterbi\w*Decoder|Onnx|ONNX|TensorRT|OpenVINO|Collat(e|or|er)|Searcher|^Visuali[sz]e|^PostProcess|Demo|(Explainer|PostProcessor|PostProcess|Tracer|Profiler|Debugger|Tracker|Evaluator|Validator|Visuali[sz]er|Exporter|Annotator|Logger|(?<!Variational)Inferencer?)$"
 )  # of the same kind
 DATA = re.compile(r"^(__getitem__|__getitems__|collate\w*|\w*_collate(_fn)?|get_transform\w*|worker_init\w*|pil_\w+)$")
 

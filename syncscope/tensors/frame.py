@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
 from syncscope.model.ops import Op
-from syncscope.tensors.facts import DEVICE, HOST, TENSOR, tensor
+from syncscope.tensors import conventions
+from syncscope.tensors.facts import DEVICE, HOST, INT, TENSOR, tensor
 from syncscope.tensors.project import Class, Interpreter, Module, ProjectFunction
 from syncscope.tensors.syntax import dotted
 
@@ -103,6 +104,8 @@ class Frame:
     def assumed(self, name: str) -> Fact:
         """What the use of a name says of a value that nothing else is known of."""
         if self.used.get(name) == 2:
+            if name in conventions.OF_THE_HOST:
+                return tensor(INT, HOST, 2, f"`{name}` is what a packed sequence keeps on the host", ndim=1)
             return tensor(confidence=2, why=f"`{name}` is used as only a tensor can be")
         return UNKNOWN
 

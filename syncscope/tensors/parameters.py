@@ -77,7 +77,7 @@ def bind_parameters(function: ProjectFunction, frame: Frame) -> None:
                 known = (
                     passed.but(confidence=1) if flag else passed if surer else passed.but(confidence=known.confidence)
                 )
-        if known.kind is TENSOR and frame.on_host:
+        if known.kind is TENSOR and (frame.on_host or argument.arg in conventions.OF_THE_HOST):
             known = Fact(TENSOR, known.dtype, HOST, known.shape, known.ndim, known.confidence, known.provenance)
         if known is not UNKNOWN:
             frame.env[argument.arg] = known

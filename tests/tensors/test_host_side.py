@@ -105,6 +105,16 @@ CASES = {
             for size in sizes:
                 x = x[: sizes[0].item()] + x[:size]
             return x[x.batch_sizes[0]]
+
+        def again(packed, batch_sizes: torch.Tensor):
+            return batch_sizes[0].item()
+    """,
+    "numbers drawn for a size": """
+        def noise(x: torch.Tensor, scale):
+            a = torch.normal(mean=0.0, std=scale, size=(1,)).item()
+            b = torch.normal(0.0, 1.0, (1,)).item()
+            c = torch.normal(0.0, 1.0, (1,), device=x.device).item()  # waits: item
+            return a + b + c + torch.normal(x, 1.0)[0].item()  # waits: item
     """,
     "what is kept where the host is, by default": """
         class Memory:

@@ -778,6 +778,15 @@ def fit_part(x: torch.Tensor, first_pass=True, first=True):
         n = x.max().item()  # hot
     return run_kmeans(x, n)
 
+windows_cache = {}
+
+def forward_windows(size, x: torch.Tensor, states=None):
+    if size not in windows_cache:
+        windows_cache[size] = x.max().item()  # cold
+    if states is None:
+        states = x.max().item()  # hot
+    return windows_cache[size], states
+
 def run_kmeans(x: torch.Tensor, n):
     while x.sum().item() > n:  # cold
         x = x / 2
@@ -786,6 +795,10 @@ def run_kmeans(x: torch.Tensor, n):
 class Trainer:
     def train(self):
         self.keep(torch.ones(3, device="cuda").sum().item())  # cold
+
+class TritonPythonModel:
+    def execute(self, x: torch.Tensor):
+        return x / x.sum().item()  # cold
 
 class Other:
     def train(self, x: torch.Tensor):
