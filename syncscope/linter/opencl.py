@@ -75,7 +75,7 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
     if held.host is not None:
         held.host.kernels = programs
         for command in held.host.commands:
-            for program in programs if command.kernel and command.sizes else ():
+            for program in programs if command.kernel and not held.host.is_padded(command) else ():
                 program.launched.setdefault(command.kernel, []).append(held.host.size(command, 0))
         for name, rule in on.items():
             if rule.FAMILY is Family.HOST_PROGRAM:

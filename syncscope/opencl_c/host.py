@@ -84,6 +84,12 @@ class HostProgram:
             text = re.sub(r"(?<![\w.])[A-Za-z_]\w*\b(?!\s*\()", of, text)[:LONGEST]
         return text
 
+    def is_padded(self, command: Command) -> bool:
+        """Whether memory is made of the global size, too: then it is as long as it is rounded up."""
+        names = set(re.findall(r"[A-Za-z_]\w*", command.sizes[0])) if command.sizes else set()
+        sized = [re.escape(n.encode()) for n in names if (command.function, n) in self.values]
+        return bool(sized) and re.search(ALLOCATES + rb"[^\n;]*\b(?:%s)\b" % b"|".join(sized), self.code) is not None
+
     def numbers(self, command: Command, place: int) -> tuple[int, ...] | None:
         """A size that is known in numbers; () where the driver chooses, None where it is not known."""
         text = self.size(command, place)
@@ -103,6 +109,7 @@ class HostProgram:
 
 
 NESTED = 3  # names that stand for names
+ALLOCATES = rb"\b(?:zeros|empty|ones|full|pad|resize|Buffer|clCreateBuffer|malloc|calloc|vector)\b"
 LONGEST = 2000  # letters of a size
 CLOCK = re.compile(
     r"\b(perf_counter|monotonic|timeit|time\.time|time\(\)|chrono|clock_gettime|\w*wtime|bench|[mM]easure|[wW]arm_?up|latency|profile)"

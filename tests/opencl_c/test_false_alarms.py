@@ -519,6 +519,15 @@ def test_a_guard_bounds_the_id_before_it_is_used(body: str, is_told: bool) -> No
     assert [f.rule for f in found] == ["missing-bounds-guard"] * is_told
 
 
+def test_memory_of_the_rounded_size_needs_no_guard() -> None:
+    code = GUARDED.replace("BODY", "x[i] *= 2;").replace("((n + 63) // 64 * 64,)", "(wide,)")
+    config = Config(min_confidence="medium", all=True)
+    wide = "    wide = (n + 63) // 64 * 64\n    kernel.set"
+    padded = wide.replace("\n", "\n    x = np.concatenate((x, np.zeros(wide - n)))\n")
+    found = [check("a.py", code.replace("    kernel.set", text).encode(), config).findings for text in (wide, padded)]
+    assert [[f.rule for f in each] for each in found] == [["missing-bounds-guard"], []]
+
+
 def test_kernels_under_other_names_have_the_size_that_is_required() -> None:
     code = """
 import pyopencl as cl
