@@ -73,6 +73,57 @@ EXAMPLES = (
     ),
     KernelExample(
         """
+        __kernel void turned(__global float *x) {
+            __local float tile[8][8];
+            int column = get_local_id(0), row = get_local_id(1);
+            tile[row][column] = x[8 * row + column];
+            x[8 * row + column] = tile[column][row];  // !
+        }
+        """,
+        instead="""
+        __kernel void turned(__global float *x) {
+            __local float tile[8][8];
+            int column = get_local_id(0), row = get_local_id(1);
+            tile[row][column] = x[8 * row + column];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            x[8 * row + column] = tile[column][row];
+        }
+        """,
+        shows=Shows.WRONG,
+        run="""
+        x = np.random.rand(8, 8).astype(np.float32)
+        turned = x.T.tolist()
+        run("turned", (8, 8), (8, 8), x)
+        right = x.tolist() == turned
+        """,
+    ),
+    KernelExample(
+        """
+        __kernel void scaled(__global float *x, __global const float *scales) {
+            __local float scale;
+            if (get_local_id(0) == 63)
+                scale = scales[get_group_id(0)];
+            x[get_global_id(0)] = scale;  // !
+        }
+        """,
+        instead="""
+        __kernel void scaled(__global float *x, __global const float *scales) {
+            __local float scale;
+            if (get_local_id(0) == 63)
+                scale = scales[get_group_id(0)];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            x[get_global_id(0)] = scale;
+        }
+        """,
+        shows=Shows.WRONG,
+        run="""
+        x, scales = np.zeros(64, np.float32), np.random.rand(1).astype(np.float32)
+        run("scaled", 64, 64, x, scales)
+        right = x.tolist() == scales.tolist() * 64
+        """,
+    ),
+    KernelExample(
+        """
         __kernel void rows(__global float *sums, __global const float *x, int rounds) {
             __local float part[64];
             int l = get_local_id(0);
