@@ -61,7 +61,9 @@ def test_what_gains_is_kept_alone() -> None:
 
 def test_the_best_of_several_that_give_nothing_is_seldom_a_gain() -> None:
     found = [tried({}, runs=150, spread=0.01, seed=seed) for seed in range(60)]
-    assert sum(one.code == 0 for one in found) <= 4  # 7 before a set was asked to gain in turns that did not choose it
+    assert (
+        sum(one.code == 0 for one in found) <= 4
+    )  # 3 of 60; 9 without turns that did not choose it, 16 with narrow intervals, too
 
 
 @pytest.mark.parametrize("runs", [20, 30, 40, 60])
