@@ -131,7 +131,10 @@ def of_name(function: Function, site: Site, tensor: ast.Name) -> Fix | None:
     for node in rest:
         draft.replace(node, name)
     title = f"read {tensor.id} once, not {len(nodes)} times"
-    if not roots(function, definition.value) and not exposed(function, tensor.id, statement, nodes[-1]):
+    lent = exposed(function, tensor.id, statement, nodes[-1])
+    if lent and isinstance(made := definition.value, ast.Call) and function.dotted(made.func) == "torch.nn.Parameter":
+        return None  # an optimizer's step between the reads is what it is for
+    if not lent and not roots(function, definition.value):
         return draft.fix(title, Safety.SAFE)
     return draft.fix(title, Safety.UNSAFE, f"nothing may write what {tensor.id} holds between the reads")
 

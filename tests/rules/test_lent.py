@@ -186,3 +186,11 @@ def test_what_went_back_alone_is_a_real_number() -> None:
     assert fixed(code.replace("backward()", "backward(x)"), allowed={Safety.SAFE}) == code.replace(
         "backward()", "backward(x)"
     )
+
+
+def test_a_parameter_is_read_again_after_a_step() -> None:
+    code = (
+        f"{IMPORTS}def f(x: torch.Tensor):\n    w = torch.nn.Parameter(x.sigmoid().mean())\n    opt = SGD([w], 0.1)\n"
+        "    a = w.item()\n    (w * w).backward()\n    opt.step()\n    return a, w.item()\n"
+    )
+    assert fixed(code, allowed=FIXES) == code
