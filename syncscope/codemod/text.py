@@ -12,6 +12,7 @@ from syncscope.tensors.syntax import held, statements, walk
 
 SHORTEST = 88  # of what a line may at least hold, where a project says nothing
 FOR_TOOLS = re.compile(r"#\s*(?:noqa|nosec|type:|pragma|pylint|pyright|mypy|fmt:|yapf)|https?://", re.IGNORECASE)
+OWN_TENSORS = re.compile(rb"as_subclass|__torch_function__|quantize_per_|class \w+\((?:torch\.)?Tensor\b")
 TEXT = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")  # on one line
 LONGEST = 60  # characters of the user's code quoted in a message
 
@@ -52,6 +53,11 @@ class Text:
         return max(
             SHORTEST, min(160, max((len(line) for line in kept if len(TEXT.sub("", line)) > SHORTEST // 2), default=0))
         )
+
+    @cached_property
+    def own_tensors(self) -> bool:
+        """Whether tensors here may be of a class of their own, or quantized: these take or give what others do not."""
+        return OWN_TENSORS.search(self.code) is not None
 
     @cached_property
     def tree(self) -> ast.Module:

@@ -293,7 +293,10 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
             func=ast.Attribute(attr="to" | "type_as"), args=[ast.Name() | ast.Attribute() as given], keywords=[]
         ):
             fact = function.fact(given)
-            other = given if where is None and fact.is_tensor and fact.confidence >= 2 else None
+            plain = (
+                fact.is_tensor and fact.confidence >= 2 and not function.file.own_tensors
+            )  # whose class it would get
+            other = given if where is None and plain else None
     if where is None and other is None:
         return None
     place: Part = draft.part("{x}.device", x=other) if other is not None else where  # type: ignore[assignment]
@@ -318,7 +321,7 @@ def number_as_another(site: Site, function: Function) -> Fix | None:
         ) if function.dotted(made.func) == "torch.tensor":
             value, fact = function.constant(number), function.fact(other)
             everywhere = isinstance(value, (int, float)) and value in range(128)  # the same in every dtype
-            if not everywhere or not fact.is_tensor or fact.confidence < 2:
+            if not everywhere or not fact.is_tensor or fact.confidence < 2 or function.file.own_tensors:
                 return None
             draft = Draft(function)
             alike = {"dtype": draft.part("{x}.dtype", x=other), "device": draft.part("{x}.device", x=other)}

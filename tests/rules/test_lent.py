@@ -194,3 +194,20 @@ def test_a_parameter_is_read_again_after_a_step() -> None:
         "    a = w.item()\n    (w * w).backward()\n    opt.step()\n    return a, w.item()\n"
     )
     assert fixed(code, allowed=FIXES) == code
+
+
+OWN = {
+    "a subclass": "class T(torch.Tensor):\n    pass\n\n\ndef f(x: torch.Tensor):\n    y = x.as_subclass(T)\n",
+    "quantized": "def f(x: torch.Tensor):\n    y = torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)\n",
+}
+
+
+@pytest.mark.parametrize("made", OWN.values(), ids=OWN)
+def test_tensors_of_a_class_of_their_own_are_not_safely_joined_or_made_plain(made: str) -> None:
+    rest = "    a, b = y.min().item(), y.max().item()\n    return a, b, torch.zeros(2).to(y), torch.tensor(1.0).type_as(y)\n"
+    assert "stack" not in fixed(f"{HEAD}{made}{rest}", allowed=FIXES)
+    assert fixed(f"{HEAD}{made}{rest}", allowed={Safety.SAFE}) == f"{HEAD}{made}{rest}"
+    plain = f"{HEAD}def f(x: torch.Tensor):\n    y = x * 1\n{rest}"
+    after = fixed(plain, allowed={Safety.SAFE})
+    assert "torch.stack" in after
+    assert "dtype=y.dtype" in after

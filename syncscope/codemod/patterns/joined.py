@@ -60,7 +60,7 @@ def joined(function: Function, reads: Sequence[ast.expr], named: Sequence[tuple[
         return Joined(f"{{base}}[{one.inside}].tolist()", {"base": one.base}, Safety.UNSAFE, f"{FEW}{text}{floats}")
     all_of_them = [*tensors, *(t for _, t in named)]
     join = joining(function, all_of_them)
-    if join is None or apart(function, all_of_them):
+    if join is None or apart(function, all_of_them) or function.file.own_tensors:
         return None
     parts = {f"t{i}": t for i, t in enumerate(tensors)}
     stack = ", ".join([*(f"{{{key}}}" for key in parts), *(name for name, _ in named)])
