@@ -22,6 +22,7 @@ VERBS |= {"clFinish": Verb.FINISH, "finish": Verb.FINISH, "clCreateBuffer": Verb
 LOOPS = {"for_statement", "while_statement", "do_statement", "for_range_loop"}
 HOLDERS = ("init_declarator", "assignment_expression", "expression_statement", "compound_statement")
 KERNELS = re.compile(rb'(\w+)\s*(?:=\s*(?:clCreateKernel|cl::Kernel)\s*)?[({]\s*[\w.>-]+\s*,\s*"(\w+)"')
+KEPT = rb"(?:\bmove\(|_back\(|\bemplace\(|\binsert\(|[\w\])]\s*=|\breturn\b)\s*%s\s*[;,)]"  # it outlives the round
 QUEUES = re.compile(
     rb"(\w+)\s*=\s*clCreateCommandQueue(?:WithProperties)?\s*\(([^;]*)\)\s*;|cl::CommandQueue\s+(\w+)\s*[({=]([^;]*);"
 )
@@ -53,7 +54,9 @@ def of_cpp(code: bytes, root: Node) -> HostProgram:
         if kind == "call_expression":
             command = command_of(node, kernels) or waited(node, program)
         elif kind == "declaration" and said(part(node, "type")) == "cl::Buffer" and re.search(rb"[({]", node.text):
-            command = Command(Verb.CREATE, "cl::Buffer", uses=names(node))
+            name = base(part(node, "declarator"))
+            if not re.search(KEPT % re.escape(name.encode()), code):
+                command = Command(Verb.CREATE, "cl::Buffer", target=name, uses=names(node))
         if command is not None:
             program.commands.append(command.at(node.start_byte, node.end_byte, loops, function))
             if command.verb is Verb.UNMAP:

@@ -120,7 +120,8 @@ class HostReader:
                 return Command(Verb.CREATE, name)
         if name == "get" and not node.args and self.made.get(owner) in ARRAYS:
             return Command(Verb.READ, name)
-        if len(args) > 2 and self.is_queue(args[0]) and not NO_KERNEL.match(name):
+        is_sized = len(args) > 2 and (isinstance(node.args[1], ast.Tuple) or args[1].endswith(".shape"))
+        if len(args) > 2 and (self.is_queue(args[0]) or (args[0] == "q" and is_sized)) and not NO_KERNEL.match(name):
             kernel = self.kernels.get(f"{owner}.{name}" if owner else name) or (
                 name if owner else self.made.get(name, name)
             )

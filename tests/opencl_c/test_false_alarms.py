@@ -546,6 +546,34 @@ def run(queue, x):
     assert [f.place.line for f in found] == [9, 10, 11]
 
 
+def test_a_queue_called_q_and_a_buffer_that_is_declared_in_a_loop() -> None:
+    in_python = """
+import pyopencl as cl
+def run(q, program, out, chunks):
+    device = cl.Buffer(q.context, cl.mem_flags.READ_WRITE, 64)
+    for chunk in chunks:
+        program.f(q, chunk.shape, None, device)
+        cl.enqueue_copy(q, out, device)
+    for a, b in chunks:
+        solve(q, a, b)
+        cl.enqueue_copy(q, out, device)
+"""
+    in_cpp = """
+void run(cl::CommandQueue &queue, cl::Kernel &kernel, cl::Context &context, int n) {
+  for (int i = 0; i < n; i++) {
+    cl::Buffer same(context, CL_MEM_READ_WRITE, 1024);
+    cl::Buffer other(context, CL_MEM_READ_WRITE, 4 * i);
+    cl::Buffer kept(context, CL_MEM_READ_WRITE, 1024);
+    list.push_back(kept);
+    queue.enqueueNDRangeKernel(kernel, cl::NullRange, cl::NDRange(64), cl::NullRange);
+  }
+}
+"""
+    config = Config(min_confidence="medium", all=True, select=("wait-in-loop", "buffer-in-loop"))
+    assert [f.place.line for f in check("a.py", in_python.encode(), config).findings] == [7]
+    assert [f.place.line for f in check("a.cpp", in_cpp.encode(), config).findings] == [4]
+
+
 def test_who_waits_for_the_event_of_a_launch_waits_for_the_launch() -> None:
     in_python = """
 import pyopencl as cl
