@@ -1,24 +1,28 @@
 """Which waits have just ended where another begins: then nothing is in flight, and the second costs next to nothing.
 
-All that a function evaluates is put in order, and gone through backwards from a wait: up to a call of the user's own code, of a
-network or of a large product, which keep a device busy, or out of the loop around it.
+All that a function evaluates is put in order, and gone through backwards from a wait: up to a call of a network or of a large
+product, which keep a device busy, or of code that cannot be seen, or out of the loop around it. A function of the same file is
+gone through likewise where it is called.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
+from syncscope.codemod.callees import callee
 from syncscope.codemod.enclosure import LOOPS, SCOPES
 from syncscope.codemod.function import COMPREHENSIONS, Function
+from syncscope.codemod.view import View
 from syncscope.model.fact import Site, Value
 from syncscope.model.ops import Family
 from syncscope.tensors.syntax import children
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TORCH_ONLY
 
 FARTHEST = 40  # calls between: what more of them launch does not end in no time
+DEEPEST = 3  # functions that are gone into, one in the other
 DRAINS = (Family.READ, Family.SHAPE)
 ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 BUSY = frozenset(
@@ -33,39 +37,83 @@ KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
 
 
 class Within(NamedTuple):
-    """An arm or a loop that something stands in: its node, its block, whether it loops, whether it ends by leaving."""
+    """An arm or a loop that something stands in: its node, its block, whether it loops, ends by leaving, ends by raising."""
 
     node: ast.AST
     arm: int
-    loops: bool
-    leaves: bool
+    loops: bool = False
+    leaves: bool = False
+    raises: bool = False
 
 
 Step = tuple[ast.AST, tuple[Within, ...]]  # what is evaluated, and what it stands in
 
 
-def drained_by(function: Function, site: Site) -> Iterator[Site]:
+class _Left:
+    """How many more calls may lie between."""
+
+    def __init__(self) -> None:
+        self.calls = FARTHEST
+
+    def none(self) -> bool:
+        """Whether that was one too many."""
+        self.calls -= 1
+        return self.calls <= 0
+
+
+def drained_by(view: View, site: Site) -> Iterator[Site]:
     """The waits after which nothing long was asked for before this one, from the nearest on."""
-    order, places = function.once("evaluated", function.scope, lambda: _in_order(function))
-    sites = function.once("sites by node", function.scope, lambda: {id(s.node): s for s in function.sites})
+    function = view.function(site)
+    order, places = _order(function)
     at = places.get(id(site.node))
-    if at is None:
-        return
-    around = order[at][1]
+    if at is not None:
+        yield from _backwards(view, function, order[:at], order[at][1], _Left(), 0)
+
+
+def _backwards(
+    view: View, function: Function, order: list[Step], around: tuple[Within, ...], left: _Left, depth: int
+) -> Generator[Site, None, bool]:
+    """The waits among these steps that are sure to have been, from the last on; what it returns is whether all of it is short.
+
+    Of a called function, depth 1 and more, any arm may have run that does not raise.
+    """
+    sites = function.once("sites by node", function.scope, lambda: {id(s.node): s for s in function.sites})
     loops = [each for each in around if each.loops]
-    left = FARTHEST
-    for node, within in reversed(order[:at]):
+    for node, within in reversed(order):
         if any(each not in within for each in loops):
-            return
+            return False
         others = [each for each in within if each not in around]
-        if any(each.leaves for each in others):
+        if any(each.raises if depth else each.leaves for each in others):
             continue
-        left -= 1
-        if not left or _keeps_busy(function, node):
-            return
+        if left.none():
+            return False
+        sure = all(each.loops for each in others) and not (depth and _left_before(function, node))
+        if _keeps_busy(function, node):
+            called = callee(view, function, node) if isinstance(node, ast.Call) and depth < DEEPEST else None
+            if called is None:
+                return False
+            inside = _backwards(view, called, _order(called)[0], (), left, depth + 1)
+            if not ((yield from inside) if sure else _short(inside)):
+                return False
         before = sites.get(id(node))
-        if before is not None and before.op.family in DRAINS and all(each.loops for each in others):
+        if before is not None and before.op.family in DRAINS and sure:
             yield before
+    return True
+
+
+def _short(steps: Generator[Site, None, bool]) -> bool:
+    """Whether all of it is short, whatever waits there."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return bool(end.value)
+
+
+def _left_before(function: Function, node: ast.AST) -> bool:
+    """Whether the function may have come back before it gets here."""
+    line = getattr(node, "lineno", 0)
+    return any(each.lineno < line and each is not function.statement(node) for each in function.every(ast.Return))
 
 
 def _keeps_busy(function: Function, node: ast.AST) -> bool:
@@ -88,6 +136,10 @@ def _of_value(function: Function, node: ast.expr) -> bool:
     return isinstance(node, (ast.BinOp, ast.Compare, ast.UnaryOp)) or function.op(node) is not None
 
 
+def _order(function: Function) -> tuple[list[Step], dict[int, int]]:
+    return function.once("evaluated", function.scope, lambda: _in_order(function))
+
+
 def _in_order(function: Function) -> tuple[list[Step], dict[int, int]]:
     scope = function.scope
     wanted = {id(site.node) for site in function.sites}
@@ -105,7 +157,8 @@ def _block(body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) 
 
 def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
     leaves = bool(body) and isinstance(body[-1], ENDS)
-    _block(body, (*within, Within(node, number, loops=False, leaves=leaves)), order)
+    raises = leaves and isinstance(body[-1], ast.Raise)
+    _block(body, (*within, Within(node, number, leaves=leaves, raises=raises)), order)
 
 
 def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) -> None:
@@ -117,7 +170,7 @@ def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) ->
         _arm(node, 0, node.body, within, order)
         _arm(node, 1, node.orelse, within, order)
     elif isinstance(node, LOOPS):
-        inside = (*within, Within(node, 0, loops=True, leaves=False))
+        inside = (*within, Within(node, 0, loops=True))
         if isinstance(node, ast.While):
             _expression(node.test, inside, order)
         else:
@@ -152,14 +205,14 @@ def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) ->
     if isinstance(node, ast.IfExp):
         _expression(node.test, within, order)
         for number, part in enumerate((node.body, node.orelse)):
-            _expression(part, (*within, Within(node, number, loops=False, leaves=False)), order)
+            _expression(part, (*within, Within(node, number)), order)
     elif isinstance(node, ast.BoolOp):
         inside = within
         for number, part in enumerate(node.values):
             _expression(part, inside, order)
-            inside = (*inside, Within(node, number, loops=False, leaves=False))
+            inside = (*inside, Within(node, number))
     elif isinstance(node, COMPREHENSIONS):
-        inside = (*within, Within(node, 0, loops=True, leaves=False))
+        inside = (*within, Within(node, 0, loops=True))
         for number, generator in enumerate(node.generators):
             _expression(generator.iter, inside if number else within, order)
             for test in generator.ifs:

@@ -27,7 +27,10 @@ class View(Text):
 
     def function(self, site: Site) -> Function:
         """The function around a site, or the module where there is none."""
-        scope = site.function if site.function is not None else self.tree
+        return self.of(site.function if site.function is not None else self.tree)
+
+    def of(self, scope: ast.AST) -> Function:
+        """What is known of a function of this file, or of its module."""
         found = self._functions.get(id(scope))
         if found is None:
             found = self._functions[id(scope)] = Function(self, scope, self.sites)

@@ -54,7 +54,7 @@ def second(finding: Finding, site: Site | None, states: Mapping[int, Finding], v
     """
     if site is None or not finding.hot or view.function(site).depth > DEEPEST:
         return finding
-    for before in drained_by(view.function(site), site):
+    for before in drained_by(view, site):
         first = states.get(id(before))
         if first is None or first.confidence < LEAST["medium"]:
             continue

@@ -72,8 +72,72 @@ class Left:
         return torch.unique(x)  # hot
 """
 
+CALLED = """
+import torch
 
-@pytest.mark.parametrize("code", [GUARDED, STRAIGHT, FIXED], ids=["guarded", "straight", "fixed"])
+def check(x: torch.Tensor):
+    if x.ndim == 0:
+        raise ValueError("no rows")
+    if len(torch.unique(x)) < 2:  # cold
+        raise ValueError("all are the same")
+
+def checked(x: torch.Tensor):
+    check(x)
+    return x.flatten()
+
+def lengths(n: torch.Tensor):
+    def convolved(n):
+        return torch.floor(n / 2)
+    for _ in range(3):
+        n = convolved(n)
+    return n.long()
+
+def perhaps(x: torch.Tensor, strict: bool):
+    if not strict:
+        return x.sort()
+    if len(torch.unique(x)) < 2:  # cold
+        raise ValueError("all are the same")
+
+def large(x: torch.Tensor):
+    check(x)
+    return x @ x
+
+class Layer(torch.nn.Module):
+    def forward(self, x: torch.Tensor, n: torch.Tensor, strict: bool, given):
+        x = self.net(x)
+        check(x)
+        x = self.net(x[torch.unique(x)])  # cold
+        x = checked(x)
+        x = self.net(x[torch.unique(x)])  # cold
+        self._check(x)
+        x = x[torch.unique(x)]  # cold
+        n = lengths(n)
+        x = self.net(x[torch.unique(n)])  # cold
+        perhaps(x, strict)
+        x = self.net(x[torch.unique(x)])  # hot
+        if strict:
+            check(x)
+        x = self.net(x[torch.unique(x)])  # hot
+        x = torch.unique(large(x))  # hot
+        x = self.net(x)
+        given(x)
+        x = self.net(x[torch.unique(x)])  # hot
+        self._check(x)
+        self.told(x)
+        return torch.unique(x)  # hot
+
+    def _check(self, x: torch.Tensor):
+        if len(torch.unique(x)) < 2:  # cold
+            raise ValueError("all are the same")
+
+    def told(self, x: torch.Tensor):
+        raise NotImplementedError
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [GUARDED, STRAIGHT, FIXED, CALLED], ids=["guarded", "straight", "fixed", "in a called function"]
+)
 def test_a_wait_directly_after_another_is_cold(code: str) -> None:
     marked = {n: "# hot" in row for n, row in enumerate(code.splitlines(), 1) if "# hot" in row or "# cold" in row}
     found = check("x.py", code.encode(), Config(all=True)).findings
