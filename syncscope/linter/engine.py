@@ -150,16 +150,18 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     """
     told = Told([], {}) if isinstance(source, CFile) else of_python(source, config)
     said, here, view = told.findings, told.sites, told.view
-    comments = [] if isinstance(source, CFile) else suppressions.comments(source, bool(said))
+    comments: list[suppressions.Comment] = []
     if speaks_of_opencl(source.path, source.code) and not any(f.rule == "syntax-error" for f in said):
         from syncscope.linter import opencl
 
         try:
             programs = opencl.programs(source)
             said = [*said, *opencl.findings(source, programs, config)]
-            comments += opencl.comments(source, programs)
+            comments = opencl.comments(source, programs)
         except RecursionError:
             said = [*said, too_deep(source)]
+    if not isinstance(source, CFile):
+        comments = [*suppressions.comments(source, {f.rule for f in said}), *comments]
     stand, silent, unused = suppressions.apply(said, comments)
     on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
     result = shown(source.path, on, config)

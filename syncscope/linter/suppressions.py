@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from syncscope.linter.source import SourceFile
@@ -19,10 +19,6 @@ from syncscope.model.source import Span
 
 ALLOW = re.compile(r"#\s*syncscope:\s*allow(?:\s*\[(?P<rules>[^\]]*)\])?(?P<reason>[^#]*)")
 NOQA = re.compile(r"#\s*noqa(?P<rules>:[ \t]*[\w-]+(?:[ \t,]+[\w-]+)*)?", re.IGNORECASE)
-# A `noqa` that may be meant for us: not one that names only codes of others, as `E501, F401`.
-MAYBE_OURS = re.compile(
-    rb"#\s*noqa(?!:[ \t]*[a-z]+\d+(?:[ \t,]+[a-z]+\d+)*[ \t]*(?:#|\r?$))", re.IGNORECASE | re.MULTILINE
-)
 HEADS = {"else:", "finally:", "try:"}
 LONGEST = len("finally:")
 LAYOUT = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
@@ -48,11 +44,11 @@ def ours(code: bytes) -> bool:
     return b"syncscope:" in code
 
 
-def comments(source: SourceFile, told: bool = True) -> list[Comment]:
-    """The suppressions of a file. It is tokenised only where its bytes look as if there were one; where nothing was found, a
-    `noqa` has nothing to silence."""
+def comments(source: SourceFile, rules: Collection[str] | None = None) -> list[Comment]:
+    """The suppressions of a file. It is tokenised only where its text looks as if there were an `allow`, or a `noqa` for one of
+    these rules; None: for any."""
     code = source.code
-    if b"syncscope:" not in code and not (told and MAYBE_OURS.search(code)):
+    if b"syncscope:" not in code and not _silences(code.decode(), rules):
         return []
     lines, written = logical_lines(code)
     found = []
@@ -63,10 +59,21 @@ def comments(source: SourceFile, told: bool = True) -> list[Comment]:
                 before = code[row:].split(b"\n", 1)[0].decode()[:column]
                 start = row + len((before + text[: match.start()]).encode())
                 end = start + len(match[0].rstrip().encode())
-                named = frozenset(re.findall(r"[\w-]+", match["rules"] or ""))
                 first, last = lines[number] if number < len(lines) else (line, line)
-                found.append(Comment(min(first, line), last, named, Span(start, end), ours))
+                found.append(Comment(min(first, line), last, _named(match), Span(start, end), ours))
     return found
+
+
+def _silences(text: str, rules: Collection[str] | None) -> bool:
+    """Whether something that is written as a `noqa` names one of these rules, or none and so all: most name those of others."""
+    if rules is None:
+        return NOQA.search(text) is not None
+    return bool(rules) and any(not (n := _named(m)) or not n.isdisjoint(rules) for m in NOQA.finditer(text))
+
+
+def _named(match: re.Match[str]) -> frozenset[str]:
+    """The rules that a suppression names."""
+    return frozenset(re.findall(r"[\w-]+", match["rules"] or ""))
 
 
 def logical_lines(code: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, tuple[int, int], int]]]:
