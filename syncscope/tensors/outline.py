@@ -14,9 +14,11 @@ from syncscope.tensors.hotness_by_name import MAYBE, by_name
 _DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
 _IMPORTED = re.compile(rb"^(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-_FROM = re.compile(rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|(?:[^\n\\]|\\\n)*)")
+_FROM = re.compile(
+    rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]{0,9999}\)|(?:[^\n\\]|\\\n)*)"
+)  # bounded, as what is never closed is looked at again and again
 _WHOLE = re.compile(rb"import(?<!\w import)[ \t]+([\w., \t]+)")
-_ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])]*[\])]", re.MULTILINE)
+_ALL = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])=]*[\])]", re.MULTILINE)
 _GIVES = re.compile(rb"\breturn[ \t]+[^\s#]")
 _LEAST = 40  # bytes of a method that does something
 _COMMENT = re.compile(rb"#[^\n]*")

@@ -106,7 +106,8 @@ def unused_namesakes(
     """Functions of a name that others have as well, in files from which nobody imports it, and that do not speak of it."""
     found: dict[str, Role] = {}
     for same in functions:
-        for each in same if len({each.path for each in same}) > 1 else ():
+        files = {each.path: each for each in same}
+        for each in files.values() if len(files) > 1 else ():
             places = [where := place(each.path)]
             if os.path.join(os.path.dirname(each.path), "__init__.py") not in paths:
                 places.append(f"/{where.rpartition('/')[2]}")  # what stands in no package is imported by one word
