@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.reads import needs_number
 from syncscope.model.example import Example
 from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
@@ -61,6 +62,16 @@ EXAMPLES = (
         Safety.UNSAFE,
         "x: float[n, m]",
     ),
+    Example(
+        """
+        import torch
+
+        def start(x: torch.Tensor, size: int):
+            longest = (x > 0).sum(1).max()
+            first = torch.randint(0, max(1, size - longest), (3,))  # !
+            return first, list(range(max(1, longest)))  # !
+        """
+    ),
 )
 
 
@@ -84,6 +95,8 @@ def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
     """`max` or `min` of two values of which one is a tensor, or both are."""
     facts = [site.fact_of(a) for a in call.args]
     if any(f.is_tensor and f.ndim not in (0, None) for f in facts) or any(map(function.mixed, call.args)):
+        return None
+    if needs_number(function, call):  # it is read there all the same
         return None
     draft = Draft(function)
     changes = (

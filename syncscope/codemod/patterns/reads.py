@@ -109,7 +109,7 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
 
 
 NUMBERS = set(
-    "range int float bool str format print torch.zeros torch.ones torch.full torch.empty torch.arange".split()
+    "range int float bool str format print torch.zeros torch.ones torch.full torch.empty torch.arange torch.randint".split()
 )
 GIVEN_TO = {"append", "insert", "new_zeros", "new_ones", "new_full", "new_empty", "view", "reshape", "expand"}
 
