@@ -46,6 +46,7 @@ class StepTimes:
         self._moments: deque[Moment | None] = deque(maxlen=kept)  # None: what follows is no step
         self._queued, self._apart = queued, apart
         self._newest = -apart  # when the driver was asked last
+        self._enqueued = _enqueued()  # on `ocl`, by the last pause
 
     def __len__(self) -> int:
         return sum(a is not None and b is not None for a, b in pairwise(self._moments))
@@ -67,10 +68,10 @@ class StepTimes:
         if self._moments and (last := self._moments[-1]) is not None:
             if last.event is None and monotonic_ns() - last.at < PROMPT:
                 self._moments[-1] = last = moment(last.at, self._queued)
-            if last.event is None:
+            if last.event is None and _enqueued() != self._enqueued:
                 self._moments[-1] = last._replace(over=_emptied())
             self._moments.append(None)
-        self._newest = -self._apart
+        self._newest, self._enqueued = -self._apart, _enqueued()
 
     def every(self) -> list[float | None]:
         """ns of all steps; None where kernels were built. Steps for which the device was asked together are alike."""
@@ -132,17 +133,22 @@ def _together(run: Sequence[Moment]) -> Iterator[Sequence[Moment]]:
     return (run[a : b + 1] for a, b in pairwise(cuts))
 
 
+def _queue() -> Any:
+    return sys.modules.get("syncscope.kernels.queue")
+
+
+def _enqueued() -> int:
+    return getattr(_queue(), "launches", 0)
+
+
 def _emptied() -> int:
     """Waits until the queue of `ocl` is empty, and says when that was; 0 where nobody had to wait. It is no read of the
     program's."""
-    queue = sys.modules.get("syncscope.kernels.queue")
-    if queue is None:
-        return 0
     from syncscope.tracers.hooks.reads import unheard
 
     with unheard():
         since = monotonic_ns()
-        queue.finish()
+        _queue().finish()
         return over if (over := monotonic_ns()) - since > PROMPT else 0
 
 

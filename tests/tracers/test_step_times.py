@@ -139,20 +139,26 @@ def test_what_a_queue_is_behind_after_the_last_step_its_steps_took_longer(monkey
         now += lag * 1_000_000
 
     monkeypatch.setattr(step_times, "monotonic_ns", lambda: now)
-    monkeypatch.setitem(sys.modules, "syncscope.kernels.queue", types.SimpleNamespace(finish=finish))
+    queue = types.SimpleNamespace(finish=finish, launches=0)
+    monkeypatch.setitem(sys.modules, "syncscope.kernels.queue", queue)
     times = step_times.StepTimes()
     for _ in range(11):
         times.boundary()
+        queue.launches += 1
         now += 2_000_000
     now -= 2_000_000
     times.pause()
     assert times.every() == pytest.approx([4.8e6] * 10)
-    lag = 2  # it was a step behind all the time
+    lag, queue.launches = 2, 12  # it was a step behind all the time
     times.boundary()
     now += 3_000_000
     times.boundary()
     times.pause()
     assert times.every()[10:] == pytest.approx([3e6])
+    times.boundary()
+    begin = now
+    times.pause()
+    assert now == begin  # nothing was enqueued: nobody waits, and no recording shows a call of ours
 
 
 def test_a_host_that_runs_ahead_of_ocl_is_not_told_for_the_device() -> None:
