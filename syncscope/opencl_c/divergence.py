@@ -10,17 +10,8 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from syncscope.opencl_c.facts import (
-    COMPARISONS,
-    FENCED,
-    ITEM,
-    KernelProgram,
-    Routine,
-    arguments,
-    assigned,
-    base,
-    callee,
-)
+from syncscope.opencl_c.facts import ITEM, KernelProgram, Routine
+from syncscope.opencl_c.nodes import COMPARISONS, FENCED, arguments, assigned, base, callee
 from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 BRANCHES = {"if_statement", "switch_statement", "conditional_expression", *FENCED}

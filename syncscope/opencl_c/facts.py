@@ -5,26 +5,21 @@ Unknown is "", and stays silent: a macro of a generator, a type that another fil
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
 import textwrap
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
 
+from syncscope.opencl_c.constants import constant
 from syncscope.opencl_c.macros import macros_in
+from syncscope.opencl_c.nodes import COMPARISONS, arguments, callee, scope
+from syncscope.opencl_c.scalars import BITS, SCALARS, SIZES, TYPE, UNSIGNED, of_literal, wider
 from syncscope.opencl_c.text import SPACES, Node, Unit, part, said, sign
 
-SCALARS = ("bool", "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double")
-SIZES = {"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}
-BITS = dict(zip(SCALARS, (8, 8, 8, 16, 16, 32, 32, 64, 64, 16, 32, 64), strict=True))
-FLOATING = {"half", "float", "double"}
-UNSIGNED = {"unsigned": "uint", "unsigned int": "uint", "unsigned char": "uchar", "unsigned short": "ushort"}
-UNSIGNED |= {"unsigned long": "ulong", "signed": "int", "signed char": "char", "long int": "long", "short int": "short"}
 BACKSLASH = "\\\n"
 LONGEST = 2000  # letters of a macro that is taken for a type or a number
 ITEM = re.compile(r"get_(global|local)_(linear_)?id$|get_sub_group_local_id$")
@@ -45,20 +40,14 @@ SYNC_MACRO = re.compile(r"(?:[A-Z0-9]+_)*(?:BARRIER|SYNC_?THREADS)(?:_[A-Z0-9]+)
 HAS_BARRIER = re.compile(rb"\b(?:work_group_)?barrier\s*\(")
 ASKS_ITEM = re.compile(rb"\bget_(?:(?:global|local)_(?:linear_)?|sub_group_(?:local_)?)id\s*\(")
 RETURNS = re.compile(rb"\breturn\b")
-TYPE = re.compile(f"({'|'.join(SCALARS)})(2|3|4|8|16)?")
 COMPARE_AND_SWAP = re.compile(r"atom(ic)?_(cmpxchg|compare_exchange\w*)$|InterlockedCompareExchange$")
-FENCED = {"while_statement", "do_statement", "for_statement"}
-COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||"}
-CONSTANT: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.floordiv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
+OF_FIRST = frozenset(
+    """
+    acos acosh asin asinh atan atan2 cbrt ceil clamp copysign cos cosh exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod
+    fract hypot ldexp log log2 log10 log1p mad max min mix native_cos native_exp native_log native_rsqrt native_sin native_sqrt
+    pow powr rint round rsqrt sign sin sinh sqrt step tan tanh trunc abs rotate
+    """.split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,101 +401,3 @@ class KernelProgram:
                 break
             text = new[:LONGEST]
         return constant(text)
-
-
-def scope(declaration: Node) -> Node:
-    """The block in which a declaration holds: of a parameter all of the function."""
-    node = declaration.parent
-    return node.parent.parent if node.type == "parameter_list" and node.parent.parent is not None else node
-
-
-OF_FIRST = frozenset(
-    """
-    acos acosh asin asinh atan atan2 cbrt ceil clamp copysign cos cosh exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod
-    fract hypot ldexp log log2 log10 log1p mad max min mix native_cos native_exp native_log native_rsqrt native_sin native_sqrt
-    pow powr rint round rsqrt sign sin sinh sqrt step tan tanh trunc abs rotate
-    """.split()
-)
-
-
-def callee(call: Node) -> str:
-    """The name of the function that is called; "" where it is none."""
-    function = part(call, "function")
-    return said(function) if function is not None and function.type == "identifier" else ""
-
-
-def arguments(call: Node) -> list[Node]:
-    """What a call is given."""
-    given = part(call, "arguments")
-    return [] if given is None else [n for n in given.named_children if n.type != "comment"]
-
-
-def assigned(node: Node) -> tuple[Node, Node]:
-    """What is assigned to at an assignment or a declaration, and what; twice None at anything else."""
-    if node.type == "init_declarator":
-        return part(node, "declarator"), part(node, "value")
-    return (part(node, "left"), part(node, "right")) if node.type == "assignment_expression" else (None, None)
-
-
-def base(target: Node | None) -> str:
-    """The variable that is changed when this is assigned to."""
-    while target is not None and target.type != "identifier":
-        target = (
-            part(target, "argument")
-            or part(target, "declarator")
-            or (target.named_children[0] if target.named_children else None)
-        )
-    return said(target)
-
-
-def operands(node: Node, signs: tuple[str, ...]) -> Iterator[Node]:
-    """The terms of a sum, the factors of a product: what stands between these signs, brackets or not."""
-    while node.type == "parenthesized_expression" and len(node.named_children) == 1:
-        node = node.named_children[0]
-    if node.type == "binary_expression" and sign(node) in signs:
-        yield from operands(part(node, "left"), signs)
-        yield from operands(part(node, "right"), signs)
-    else:
-        yield node
-
-
-def of_literal(text: str) -> str:
-    """The type of a number as it is written."""
-    text = text.lower()
-    if (not text.startswith("0x") and re.search(r"[.e]", text)) or "." in text:
-        return {"f": "float", "h": "half"}.get(text[-1:], "double")
-    if re.fullmatch(r"\d+f", text):
-        return "float"
-    return ("u" if "u" in text else "") + ("long" if "l" in text else "int")
-
-
-def wider(left: str, right: str) -> str:
-    """The type of an operation between two."""
-    if left == right:
-        return left
-    if not left or not right:
-        return ""
-    vector = next((t for t in (left, right) if t[-1:].isdigit()), "")
-    return vector or max(left, right, "int", key=SCALARS.index)
-
-
-def constant(text: str) -> int | None:
-    """The value of an expression of integers; None where it holds anything else."""
-    text = re.sub(r"\(\s*(?:u?int|size_t|unsigned)\s*\)", "", re.sub(r"\b(\d+)[uUlL]+\b", r"\1", text))
-    try:
-        return _value(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, ZeroDivisionError, OverflowError, MemoryError):
-        return None
-
-
-def _value(node: ast.expr) -> int:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return int(node.value)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand)
-    if isinstance(node, ast.BinOp) and type(node.op) in CONSTANT:
-        left, right = _value(node.left), _value(node.right)
-        if isinstance(node.op, (ast.LShift, ast.RShift)) and not 0 <= right < 64:
-            raise ValueError
-        return int(CONSTANT[type(node.op)](left, right))
-    raise ValueError

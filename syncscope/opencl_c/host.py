@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from syncscope.opencl_c.facts import KernelProgram, constant
+from syncscope.opencl_c.constants import constant
+from syncscope.opencl_c.facts import KernelProgram
 
 
 class Verb(Enum):

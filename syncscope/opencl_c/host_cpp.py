@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from syncscope.opencl_c.facts import assigned, base
 from syncscope.opencl_c.host import CLOCK, LONGEST, Command, HostProgram, Verb
+from syncscope.opencl_c.nodes import assigned, base
 from syncscope.opencl_c.text import DEFINE, Node, part, said, uncommented, walk
 
 VERBS = {

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import KernelProgram, callee
+from syncscope.opencl_c.facts import KernelProgram
+from syncscope.opencl_c.nodes import callee
 from syncscope.opencl_c.text import Node, part, said, walk
 
 INCLUDES = re.compile(rb"^[ \t]*#[ \t]*include\b", re.MULTILINE)

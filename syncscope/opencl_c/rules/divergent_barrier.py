@@ -25,7 +25,8 @@ from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
 from syncscope.opencl_c.divergence import LEAVES, Divergence, divergence, ends
-from syncscope.opencl_c.facts import FENCED, KernelProgram, Routine, arguments, callee
+from syncscope.opencl_c.facts import KernelProgram, Routine
+from syncscope.opencl_c.nodes import FENCED, arguments, callee
 from syncscope.opencl_c.text import Node, part, said
 
 SEVERITY = Severity.WARNING

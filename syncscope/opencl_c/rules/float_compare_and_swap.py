@@ -31,18 +31,9 @@ from syncscope.model.finding import Edit, Fix, Safety, Severity
 from syncscope.model.ops import Family
 from syncscope.model.source import Span
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import (
-    BITS,
-    COMPARE_AND_SWAP,
-    FENCED,
-    FLOATING,
-    KernelProgram,
-    Routine,
-    arguments,
-    assigned,
-    base,
-    callee,
-)
+from syncscope.opencl_c.facts import COMPARE_AND_SWAP, KernelProgram, Routine
+from syncscope.opencl_c.nodes import FENCED, arguments, assigned, base, callee
+from syncscope.opencl_c.scalars import BITS, FLOATING
 from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 SEVERITY = Severity.WARNING

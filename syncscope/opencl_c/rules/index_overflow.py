@@ -26,7 +26,8 @@ from syncscope.model.finding import Edit, Fix, Safety, Severity
 from syncscope.model.ops import Family
 from syncscope.model.source import Span
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import KernelProgram, Routine, Variable, assigned, operands
+from syncscope.opencl_c.facts import KernelProgram, Routine, Variable
+from syncscope.opencl_c.nodes import assigned, operands
 from syncscope.opencl_c.text import Node, part, said, sign
 
 SEVERITY = Severity.WARNING

@@ -31,7 +31,8 @@ from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
 from syncscope.opencl_c.divergence import REQUIRED, divergence
-from syncscope.opencl_c.facts import FENCED, KernelProgram, Routine, assigned, base, callee, operands
+from syncscope.opencl_c.facts import KernelProgram, Routine
+from syncscope.opencl_c.nodes import FENCED, assigned, base, callee, operands
 from syncscope.opencl_c.text import Node, part, said, sign, walk
 
 SEVERITY = Severity.WARNING

@@ -26,7 +26,8 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import COMPARISONS, KernelProgram, Routine, assigned, base, callee
+from syncscope.opencl_c.facts import KernelProgram, Routine
+from syncscope.opencl_c.nodes import COMPARISONS, assigned, base, callee
 from syncscope.opencl_c.text import Node, part, said, sign
 
 SEVERITY = Severity.WARNING

@@ -23,7 +23,9 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import BITS, ITEM, OF_SIZE, KernelProgram, assigned, callee
+from syncscope.opencl_c.facts import ITEM, OF_SIZE, KernelProgram
+from syncscope.opencl_c.nodes import assigned, callee
+from syncscope.opencl_c.scalars import BITS
 from syncscope.opencl_c.text import Node, said, sign, walk
 
 SEVERITY = Severity.WARNING

@@ -24,15 +24,9 @@ from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting, seen
-from syncscope.opencl_c.facts import (
-    COMPARE_AND_SWAP,
-    FENCED,
-    FLOATING,
-    KernelProgram,
-    Variable,
-    arguments,
-    callee,
-)
+from syncscope.opencl_c.facts import COMPARE_AND_SWAP, KernelProgram, Variable
+from syncscope.opencl_c.nodes import FENCED, arguments, callee
+from syncscope.opencl_c.scalars import FLOATING
 from syncscope.opencl_c.text import Node, sign, walk
 
 SEVERITY = Severity.NOTE
