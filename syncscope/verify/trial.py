@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import multiprocessing.util
 import os
 import random
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 from time import monotonic
@@ -24,6 +26,7 @@ from syncscope.verify.request import OUTPUT, RESULT, STEPPED, TRACE, WITHIN, Req
 from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
+LONGEST = 60  # letters of a folder below which a socket may lie: its whole name has at most 103
 PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
 LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begin no thread, read no environment
 
@@ -78,6 +81,7 @@ def run(request: Request, turn: Turn) -> int:
     from syncscope.verify import overlay, undo
 
     seed(request.seed)
+    keep_within(request.folder)
     overlay.install(request.overlay)
     what = request.program
     with redirect.to(what.device), _WATCHES[request.kind](request, turn) as watch:
@@ -85,6 +89,18 @@ def run(request: Request, turn: Turn) -> int:
         code = program.run(what.target, what.arguments, module=what.module)
         watch.finish(code)
     return code
+
+
+def keep_within(folder: str) -> None:
+    """The sockets by which a loader's workers hand over their batches lie in this folder: they are killed, and clear nothing.
+
+    Not all that is temporary: what compilers keep there is to be found again by the next run.
+    """
+    if len(folder) > LONGEST:
+        return
+    before, tempfile.tempdir = tempfile.tempdir, folder
+    multiprocessing.util.get_temp_dir()  # is made now, and kept in mind for all processes that this one starts
+    tempfile.tempdir = before
 
 
 def seed(number: int) -> None:

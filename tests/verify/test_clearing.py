@@ -41,6 +41,18 @@ if __name__ == "__main__":
 """
 
 
+WORKERS = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for (batch,) in DataLoader(TensorDataset(torch.ones(400, 2)), batch_size=4, num_workers=2):
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+
+
 def running_in(folder: Path) -> list[str]:
     """The command lines of processes whose folder that is."""
     found = []
@@ -67,6 +79,17 @@ def test_a_daemon_that_a_program_starts_ends_with_the_run(project: Path) -> None
             assert len([line for line in running_in(project) if "serve()" in line]) == 1  # the server alone
     assert running_in(project) == []
     assert is_as_it_was(project)
+
+
+@linux
+def test_what_a_loaders_workers_keep_in_the_temporary_folder_goes_with_the_run(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (project / "train.py").write_text(WORKERS)
+    with Processes(time.monotonic() + 200) as runs:
+        runs.run(Request("time", Program("train.py", ()), "", steps=15))
+    assert not any(tmp_path.glob("pymp-*"))
 
 
 def test_whose_parent_ended_between_two_lines_of_the_look_is_found(tmp_path: Path, monkeypatch) -> None:
