@@ -23,7 +23,7 @@ from syncscope.tensors.torch.signatures import ARRAY_LIKE, TORCH_ONLY
 
 FARTHEST = 40  # calls between: what more of them launch does not end in no time
 DEEPEST = 3  # functions that are gone into, one in the other
-DRAINS = (Family.READ, Family.SHAPE)
+DRAINS = (Family.READ, Family.SHAPE, Family.COPY)  # a copy to the device is waited for behind all that was asked before
 ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 BUSY = frozenset(
     """matmul mm bmm einsum tensordot addmm baddbmm linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d
@@ -96,9 +96,26 @@ def _backwards(
             if not ((yield from inside) if sure else _short(inside)):
                 return False
         before = sites.get(id(node))
-        if before is not None and before.op.family in DRAINS and sure:
+        if before is not None and sure and _drains(function, before):
             yield before
     return True
+
+
+def _drains(function: Function, site: Site) -> bool:
+    """Whether nothing is in flight after a wait; nothing is copied of what has no elements, or has been moved for good."""
+    if site.op.family is not Family.COPY:
+        return site.op.family in DRAINS
+    copied = function.op(site.node)
+    return site.hot and (copied is None or not any(_empty(function, each) for each in (copied.base, *copied.args[:1])))
+
+
+def _empty(function: Function, node: ast.expr) -> bool:
+    """Whether code makes nothing: `[]`, `torch.LongTensor()`, `torch.empty(0)`."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, (ast.List, ast.Tuple)) and not node.elts
+    name = function.dotted(node.func) or ""
+    given = (*node.args, *node.keywords)
+    return name.endswith(("Tensor", ".empty")) and all(isinstance(n, ast.Constant) and n.value == 0 for n in given)
 
 
 def _short(steps: Generator[Site, None, bool]) -> bool:

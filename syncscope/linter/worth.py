@@ -11,7 +11,7 @@ from syncscope.codemod.drained import drained_by
 from syncscope.linter.config import LEAST
 from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
-from syncscope.model.finding import Finding
+from syncscope.model.finding import Finding, Safety
 from syncscope.model.ops import VALUES, Family, Op
 from syncscope.model.source import Span
 from syncscope.rules import View
@@ -62,9 +62,19 @@ def second(finding: Finding, site: Site | None, states: Mapping[int, Finding], v
             over = finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
         else:
             over = first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in first.fix.edits)
-        if over:
+        if over and not (is_safe(finding) and apart(view, before, site)):
             return cooled(finding, f"line {before.place.line} has just waited: nothing is in flight")
     return finding
+
+
+def is_safe(finding: Finding) -> bool:
+    """Whether its fix changes nothing: that is worth its line, whatever waits beside it."""
+    return finding.fix is not None and finding.fix.safety is Safety.SAFE
+
+
+def apart(view: View, one: Site, other: Site) -> bool:
+    """Whether two waits are of different statements."""
+    return view.function(one).statement(one.node) is not view.function(other).statement(other.node)
 
 
 def holds(outer: Span, inner: Span) -> bool:

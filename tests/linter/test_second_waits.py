@@ -134,9 +134,38 @@ class Layer(torch.nn.Module):
         raise NotImplementedError
 """
 
+UPLOADED = """
+import torch
+
+def forward(x: torch.Tensor, y: torch.Tensor, rows: list, net: torch.nn.Linear):
+    index = x.new_tensor([len(row) for row in rows])  # hot
+    kept = x[torch.unique(index)]  # cold
+    kept = net(kept)
+    index = torch.tensor(rows, device=x.device)  # hot
+    kept = kept[torch.unique(index)]  # hot
+    kept = net(kept) + x.new_tensor([len(row) for row in rows])  # hot
+    kept = kept + torch.tensor(rows, device=x.device)  # cold
+    none = net(kept).new_tensor([])  # hot
+    return none + torch.unique(kept)  # hot
+
+class Layer(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        if x.ndim > 3:
+            self.table = torch.FloatTensor(len(x))
+        self.table = self.table.to(x.device)  # cold
+        return torch.unique(x) + self.table  # hot
+
+def loss(x: torch.Tensor):
+    rows = torch.unique(x)  # hot
+    none = torch.tensor(0.0, device=x.device)  # hot
+    return none + rows if (rows > 1).all() else torch.tensor(0.0, device=x.device)  # cold
+"""
+
 
 @pytest.mark.parametrize(
-    "code", [GUARDED, STRAIGHT, FIXED, CALLED], ids=["guarded", "straight", "fixed", "in a called function"]
+    "code",
+    [GUARDED, STRAIGHT, FIXED, CALLED, UPLOADED],
+    ids=["guarded", "straight", "fixed", "in a called function", "uploaded"],
 )
 def test_a_wait_directly_after_another_is_cold(code: str) -> None:
     marked = {n: "# hot" in row for n, row in enumerate(code.splitlines(), 1) if "# hot" in row or "# cold" in row}
