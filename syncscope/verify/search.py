@@ -42,7 +42,7 @@ UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
 RANKS = re.compile(r"(?:KeyError: '|variable )(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b")
 ONE_RANK = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29501"
 INCOMPARABLE = (
-    "two runs as written have nothing in common in the end, so that values prove nothing: seed it, choose deterministic "
+    "{} of two runs as written have nothing in common in the end, so that they prove nothing: seed it, choose deterministic "
     "algorithms, or compare fewer steps (--steps)"
 )
 STEP = "a step ends with optimizer.step() (parameters that are changed by hand end none: torch.optim.SGD does the same)"
@@ -182,8 +182,8 @@ class Search:
                 self.values[third] = values_of(run)
                 noise |= self._difference(third)
         self.found.noise = noise
-        if noise.is_all:
-            self.found.notes.append(INCOMPARABLE)
+        if noise.apart:
+            self.found.notes.append(INCOMPARABLE.format(" and ".join(noise.apart)))
         return files
 
     def _difference(self, chosen: Set) -> Difference:

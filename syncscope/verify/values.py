@@ -24,6 +24,7 @@ PieceOf = Callable[[Place], Piece]
 State = Mapping[str, list[tuple[str, NDArray[Any]]]]
 LAST_BIT = 2.0**-23  # of a number of 32 bits
 APART = 1.0  # two numbers as far apart as they are large: one more run may as well give none at all (NaN)
+KINDS = ("parameters", "losses", "numbers that are read", "numbers that modules hold")
 SHOWN = 3  # lines that are named in a sentence
 
 
@@ -122,9 +123,9 @@ class Difference:
         return max(self.parameters, self.losses, self.reads, self.state)
 
     @property
-    def is_all(self) -> bool:
-        """Whether values of some kind have nothing in common."""
-        return max(self.parameters, self.losses, self.reads) >= APART
+    def apart(self) -> list[str]:
+        """The kinds of values that have nothing in common."""
+        return [kind for kind, by in zip(KINDS, self._kinds(), strict=True) if by >= APART]
 
     def within(self, other: Difference, times: float) -> bool:
         """Whether no kind of value differs by more than so many times as much, or there nothing is in common."""

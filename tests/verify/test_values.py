@@ -45,10 +45,18 @@ def test_beside_runs_that_have_nothing_in_common_no_value_is_a_change() -> None:
     """A program that diverges: of two runs as written one has other numbers, of the rewritten one some are NaN."""
     plain = pieces({}, {})
     noise, apart = difference(run(1.0), run(-1.0), *plain), difference(run(1.0), run(np.nan), *plain)
-    assert noise.is_all
+    assert noise.apart == ["numbers that are read"]
     assert apart.largest == np.inf
     assert apart.within(noise, 2.0)
     assert not apart.within(difference(run(1.0), run(1.5), *plain), 2.0)
+
+
+def test_what_modules_hold_may_be_all_that_two_runs_do_not_have_in_common() -> None:
+    """The running means of a generator that never settles: 1,877 times as large in the second run."""
+    held = [
+        Values(3, [], {}, {}, [], [], {"norm.running_mean": [(str(mean), np.float32([mean]))]}) for mean in (0.01, 20.0)
+    ]
+    assert difference(held[0], held[1], *pieces({}, {})).apart == ["numbers that modules hold"]
 
 
 def test_numbers_read_at_once_are_those_read_one_by_one() -> None:
