@@ -1,8 +1,8 @@
-"""Which waits have just ended where another begins: then nothing is in flight, and the second costs next to nothing.
+"""Which waits have just ended where another begins, or begin where it has just ended: one of two costs next to nothing.
 
-All that a function evaluates is put in order, and gone through backwards from a wait: up to a call of a network or of a large
-product, which keep a device busy, or of code that cannot be seen, or out of the loop around it. A function of the same file is
-gone through likewise where it is called.
+What a function evaluates is gone through backwards or forwards from a wait: up to a call of a network or of a large product,
+which keep a device busy, or of code that cannot be seen, or out of the loop around it. A function of the same file is gone
+through likewise where it is called.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Generator, Iterator
-from typing import NamedTuple
 
 from syncscope.codemod.callees import callee
-from syncscope.codemod.enclosure import LOOPS, SCOPES
-from syncscope.codemod.function import COMPREHENSIONS, Function
+from syncscope.codemod.evaluated import LEAVES, Step, Within, elsewhere, evaluated
+from syncscope.codemod.function import Function
 from syncscope.codemod.view import View
 from syncscope.model.fact import Site, Value
 from syncscope.model.ops import Family
-from syncscope.tensors.syntax import children
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TORCH_ONLY
 
 FARTHEST = 40  # calls between: what more of them launch does not end in no time
 DEEPEST = 3  # functions that are gone into, one in the other
 DRAINS = (Family.READ, Family.SHAPE, Family.COPY)  # a copy to the device is waited for behind all that was asked before
-ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 BUSY = frozenset(
     """matmul mm bmm einsum tensordot addmm baddbmm linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d
     conv_transpose3d cdist scaled_dot_product_attention multi_head_attention_forward backward grad svd eigh inv inverse cholesky
@@ -34,19 +31,6 @@ BUSY = frozenset(
 LIGHT = TORCH_ONLY | ARRAY_LIKE | set("append extend items keys values pop insert format startswith".split())
 """Methods that launch next to nothing, whatever they are called on: those of tensors and of containers."""
 KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
-
-
-class Within(NamedTuple):
-    """An arm or a loop that something stands in: its node, its block, whether it loops, ends by leaving, ends by raising."""
-
-    node: ast.AST
-    arm: int
-    loops: bool = False
-    leaves: bool = False
-    raises: bool = False
-
-
-Step = tuple[ast.AST, tuple[Within, ...]]  # what is evaluated, and what it stands in
 
 
 class _Left:
@@ -64,10 +48,19 @@ class _Left:
 def drained_by(view: View, site: Site) -> Iterator[Site]:
     """The waits after which nothing long was asked for before this one, from the nearest on."""
     function = view.function(site)
-    order, places = _order(function)
+    order, places = evaluated(function)
     at = places.get(id(site.node))
     if at is not None:
         yield from _backwards(view, function, order[:at], order[at][1], _Left(), 0)
+
+
+def followed_by(view: View, site: Site) -> Iterator[Site]:
+    """The waits before which nothing long is asked for after this one, from the nearest on."""
+    function = view.function(site)
+    order, places = evaluated(function)
+    at = places.get(id(site.node))
+    if at is not None:
+        yield from _forwards(view, function, order[at + 1 :], order[at][1], _Left(), 0)
 
 
 def _backwards(
@@ -77,28 +70,72 @@ def _backwards(
 
     Of a called function, depth 1 and more, any arm may have run that does not raise.
     """
-    sites = function.once("sites by node", function.scope, lambda: {id(s.node): s for s in function.sites})
+    sites = _by_node(function)
     loops = [each for each in around if each.loops]
     for node, within in reversed(order):
         if any(each not in within for each in loops):
             return False
         others = [each for each in within if each not in around]
-        if any(each.raises if depth else each.leaves for each in others):
+        away = any(each.raises if depth else each.leaves for each in others)
+        if away or isinstance(node, LEAVES) or elsewhere(around, within):
             continue
         if left.none():
             return False
         sure = all(each.loops for each in others) and not (depth and _left_before(function, node))
-        if _keeps_busy(function, node):
-            called = callee(view, function, node) if isinstance(node, ast.Call) and depth < DEEPEST else None
-            if called is None:
-                return False
-            inside = _backwards(view, called, _order(called)[0], (), left, depth + 1)
-            if not ((yield from inside) if sure else _short(inside)):
-                return False
         before = sites.get(id(node))
         if before is not None and sure and _drains(function, before):
             yield before
+        if _keeps_busy(function, node):
+            called = _gone_into(view, function, node, depth)
+            if called is None:
+                return False
+            inside = _backwards(view, called, evaluated(called)[0], (), left, depth + 1)
+            if not ((yield from inside) if sure else _short(inside)):
+                return False
     return True
+
+
+def _forwards(
+    view: View, function: Function, order: list[Step], around: tuple[Within, ...], left: _Left, depth: int
+) -> Generator[Site, None, bool]:
+    """The waits among these steps that are sure to come, from the first on; what it returns is whether all of it is short."""
+    sites = _by_node(function)
+    loops = [each for each in around if each.loops]
+    gone = False
+    for node, within in order:
+        if any(each not in within for each in loops):
+            return False
+        others = [each for each in within if each not in around]
+        if any(each.raises or each.handles for each in others) or elsewhere(around, within):
+            continue
+        if isinstance(node, LEAVES):
+            if not depth:
+                return False
+            gone = True
+            continue
+        if left.none():
+            return False
+        sure = all(each.loops for each in others) and not gone
+        after = sites.get(id(node))
+        if after is not None and sure and _drains(function, after):
+            yield after
+        if _keeps_busy(function, node):
+            called = _gone_into(view, function, node, depth)
+            if called is None:
+                return False
+            inside = _forwards(view, called, evaluated(called)[0], (), left, depth + 1)
+            if not ((yield from inside) if sure else _short(inside)):
+                return False
+    return True
+
+
+def _by_node(function: Function) -> dict[int, Site]:
+    return function.once("sites by node", function.scope, lambda: {id(s.node): s for s in function.sites})
+
+
+def _gone_into(view: View, function: Function, node: ast.AST, depth: int) -> Function | None:
+    """The function that a call runs, where it is plain to see and not too far."""
+    return callee(view, function, node) if isinstance(node, ast.Call) and depth < DEEPEST else None
 
 
 def _drains(function: Function, site: Site) -> bool:
@@ -151,93 +188,3 @@ def _keeps_busy(function: Function, node: ast.AST) -> bool:
 def _of_value(function: Function, node: ast.expr) -> bool:
     """Whether a method is of what was just computed, `(x > 0).sum()`: no network stands there."""
     return isinstance(node, (ast.BinOp, ast.Compare, ast.UnaryOp)) or function.op(node) is not None
-
-
-def _order(function: Function) -> tuple[list[Step], dict[int, int]]:
-    return function.once("evaluated", function.scope, lambda: _in_order(function))
-
-
-def _in_order(function: Function) -> tuple[list[Step], dict[int, int]]:
-    scope = function.scope
-    wanted = {id(site.node) for site in function.sites}
-    body: list[ast.stmt] = getattr(scope, "body", []) if not isinstance(scope, ast.Lambda) else []
-    every: list[Step] = []
-    _block(body, (), every)
-    order = [step for step in every if isinstance(step[0], (ast.Call, ast.BinOp)) or id(step[0]) in wanted]
-    return order, {id(node): at for at, (node, _) in enumerate(order)}
-
-
-def _block(body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
-    for statement in body:
-        _statement(statement, within, order)
-
-
-def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
-    leaves = bool(body) and isinstance(body[-1], ENDS)
-    raises = leaves and isinstance(body[-1], ast.Raise)
-    _block(body, (*within, Within(node, number, leaves=leaves, raises=raises)), order)
-
-
-def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) -> None:
-    """Add what a statement evaluates, in order."""
-    if isinstance(node, SCOPES):
-        return
-    if isinstance(node, ast.If):
-        _expression(node.test, within, order)
-        _arm(node, 0, node.body, within, order)
-        _arm(node, 1, node.orelse, within, order)
-    elif isinstance(node, LOOPS):
-        inside = (*within, Within(node, 0, loops=True))
-        if isinstance(node, ast.While):
-            _expression(node.test, inside, order)
-        else:
-            _expression(node.iter, within, order)
-        _block(node.body, inside, order)
-        _arm(node, 1, node.orelse, within, order)
-    elif isinstance(node, (ast.With, ast.AsyncWith)):
-        for item in node.items:
-            _expression(item.context_expr, within, order)
-        _block(node.body, within, order)
-    elif isinstance(node, ast.Try):
-        _block([*node.body, *node.orelse], within, order)
-        for number, handler in enumerate(node.handlers):
-            _arm(node, number, handler.body, within, order)
-        _block(node.finalbody, within, order)
-    elif isinstance(node, ast.Match):
-        _expression(node.subject, within, order)
-        for number, case in enumerate(node.cases):
-            _arm(node, number, case.body, within, order)
-    elif isinstance(node, ast.Assign):
-        for each in (node.value, *node.targets):
-            _expression(each, within, order)
-    else:
-        for child in children(node):
-            _expression(child, within, order)
-
-
-def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) -> None:
-    """Add what an expression evaluates, in order, itself last."""
-    if isinstance(node, ast.Lambda):
-        return
-    if isinstance(node, ast.IfExp):
-        _expression(node.test, within, order)
-        for number, part in enumerate((node.body, node.orelse)):
-            _expression(part, (*within, Within(node, number)), order)
-    elif isinstance(node, ast.BoolOp):
-        inside = within
-        for number, part in enumerate(node.values):
-            _expression(part, inside, order)
-            inside = (*inside, Within(node, number))
-    elif isinstance(node, COMPREHENSIONS):
-        inside = (*within, Within(node, 0, loops=True))
-        for number, generator in enumerate(node.generators):
-            _expression(generator.iter, inside if number else within, order)
-            for test in generator.ifs:
-                _expression(test, inside, order)
-        parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
-        for part in parts:
-            _expression(part, inside, order)
-    else:
-        for child in children(node):
-            _expression(child, within, order)
-    order.append((node, within))

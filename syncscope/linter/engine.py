@@ -33,7 +33,7 @@ from syncscope.linter.source import (
     disjoint,
     with_newlines,
 )
-from syncscope.linter.worth import IDLE, cooled, is_idle, second
+from syncscope.linter.worth import IDLE, beside_others, cooled, is_idle
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
@@ -171,7 +171,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         states = {id(here[id(f)]): f for f in said if id(f) in here}
         of_sites = [here.get(id(f)) for f in result.findings]
         states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
-        findings = [second(f, one, states, view) for f, one in zip(findings, of_sites, strict=True)]
+        findings = beside_others(findings, of_sites, states, view)
         kept = [(f, one) for f, one in zip(findings, of_sites, strict=True) if f.hot or config.all]
         idle = len(findings) - len(kept)
         findings = [f if one is None else replace(f, why=one.fact.why) for f, one in kept]

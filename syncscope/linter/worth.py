@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from syncscope.codemod.drained import drained_by
+from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
 from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Safety
-from syncscope.model.ops import VALUES, Family, Op
+from syncscope.model.ops import COPIES, VALUES, Family, Op
 from syncscope.model.source import Span
 from syncscope.rules import View
+from syncscope.tensors.accepted import DRAINED
 from syncscope.tensors.hotness_by_name import MAYBE
 from syncscope.tensors.syntax import statements
 
+NOTED = VALUES | COPIES  # what they fetch is often only noted, and can be later
 IDLE = "and nothing is known to write instead"  # how the reason ends of what is cold for that
 NUMBERS = {"int", "float", "bool", "ndarray"}  # in what a function says that it gives, where nothing else is but these:
 HELD = {*NUMBERS, *"str None list tuple dict List Tuple Dict Optional Sequence np numpy".split()}
@@ -47,24 +49,62 @@ def asked_for(site: Site) -> bool:
     return any(not site.fact_of(value).is_tensor for value in around)
 
 
-def second(finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View) -> Finding:
-    """The finding, cold where another wait has just ended that stays, or that goes away with this one.
+def beside_others(
+    findings: Sequence[Finding], sites: Sequence[Site | None], states: Mapping[int, Finding], view: View
+) -> list[Finding]:
+    """The findings, cold where another wait right before or right after stays, or goes away with this one.
 
-    `states` has what is said of each site, with its fix where it is shown.
+    `states` has what is said of each site, with its fix where it is shown. Of waits that stand side by side one is left hot.
     """
-    if site is None or not finding.hot or view.function(site).depth > DEEPEST:
-        return finding
-    for before in drained_by(view, site):
-        first = states.get(id(before))
-        if first is None or first.confidence < LEAST["medium"]:
+    pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.hot]
+    pairs = [(f, s) for f, s in pairs if view.function(s).depth <= DEEPEST]
+    before: dict[int, Site] = {}  # by the `id` of a site: what has waited
+    for finding, site in pairs:
+        found = next((s for s in drained_by(view, site) if leaves_nothing(finding, site, s, states, view)), None)
+        if found is not None:
+            before[id(site)] = found
+    beside = dict(before)  # ... or waits after it
+    for finding, site in reversed(pairs):
+        if id(site) in beside or is_safe(finding) or not (finding.fix or site.op in NOTED):
             continue
-        if first.fix is None or not first.hot:
-            over = finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
-        else:
-            over = first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in first.fix.edits)
-        if over and not (is_safe(finding) and apart(view, before, site)):
-            return cooled(finding, f"line {before.place.line} has just waited: nothing is in flight")
-    return finding
+        later = (s for s in followed_by(view, site) if stays(finding, s, states, before))
+        found = next((s for s in later if not leads_to(site, s, beside)), None)
+        if found is not None:
+            beside[id(site)] = found
+    said = {at: f"line {site.place.line} waits right after, and stays" for at, site in beside.items()}
+    said |= {at: f"line {site.place.line} has just waited: {DRAINED}" for at, site in before.items()}
+    return [cooled(f, said[id(s)]) if f.hot and id(s) in said else f for f, s in zip(findings, sites, strict=True)]
+
+
+def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:
+    """Whether a finding gains nothing for what has waited before it: that stays, or goes away with this one."""
+    first = states.get(id(before))
+    if first is None or first.confidence < LEAST["medium"] or (is_safe(finding) and apart(view, before, site)):
+        return False
+    if first.fix is None or not first.hot:
+        return finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
+    return first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in first.fix.edits)
+
+
+def stays(finding: Finding, after: Site, states: Mapping[int, Finding], before: Mapping[int, Site]) -> bool:
+    """Whether what waits after a finding does so whether that is mended or not."""
+    other = states.get(id(after))
+    if other is None or other.confidence < LEAST["medium"] or after.hotness.endswith(DRAINED):
+        return False
+    if finding.fix is None:
+        return other.fix is None and other.hot and id(after) not in before  # one of both is told
+    if any(edit.span.start < other.span.end and other.span.start < edit.span.end for edit in finding.fix.edits):
+        return False
+    return other.fix is None or not other.hot or id(after) in before
+
+
+def leads_to(site: Site, other: Site | None, beside: Mapping[int, Site]) -> bool:
+    """Whether one wait is cold for another, or for one that is cold for it, and so on."""
+    seen: set[int] = set()  # a function may call itself
+    while other is not None and other is not site and id(other) not in seen:
+        seen.add(id(other))
+        other = beside.get(id(other))
+    return other is site
 
 
 def is_safe(finding: Finding) -> bool:

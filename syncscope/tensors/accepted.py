@@ -17,6 +17,7 @@ from syncscope.tensors.project import ProjectFunction
 from syncscope.tensors.roles import Role
 from syncscope.tensors.syntax import last_word, name_of, walk
 
+DRAINED = "nothing is in flight"  # how the reason ends of what waits where another wait has just ended
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _UPLOADS = frozenset((Op.TO_DEVICE, Op.CREATED_ON_HOST, Op.TENSOR_LITERAL))
 _POSITIONS = frozenset((Op.NONZERO, Op.ARGWHERE, Op.WHERE))
@@ -33,7 +34,7 @@ def accepted(wait: Emitted, function: ProjectFunction | None, why: str) -> tuple
     if function is None:
         return None
     if op is Op.CONDITION and _asked_after_another(node, function):
-        return False, "the test before has just waited: nothing is in flight"
+        return False, f"the test before has just waited: {DRAINED}"
     if op in _POSITIONS and _positions_are_kept(node, function.node):
         return False, "looked for once, and the positions are what is needed"
     if op in ASKED and why.endswith(MAYBE):
@@ -128,7 +129,7 @@ def _read_by_intent(wait: Emitted, function: ProjectFunction) -> tuple[bool, str
     if isinstance(statement, _SIMPLE) and any(_copied_before(each, wait.node) for each in walk(statement)):
         return False, "beside what the same statement copies to the host"
     if statement is not None and _just_waited(wait, function, statement):
-        return False, "the same statement has just waited: nothing is in flight"
+        return False, f"the same statement has just waited: {DRAINED}"
     if isinstance(statement, ast.Return) and conventions.is_loss(last_word(_owner(wait.operand))):
         noted = isinstance(above[0], (ast.keyword, ast.Dict))
         whole = all(isinstance(each, (ast.keyword, ast.Dict, ast.Call)) for each in above[: above.index(statement)])

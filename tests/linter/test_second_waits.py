@@ -1,4 +1,4 @@
-"""What waits directly after another wait is cold: nothing is in flight. What has a fix of its own, or shares one, is told."""
+"""What waits right after another wait, or before one that stays, is cold. What has a fix of its own, or shares one, is told."""
 
 import pytest
 
@@ -141,7 +141,7 @@ def forward(x: torch.Tensor, y: torch.Tensor, rows: list, net: torch.nn.Linear):
     index = x.new_tensor([len(row) for row in rows])  # hot
     kept = x[torch.unique(index)]  # cold
     kept = net(kept)
-    index = torch.tensor(rows, device=x.device)  # hot
+    index = torch.tensor(rows, device=x.device)  # cold
     kept = kept[torch.unique(index)]  # hot
     kept = net(kept) + x.new_tensor([len(row) for row in rows])  # hot
     kept = kept + torch.tensor(rows, device=x.device)  # cold
@@ -161,11 +161,62 @@ def loss(x: torch.Tensor):
     return none + rows if (rows > 1).all() else torch.tensor(0.0, device=x.device)  # cold
 """
 
+FOLLOWED = """
+import torch
+
+def forward(x: torch.Tensor, rows: list, net: torch.nn.Linear):
+    index = torch.tensor(rows, device=x.device)  # cold
+    x = x + index
+    kept = net(x[torch.unique(x)])  # hot
+    index = torch.tensor(rows, device=x.device)  # hot
+    kept = net(kept[index])
+    kept = kept[torch.unique(kept)]  # hot
+    index = torch.tensor(0.0, device=x.device)  # hot
+    kept = net(kept + index)
+    return kept[torch.unique(kept)]  # hot
+
+def loss(x: torch.Tensor, rows: list, early: bool, count: int):
+    if early:
+        index = torch.tensor(rows, device=x.device)  # cold
+    else:
+        index = torch.matmul(x, x)
+    x = x[torch.unique(x)] + index  # hot
+    x = torch.matmul(x, x)
+    index = torch.tensor(rows, device=x.device)  # hot
+    if early:
+        return x[index]
+    x = x[torch.unique(x)]  # hot
+    x = torch.matmul(x, x)
+    index = torch.tensor(rows, device=x.device)  # hot
+    while count > 3:
+        x = x[torch.unique(x)]  # hot
+    x = torch.matmul(x, x)
+    for row in rows:
+        x = x + torch.tensor(rows, device=x.device)  # hot
+    x = x[torch.unique(x)]  # hot
+    x = torch.matmul(x, x)
+    index = torch.tensor(rows, device=x.device)  # cold
+    checked(x[index])
+    return x
+
+def checked(x: torch.Tensor):
+    assert len(x) > 3, f"too short: {x}"
+    if len(torch.unique(x)) < 2:  # cold
+        raise ValueError("all are the same")
+
+def closure(x: torch.Tensor, log: list, early: bool):
+    if early:
+        log.append(x.max().item())  # cold
+    last = x.min().item()  # hot
+    if last > 3:
+        log.append(last)
+"""
+
 
 @pytest.mark.parametrize(
     "code",
-    [GUARDED, STRAIGHT, FIXED, CALLED, UPLOADED],
-    ids=["guarded", "straight", "fixed", "in a called function", "uploaded"],
+    [GUARDED, STRAIGHT, FIXED, CALLED, UPLOADED, FOLLOWED],
+    ids=["guarded", "straight", "fixed", "in a called function", "uploaded", "followed"],
 )
 def test_a_wait_directly_after_another_is_cold(code: str) -> None:
     marked = {n: "# hot" in row for n, row in enumerate(code.splitlines(), 1) if "# hot" in row or "# cold" in row}
@@ -179,4 +230,6 @@ def test_a_wait_directly_after_another_is_cold(code: str) -> None:
 def test_the_line_that_has_waited_is_named() -> None:
     found = check("x.py", GUARDED.encode(), Config(all=True)).findings
     assert [f.hotness for f in found if f.place.line == 7] == ["line 6 has just waited: nothing is in flight"]
+    found = check("x.py", FOLLOWED.encode(), Config(all=True)).findings
+    assert [f.hotness for f in found if f.place.line == 5] == ["line 7 waits right after, and stays"]
     assert 7 not in [f.place.line for f in check("x.py", GUARDED.encode(), Config()).findings]

@@ -1,0 +1,135 @@
+"""All that a function evaluates, in order, each with the arms and loops that it stands in."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from syncscope.codemod.enclosure import LOOPS, SCOPES
+from syncscope.codemod.function import COMPREHENSIONS, Function
+from syncscope.tensors.syntax import children
+
+LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+KEPT = (ast.Call, ast.BinOp, *LEAVES)
+
+
+class Within(NamedTuple):
+    """An arm or a loop that something stands in: its node, its block, whether it loops, ends by leaving, ends by raising."""
+
+    node: ast.AST
+    arm: int
+    loops: bool = False
+    leaves: bool = False
+    raises: bool = False
+
+    @property
+    def handles(self) -> bool:
+        """Whether it only runs after an exception."""
+        return isinstance(self.node, (ast.Try, ast.TryStar))
+
+
+Step = tuple[ast.AST, tuple[Within, ...]]  # what is evaluated, and what it stands in
+
+
+def elsewhere(around: tuple[Within, ...], within: tuple[Within, ...]) -> bool:
+    """Whether one stands in an arm that is not taken where the other runs."""
+    parted = next(((one, other) for one, other in zip(around, within, strict=False) if one != other), None)
+    return parted is not None and parted[0].node is parted[1].node
+
+
+def evaluated(function: Function) -> tuple[list[Step], dict[int, int]]:
+    """What a function calls, where it waits and where it leaves, in order; and by the `id` of a node, its place there."""
+    return function.once("evaluated", function.scope, lambda: _in_order(function))
+
+
+def _in_order(function: Function) -> tuple[list[Step], dict[int, int]]:
+    scope = function.scope
+    wanted = {id(site.node) for site in function.sites}
+    body: list[ast.stmt] = getattr(scope, "body", []) if not isinstance(scope, ast.Lambda) else []
+    every: list[Step] = []
+    _block(body, (), every)
+    order = [step for step in every if isinstance(step[0], KEPT) or id(step[0]) in wanted]
+    return order, {id(node): at for at, (node, _) in enumerate(order)}
+
+
+def _block(body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
+    for statement in body:
+        _statement(statement, within, order)
+
+
+def _arm(node: ast.AST, number: int, body: list[ast.stmt], within: tuple[Within, ...], order: list[Step]) -> None:
+    leaves = bool(body) and isinstance(body[-1], LEAVES)
+    raises = leaves and isinstance(body[-1], ast.Raise)
+    _block(body, (*within, Within(node, number, leaves=leaves, raises=raises)), order)
+
+
+def _statement(node: ast.stmt, within: tuple[Within, ...], order: list[Step]) -> None:
+    """Add what a statement evaluates, in order."""
+    if isinstance(node, SCOPES):
+        return
+    if isinstance(node, ast.If):
+        _expression(node.test, within, order)
+        _arm(node, 0, node.body, within, order)
+        _arm(node, 1, node.orelse, within, order)
+    elif isinstance(node, LOOPS):
+        inside = (*within, Within(node, 0, loops=True))
+        if isinstance(node, ast.While):
+            _expression(node.test, inside, order)
+            inside = inside if isinstance(node.test, ast.Constant) else (*inside, Within(node.test, 0))
+        else:
+            _expression(node.iter, within, order)
+        _block(node.body, inside, order)
+        _arm(node, 1, node.orelse, within, order)
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        for item in node.items:
+            _expression(item.context_expr, within, order)
+        _block(node.body, within, order)
+    elif isinstance(node, ast.Try):
+        _block([*node.body, *node.orelse], within, order)
+        for number, handler in enumerate(node.handlers):
+            _arm(node, number, handler.body, within, order)
+        _block(node.finalbody, within, order)
+    elif isinstance(node, ast.Match):
+        _expression(node.subject, within, order)
+        for number, case in enumerate(node.cases):
+            _arm(node, number, case.body, within, order)
+    elif isinstance(node, ast.Assign):
+        for each in (node.value, *node.targets):
+            _expression(each, within, order)
+    elif isinstance(node, ast.Assert):
+        _expression(node.test, within, order)
+        if node.msg is not None:
+            _expression(node.msg, (*within, Within(node, 0, leaves=True, raises=True)), order)
+    else:
+        for child in children(node):
+            _expression(child, within, order)
+        if isinstance(node, LEAVES):
+            order.append((node, within))
+
+
+def _expression(node: ast.AST, within: tuple[Within, ...], order: list[Step]) -> None:
+    """Add what an expression evaluates, in order, itself last."""
+    if isinstance(node, ast.Lambda):
+        return
+    if isinstance(node, ast.IfExp):
+        _expression(node.test, within, order)
+        for number, part in enumerate((node.body, node.orelse)):
+            _expression(part, (*within, Within(node, number)), order)
+    elif isinstance(node, ast.BoolOp):
+        inside = within
+        for number, part in enumerate(node.values):
+            _expression(part, inside, order)
+            inside = (*inside, Within(node, number))
+    elif isinstance(node, COMPREHENSIONS):
+        inside = (*within, Within(node, 0, loops=True))
+        for number, generator in enumerate(node.generators):
+            _expression(generator.iter, inside if number else within, order)
+            for test in generator.ifs:
+                _expression(test, inside, order)
+        parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        for part in parts:
+            _expression(part, inside, order)
+    else:
+        for child in children(node):
+            _expression(child, within, order)
+    order.append((node, within))
