@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.codemod.patterns.fast_path import has_no_fast_path
+from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.rules import Op, Severity, View
 
@@ -30,11 +32,30 @@ SEEN_AS = (
     "aten::item",
 )
 REWRITES = ("drop_mask_check",)
-EXAMPLES = ()
+EXAMPLES = (
+    Example(
+        """
+        import torch
+        from torch import nn
+
+        class Reader(nn.Module):
+            def __init__(self):
+                super().__init__()
+                layer = nn.TransformerEncoderLayer(64, 4)
+                self.encoder = nn.TransformerEncoder(layer, 2)
+
+            def forward(self, x, padding):
+                return self.encoder(x, src_key_padding_mask=padding)
+        """
+    ),
+)
 
 
 def message(site: Site, view: View) -> str | None:
-    made = view.function(site).maker(site.node.func) if isinstance(site.node, ast.Call) else None
+    function = view.function(site)
+    made = function.maker(site.node.func) if isinstance(site.node, ast.Call) else None
+    if made is not None and has_no_fast_path(made, function):
+        return None
     flag = next((k.value for k in made.keywords if k.arg == "enable_nested_tensor"), None) if made is not None else None
     if isinstance(flag, ast.Constant) and flag.value is False:
         return None

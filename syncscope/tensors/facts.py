@@ -34,6 +34,7 @@ class Tag(StrEnum):
 TYPES_ON_DEVICE = "torch.cuda."  # before FloatTensor and its kin
 
 LOADER = "torch.utils.data.DataLoader()"
+DISTRIBUTIONS = "torch.distributions."
 
 NUMBER = Fact(SCALAR, ANY_DTYPE, HOST, confidence=3)
 TRUTH = Fact(SCALAR, BOOL, HOST, confidence=3)
@@ -221,7 +222,7 @@ def join(a: Fact, b: Fact, unlike: Device = SOMEWHERE) -> Fact:
                 if DEVICE in (a.device, b.device):
                     return a if a.device is DEVICE else b
                 return a if a.device is b.device else Fact(OTHER, device=unlike, confidence=3, ref=Tag.DEVICE)
-            return _type_of_tensors(a, b) or (THING if a.ref is Tag.TEXT else UNKNOWN)
+            return _type_of_tensors(a, b) or _either_distribution(a, b) or (THING if a.ref is Tag.TEXT else UNKNOWN)
         if a.kind is MODULE:
             return _join_modules(a, b)
         return a if a.ref == b.ref else Fact(a.kind, device=a.device, confidence=min(a.confidence, b.confidence))
@@ -260,6 +261,25 @@ def _type_of_tensors(a: Fact, b: Fact) -> Fact | None:
             of_host = (f"torch.{one.ref.removeprefix(TYPES_ON_DEVICE)}", "torch.Tensor")
             return one if one.ref.endswith("Tensor") and other.ref in of_host else None
     return None
+
+
+def is_distribution(fact: Fact) -> bool:
+    """Whether it is an object of `torch.distributions`."""
+    return isinstance(fact.ref, str) and fact.ref.startswith(DISTRIBUTIONS) and fact.ref.endswith("()")
+
+
+def _either_distribution(a: Fact, b: Fact) -> Fact | None:
+    """Of two distributions what both are: not checked, say."""
+    if not (is_distribution(a) and is_distribution(b)):
+        return None
+    dtype = a.dtype if a.dtype is b.dtype else ANY_DTYPE
+    return Fact(
+        OTHER,
+        dtype,
+        _either_place(a, b),
+        confidence=min(a.confidence, b.confidence),
+        ref=f"{DISTRIBUTIONS}Distribution()",
+    )
 
 
 def _weaker(fact: Fact, confidence: int) -> Fact:

@@ -21,6 +21,7 @@ from syncscope.tensors.facts import (
     SOMEWHERE,
     SPREAD,
     TENSOR,
+    is_distribution,
     join,
     like,
     sequence,
@@ -99,7 +100,8 @@ def conclude(function: ProjectFunction, frame: Frame) -> Fact:
     if isinstance(function.node, ast.AsyncFunctionDef):
         return UNKNOWN
     found = found or NONE
-    if function.node.returns is not None and found.kind is not ARRAY:  # arrays, whatever the annotation says
+    told = found.kind is ARRAY or is_distribution(found)  # which one, whatever the annotation says
+    if function.node.returns is not None and not told:
         said = promised(function)
         if said.kind is TENSOR and found.kind is TENSOR:
             if said.confidence > found.confidence:

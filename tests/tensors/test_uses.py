@@ -182,6 +182,24 @@ CASES = {
             noise = Normal(0, 1).log_prob(torch.zeros(3))
             return Normal(0, 1).log_prob(x) + noise  # waits: distribution_validate
     """,
+    "distributions that a helper makes without checks": """
+        from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
+
+        class Guide:
+            def base(self) -> Distribution:
+                if self.full:
+                    return MultivariateNormal(self.loc, scale_tril=self.tril(), validate_args=False)
+                return Independent(Normal(self.loc, self.scale.exp(), validate_args=False), 1)
+
+            def half_checked(self) -> Distribution:
+                return self.base() if self.full else Independent(self.given, 1)
+
+            def log_prob(self, x: torch.Tensor):
+                return self.base().log_prob(x)
+
+            def checked(self, x: torch.Tensor):
+                return self.half_checked().log_prob(x)  # waits: distribution_validate
+    """,
     "a test that has a name": """
         def boxes(x, y, path):
             known = isinstance(x, torch.Tensor)

@@ -112,6 +112,8 @@ def _distribution(call: Call) -> Fact:
     if held is not None and not unchecked and not word.endswith("Transform"):
         held = held.but(confidence=max(held.confidence, 2))  # what a distribution is made of is tensors
         call.emit(Op.DISTRIBUTION_VALIDATE, call.nodes[0] if call.nodes else node.keywords[0].value, held)
+    if word == "Independent" and "validate_args" not in call.keywords:
+        unchecked = unchecked or call.first.dtype is BOOL  # it asks the distribution in it
     numbers_broadcast(call)
     if held is not None and word in _FACTORED and "scale_tril" not in call.keywords:
         call.emit(Op.LINALG_CHECK, call.nodes[0] if call.nodes else node.keywords[0].value, held, 2)
