@@ -198,7 +198,7 @@ COLD = re.compile(
     r"(de)?compress\w*|_?setup_\w+|synchroni[sz]e_between_processes|_?show_\w+|explain\w*|_?create_(logs|figures)|make_inputs\w*|get_\w*(time_?steps|sigmas)|\w+_schedule|log_(records|metrics|epoch\w*|images?|results?)|benchmark\w*|profile\w*|get_config\w*|_?pre_?process|tokenize|log|print_\w+|summar\w+|report\w*|peak_\w*memory\w*|(\w+_)?kmeans(_\w+)?|_?assert_\w+|test_\w+)$"
 )
 EVALUATION = re.compile(
-    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|"
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|test|predict|forecast|infer|inference|post_?process\w*|dummy|probe|"
     r"non_max(imum)?_suppression|rescor(e|ing)|(beam|greedy)_(search|decode|decoder|decoding)|sample_loop|ddim_sample|p_sample|"
     r"get_(bboxes|seg_masks|results?|predictions))(_|$)|^_?(generate|transcribe|synthesi[sz]e)$|^_?generate_(and_\w+|completions?|rollouts?|responses?|sequences?|text|vllm|single_turn)$|^make_experience$|_nms$|(^|_)viterbi(_|$)"
 )

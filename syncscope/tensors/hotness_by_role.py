@@ -27,6 +27,8 @@ def by_role(function: ProjectFunction, maybe: bool) -> tuple[bool, str] | None:
         return False, f"`{owner}` is there to be derived from, and who does has a `{outermost.name}` of its own"
     if role is Role.UNREACHED and maybe:
         return False, f"nothing that runs in every step speaks of `{function.name}`"
+    if role is Role.UNUSED and (maybe or owner):
+        return False, f"nobody imports `{owner or outermost.name}`, and nothing that is used speaks of it"
     if role is Role.NAMESAKE and maybe:
         return False, f"nobody imports this `{function.name}`: another of its name is in use"
     if role is Role.OFFERED and maybe and _gives_numbers(outermost):

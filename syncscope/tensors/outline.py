@@ -98,6 +98,12 @@ def words(text: bytes) -> set[bytes]:
     return set(plain.translate(_WORDS).replace(b".", b" .").split())
 
 
+def spoken(text: bytes) -> list[bytes]:
+    """The words of what runs in a text, and of what it offers in `__all__`."""
+    code = _COMMENT.sub(b"", b" ".join(_FROM.sub(b"", text).replace(b"'''", b'"""').split(b'"""')[::2]))
+    return code.translate(_WORDS).replace(b".", b" ").split()
+
+
 def without_imports(text: bytes) -> bytes:
     """A text without the imports at its top level."""
     return _IMPORTED.sub(b"", text)

@@ -18,6 +18,7 @@ from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import by_place
 from syncscope.tensors.outline import ClassText, FunctionText, imported, outlined, without_imports, words
 from syncscope.tensors.roles import Role, overridden, preparing, unused_namesakes
+from syncscope.tensors.unused import unused
 
 _ASSIGNED = re.compile(rb"\.\w+ = (?:\w+\.)*(\w+)[ \t]*[,)\n]")
 _PARTIAL = re.compile(rb"partial\(\s*(?:\w+\.)*(\w+)[ \t]*[,)\n]")
@@ -35,7 +36,7 @@ class Reach:
 
     def role(self, path: str, name: str, owner: str) -> Role:
         """When a function or method of this name runs; what Python or a base class calls by itself does in steps."""
-        found = self.roles.get(f"{owner}.{name}" if owner else f"{path}:{name}")
+        found = self.roles.get(f"{owner}.{name}" if owner else f"{path}:{name}") or self.roles.get(f"{path}:{owner}")
         if found is not None:
             return found
         word = f".{name}" if owner else name
@@ -96,6 +97,8 @@ def reach(root: Path, paths: Iterable[str]) -> Reach | None:
     roles = preparing(sources.values(), classes)
     roles |= overridden(sources.values(), classes, imports)
     roles |= unused_namesakes(functions, imports, sources)
+    every = (each for word, same in defined.items() if word[:1] != b"." and word not in stepped for each in same)
+    roles |= unused(every, (cls for same in classes.values() for cls in same), imports, sources)
     return Reach(
         frozenset(word.decode() for word in (*reached, *[_PINS] * pins)),
         frozenset(word.decode() for word in reached - by_steps),

@@ -28,6 +28,7 @@ class Role(StrEnum):
     PREPARES = "prepares"  # data, on the host: it stands among transforms, or puts batches together
     OVERRIDDEN = "overridden"  # by all classes that objects are made of
     NAMESAKE = "namesake"  # nobody imports it: another of its name is the one in use
+    UNUSED = "unused"  # nobody imports it, or speaks of it in its own file
 
 
 def preparing(sources: Iterable[bytes], classes: Mapping[str, Sequence[ClassText]]) -> dict[str, Role]:

@@ -176,7 +176,8 @@ def forge(folder: str) -> None:
 
 def test_a_function_that_a_step_elsewhere_begins_to_call_is_looked_at_again(door, analysed):
     read = "import torch\n\n\ndef size_of(x: torch.Tensor):\n    return x * int(x.sum())\n"
-    model = "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+    model = "import torch\nfrom .sizes import size_of\n\n\nclass Net(torch.nn.Module):\n"
+    model += "    def forward(self, x):\n        return x\n"
     door.write("net/__init__.py", "")
     door.write("net/sizes.py", read)
     door.write("net/model.py", model)

@@ -98,6 +98,7 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         "_binary_auroc_compute",
         "lora_init",
         "benchmark",
+        "_expand_probe_data",
     ],
 )
 def test_what_runs_once_is_cold(name: str) -> None:

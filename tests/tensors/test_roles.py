@@ -190,6 +190,71 @@ BELOW = {
         return x.sum().item()  # cold
     """,
 }
+UNUSED = {
+    "model": STEP,
+    "ops": """
+    import torch
+    from elsewhere.geometry import wrapped
+
+    def used(x: torch.Tensor):
+        return wrapped(x) / x.sum().item()  # hot
+
+    def sized(x: torch.Tensor):
+        return x / x.sum().item()  # hot
+    """,
+    "parts/__init__": "",
+    "parts/geometry": """
+    import torch
+
+    def wrapped(x: torch.Tensor):
+        '''As `elsewhere.geometry.wrapped`.'''
+        return wrapped_by_torch(x)
+
+    def wrapped_by_torch(x: torch.Tensor):
+        return x / x.sum().item()  # cold
+    """,
+    "parts/encoders": """
+    import torch
+
+    class Used(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    class Encoder(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # cold
+
+    class Derived(Used):
+        def forward(self, x):
+            return super().forward(x) / x.sum().item()  # hot
+
+    class Named(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    class Offered(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    __all__ = ["Offered"]
+
+    def encoder_for(name):
+        '''An Encoder.'''
+        return Encoder()
+    """,
+    "parts/found_by_name": """
+    import torch
+
+    class Found(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+    """,
+    "main": """
+    from .parts.encoders import Used
+
+    KINDS = {"named": "Named"}
+    """,
+}
 CASES = {
     "overridden": OVERRIDDEN,
     "namesakes": NAMESAKES,
@@ -197,6 +262,7 @@ CASES = {
     "numbers": NUMBERS,
     "twice": TWICE,
     "below": BELOW,
+    "unused": UNUSED,
 }
 
 

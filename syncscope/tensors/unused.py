@@ -1,0 +1,82 @@
+"""What nobody uses: functions and classes of a file that no other imports, and of which nothing speaks that is used."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from syncscope.tensors.outline import ClassText, FunctionText, place, spoken
+from syncscope.tensors.roles import Role
+
+_TOP = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", re.MULTILINE)
+_END = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)
+_SELDOM = (
+    4  # times that a file has the letters of a name that only its definition, and perhaps its documentation, speak of
+)
+_BY_NAME = (b"globals()", b"sys.modules", b"def __getattr__")  # what finds a name of its own file that nobody writes
+
+
+def unused(
+    functions: Iterable[FunctionText],
+    classes: Iterable[ClassText],
+    imports: Collection[tuple[str, str]],
+    sources: Mapping[str, bytes],
+) -> dict[str, Role]:
+    """The functions and the classes that nobody uses: "/path/of/file.py:name".
+
+    Classes are looked up by what they are derived from, and files of them by their names: here they are plain modules, in files
+    from which others import something.
+    """
+    taken: dict[str, set[str]] = defaultdict(set)
+    for at, what in imports:
+        taken[at].add(what)
+    named: dict[str, set[str]] = defaultdict(set)
+    for each in functions:
+        if not (each.cls or each.is_decorated()):
+            named[each.path].add(each.name)
+    made: dict[str, set[str]] = defaultdict(set)
+    for cls in classes:
+        if not cls.decorated and cls.bases == ("Module",) and place(cls.path) in taken:
+            made[cls.path].add(cls.name)
+    found: dict[str, Role] = {}
+    for path in named.keys() | made.keys():
+        at = place(path)
+        names = taken.get(at, set())
+        if os.path.join(os.path.dirname(path), "__init__.py") not in sources:
+            names = names | taken.get(f"/{at.rpartition('/')[2]}", set())  # outside of packages imported by one word
+        free = (named[path] | made[path]) - names if names.isdisjoint(("*", "")) else ()
+        source = sources[path]
+        if not free or any(word in source for word in _BY_NAME):
+            continue
+        for name in _dead(source, free):
+            if name not in made[path] or not _is_quoted(name.encode(), sources.values()):
+                found[f"{path}:{name}"] = Role.UNUSED
+    return found
+
+
+def _dead(source: bytes, free: Collection[str]) -> Iterator[str]:
+    """Those of these names that nothing speaks of, but for themselves and others that are dead."""
+    words = {name.encode(): name for name in free}
+    seldom = [word for word in words if source.count(word) <= _SELDOM]
+    said = spoken(source) if seldom else []
+    if not any(said.count(word) == 1 for word in seldom):
+        return
+    parts: dict[bytes, list[bytes]] = defaultdict(list)
+    for head in _TOP.finditer(source):
+        if head[1] in words:
+            end = _END.search(source, head.end())
+            parts[head[1]] += spoken(source[head.start() : end.start() if end else len(source)])
+    times = {word: said.count(word) for word in parts}
+    while dead := [word for word in times if times[word] == parts[word].count(word)]:
+        for word in dead:
+            del times[word]
+            for other in times:
+                times[other] -= parts[word].count(other)
+            yield words[word]
+
+
+def _is_quoted(name: bytes, sources: Iterable[bytes]) -> bool:
+    """Whether a file has it as text, by which it may be looked up."""
+    return any(name in each and (name + b'"' in each or name + b"'" in each) for each in sources)
