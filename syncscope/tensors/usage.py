@@ -32,7 +32,7 @@ class Usage:
 
     def __init__(self, text: str) -> None:
         # Where no other kind of array is imported, what only arrays have only tensors have.
-        self.alone = not any(words in text for words in conventions.OTHER_ARRAY_IMPORTS)
+        self.alone = not any(imports.search(text) for imports in conventions.OTHER_ARRAY_IMPORTS)
         self._text = text
         self._others: list[int] | None = None  # lines that name another kind of array
         strong: list[tuple[int, str]] = []
