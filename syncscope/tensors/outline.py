@@ -7,13 +7,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from syncscope.tensors import conventions
 from syncscope.tensors.hotness_by_name import MAYBE, by_name
 
 _DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
-_IMPORTED = re.compile(rb"^(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
+_IMPORTED = re.compile(rb"\n(?:from|import)\b[^\n(]*(?:\([^)]*\))?")  # no `^`, which is tried everywhere
 _FROM = re.compile(
     rb"from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]{0,9999}\)|(?:[^\n\\]|\\\n)*)"
 )  # bounded, as what is never closed is looked at again and again
@@ -25,9 +27,8 @@ _COMMENT = re.compile(rb"#[^\n]*")
 _WORDS = bytes(c if chr(c).isalnum() or c in b"_." or c > 127 else ord(" ") for c in range(256))
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionText:
-    """A function as text."""
+class FunctionText(NamedTuple):
+    """A function as text; a project has tens of thousands."""
 
     name: str
     cls: str
@@ -123,28 +124,31 @@ def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
     """
     found: dict[tuple[str, str], bool] = {}
     ours = {word for path in sources for word in place(path).split("/")}
+
+    @cache
+    def above(first: str, folder: str) -> list[str]:
+        """The folder of what is imported by one word where it is the importing file's own, else ""."""
+        beside = os.path.join(folder, first)
+        own = f"{beside}.py" in sources or os.path.join(beside, "__init__.py") in sources
+        return [os.path.basename(folder) if own else ""]
+
     for path, source in sources.items():
         folder, file = os.path.split(path)
         folders, offers = folder.split(os.sep), file == "__init__.py"
         here: set[tuple[str, str]] = set()
-
-        def above(first: str, folder: str = folder) -> list[str]:
-            """The folder of what is imported by one word where it is the importing file's own, else ""."""
-            beside = os.path.join(folder, first)
-            own = f"{beside}.py" in sources or os.path.join(beside, "__init__.py") in sources
-            return [os.path.basename(folder) if own else ""]
-
         for module, names in _FROM.findall(source):
             level = len(module) - len(module.lstrip(b"."))
             named = [*filter(None, module.decode().lstrip(".").split("."))]
-            package = [*folders[: len(folders) - level + 1], *named] if level else [*above(named[0]), *named]
+            package = [*folders[: len(folders) - level + 1], *named] if level else [*above(named[0], folder), *named]
             if package[-1] in ours:
+                of = "/".join(package[-2:])
                 for name in _first_words(names):
-                    here |= {("/".join(package[-2:]), name), (f"{package[-1]}/{name}", "")}  # which may be a module
+                    here.add((of, name))
+                    here.add((f"{package[-1]}/{name}", ""))  # which may be a module
         for names in _WHOLE.findall(source):
             for name in _first_words(names):
                 named = name.split(".")
-                here.add(("/".join([*above(named[0]), *named][-2:]), ""))
+                here.add(("/".join([*above(named[0], folder), *named][-2:]), ""))
         for each in here:
             found[each] = found.get(each, False) or offers
     return found
@@ -168,7 +172,7 @@ def place(path: str) -> str:
 def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassText], bytes]:
     """The functions and methods of a file, without those inside of others, its classes, and the text outside of functions."""
     found: list[tuple[int, int, str, str]] = []
-    open_: list[tuple[int, bool, str]] = []  # what the line at hand stands in: indentation, whether a function, name
+    open_: list[tuple[int, bool, str]] = []  # what the line at hand stands in: indentation, whether in a function, name
     members: dict[str, set[str]] = defaultdict(set)
     heads: dict[str, tuple[tuple[str, ...], bool]] = {}
     ends: dict[int, int] = {}
@@ -184,10 +188,9 @@ def outlined(path: str, source: bytes) -> tuple[list[FunctionText], list[ClassTe
         while open_ and open_[-1][0] >= deep:
             open_.pop()
         name = match[1].decode()
-        inside = any(function for _, function, _ in open_)
-        cls = open_[-1][2] if open_ else ""
+        _, inside, cls = open_[-1] if open_ else (0, False, "")
         function = match.re is _DEFINED[0]
-        open_.append((deep, function, name))
+        open_.append((deep, inside or function, name))
         if function and not inside:
             waiting.append((deep, len(found)))
             members[cls].add(name)
