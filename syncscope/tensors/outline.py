@@ -140,7 +140,7 @@ def imported(sources: Mapping[str, bytes]) -> dict[tuple[str, str], bool]:
             level = len(module) - len(module.lstrip(b"."))
             named = [*filter(None, module.decode().lstrip(".").split("."))]
             package = [*folders[: len(folders) - level + 1], *named] if level else [*above(named[0], folder), *named]
-            if package[-1] in ours:
+            if package and package[-1] in ours:  # else it goes above all folders
                 of = "/".join(package[-2:])
                 for name in _first_words(names):
                     here.add((of, name))

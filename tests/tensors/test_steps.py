@@ -142,3 +142,9 @@ def test_text_that_is_no_python_is_gone_through_all_the_same(tmp_path: Path) -> 
     known = reach(tmp_path, [str(path), str(tmp_path / "gone.py")])
     assert known is not None
     assert known.role(str(path), "forward", "") is Role.STEP
+
+
+def test_an_import_from_above_all_folders_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(f"import torch\nfrom {'.' * len(tmp_path.parts)}. import x\n\ndef forward(x):\n    return x\n")
+    assert reach(tmp_path, [str(path)]) is not None
