@@ -189,9 +189,10 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
     if site is None:
         return finding
     finding = with_fix(source, finding, site, view, config)
-    if view.function(site).depth > DEEPEST:
+    function = view.function(site)
+    if not finding.hot or function.depth > DEEPEST or not is_idle(finding, site, function):
         return finding
-    return cooled(finding, f"{finding.hotness}, {IDLE}") if finding.hot and is_idle(finding, site) else finding
+    return cooled(finding, f"{finding.hotness}, {IDLE}")
 
 
 @dataclass(frozen=True)

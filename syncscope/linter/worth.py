@@ -9,12 +9,13 @@ from dataclasses import replace
 
 from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
+from syncscope.linter.sizes import is_brought_along, is_size
 from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Safety
 from syncscope.model.ops import COPIES, VALUES, Family, Op
 from syncscope.model.source import Span
-from syncscope.rules import View
+from syncscope.rules import Function, View
 from syncscope.tensors.accepted import DRAINED
 from syncscope.tensors.hotness_by_name import MAYBE
 from syncscope.tensors.syntax import statements
@@ -26,14 +27,18 @@ HELD = {*NUMBERS, *"str None list tuple dict List Tuple Dict Optional Sequence n
 SAMPLES = re.compile(r"(^|_)(sample|sampling|decode|decoding|search|select_actions?|get_actions?|simulate)(_|$)")
 
 
-def is_idle(finding: Finding, site: Site) -> bool:
+def is_idle(finding: Finding, site: Site, function: Function) -> bool:
     """Whether its function is not known to run in every step, the value is needed where it is, or asked for, and there is
     nothing to write instead. Any other number that is read can be read later, or by somebody else.
     """
-    if finding.fix is not None or not finding.hotness.endswith(MAYBE):
+    if finding.fix is not None:
+        return False
+    if site.op in VALUES and is_brought_along(site, function):
+        return True
+    if not finding.hotness.endswith(MAYBE):
         return False
     needed = site.op in (Op.CONDITION, Op.LINALG_CHECK) or site.op.family in (Family.SHAPE, Family.COPY)
-    return needed or (site.op in VALUES and asked_for(site))
+    return needed or (site.op in VALUES and (asked_for(site) or is_size(site, function)))
 
 
 def asked_for(site: Site) -> bool:

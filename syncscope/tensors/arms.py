@@ -145,6 +145,8 @@ def _moved(test: ast.expr) -> bool:
 def of_first(node: ast.If) -> tuple[bool, str] | None:
     """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`."""
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
+        if any(_switches(each, part) for each in node.body):
+            return False, f"only when `{ast.unparse(part)}`: the first time"
         if isinstance(part, ast.Name) and conventions.FIRST.match(part.id):
             return False, f"only when `{part.id}`: the first time"
         if not isinstance(part, ast.Compare):
@@ -163,6 +165,16 @@ def of_first(node: ast.If) -> tuple[bool, str] | None:
         if (state and kept.endswith("state")) or any(_keeps(each, kept) for each in node.body if kept):
             return False, f"only when `{ast.unparse(part)}`: the first time"
     return None
+
+
+def _switches(statement: ast.stmt, test: ast.expr) -> bool:
+    """Whether a statement makes sure that a test says no from then on: `self.to_check = False`, or `self.checked = True`."""
+    denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    asked = test.operand if isinstance(test, ast.UnaryOp) else test
+    match statement:
+        case ast.Assign(targets=[ast.Attribute() as target], value=ast.Constant(value=bool(said))):
+            return said is denied and isinstance(asked, ast.Attribute) and dotted(target) == dotted(asked) != ""
+    return False
 
 
 def _keeps(statement: ast.stmt, name: str) -> bool:

@@ -88,6 +88,20 @@ def _holds_all_steps(function: ProjectFunction) -> bool:
     )
 
 
+def _makes_weights(function: ProjectFunction) -> bool:
+    """Whether it makes parameters of a module: `self.weight = nn.Parameter(...)`."""
+    node, source = function.node, function.module.source
+    starts = line_starts(source)
+    begin, end = starts[node.lineno - 1], starts[min(node.end_lineno or node.lineno, len(starts) - 1)]
+    return source.find(b"Parameter(", begin, end) >= 0 and any(
+        isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and name_of(each.value.func) == "Parameter"
+        and any(isinstance(target, ast.Attribute) for target in each.targets)
+        for each in walk(node)
+    )
+
+
 def _keeps_by_hand(function: ProjectFunction) -> bool:
     """Whether it gives what it has kept under a key, before it makes anything: `if key in self.kept: return self.kept[key]`."""
     return any(
@@ -236,6 +250,8 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
             return False, "under no_grad: not in the training step"
         if name_of(target) in ("cache", "lru_cache", "cached_property"):
             return False, f"`{name}` is cached: it runs once"
+        if name_of(target) == "command":
+            return False, f"`{name}` is a command: it runs once"
         if name_of(target) == "setter":
             return False, f"in the setter of `{name}`: set-up"
     owner, methods = (function.cls.name, function.cls.methods) if function.cls is not None else ("", ())
@@ -262,6 +278,8 @@ def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
             return False, f"in `{name}`: for the log"
         if conventions.DATA_SETS.intersection(each.arg for each in (*node.args.args, *node.args.kwonlyargs)):
             return False, f"in `{name}`, which goes through a data set: once"
+        if _makes_weights(function):
+            return False, f"in `{name}`: weights are made anew, once"
         if _keeps_by_hand(function):
             return False, f"`{name}` keeps what it makes: it runs once"
     if said[0] and (why := by_place(function.module.package[1:], Path(function.module.path).stem, name)):

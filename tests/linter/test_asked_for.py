@@ -34,6 +34,32 @@ def weights(x: torch.Tensor) -> tuple[torch.Tensor, int]:
 def training_step(x: torch.Tensor) -> float:
     return 2 + x.max().item()  # hot
 
+def first_of(x: torch.Tensor, keep: torch.Tensor):
+    width = max(int(keep.sum(dim=-1).max().item()), 1)  # cold
+    return x[:, :width] + torch.zeros(width)
+
+def first_and_more(x: torch.Tensor, keep: torch.Tensor):
+    width = int(keep.sum(dim=-1).max().item())  # hot
+    return x[:, :width] / width
+
+def each(x: torch.Tensor, keep: torch.Tensor):
+    for i in range(3):
+        x[i, : keep[i].item()] = 0  # hot
+
+def rows(x: torch.Tensor, keep: torch.Tensor):
+    return x.new_zeros(int(keep.max()) + 1, 3)  # cold
+
+def forward(graph, batch: torch.Tensor):
+    graphs = getattr(graph, "num_graphs", None)
+    if graphs is None:
+        graphs = 1 if batch is None else int(batch.max().item()) + 1  # cold
+    return batch.new_zeros(graphs)
+
+def compute_loss(graph, batch: torch.Tensor, graphs=None):
+    if graphs is None:
+        graphs = int(batch.max().item()) + 1  # hot
+    return batch.new_zeros(graphs)
+
 class ViterbiDecoder:
     def best(self, x: torch.Tensor):
         return x[x > 0] + x[x < 0]  # cold

@@ -622,6 +622,26 @@ def distilled(self, x: torch.Tensor):
         x = self.model.generate(x)
     return x, x.sum().item()  # hot
 
+class Network(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        if self.to_be_checked:
+            x = x / x.amax().item()  # cold
+            self.to_be_checked = False
+        if not self.checked and len(x):
+            x = x / x.amax().item()  # cold
+            self.checked = True
+        if self.scales:
+            x = x / x.sum().item()  # hot
+            self.scales = True
+        return x
+
+    def resize(self, keep: torch.Tensor):
+        self.weight = torch.nn.Parameter(self.weight[: keep.sum().item()])  # cold
+
+@click.command()
+def learn(x: torch.Tensor):
+    return x.sum().item()  # cold
+
 class PointsCoder:
     def encode(self, x: torch.Tensor):
         return x.sum().item()  # hot
