@@ -70,7 +70,11 @@ EXAMPLES = (
 )
 
 
-CHANGES = "the tensor on the host must not be written before the copy is done; without pinned memory the host copies it itself"
+CHANGES = "the tensor on the host must not be written before the copy is done"
+NOT_PINNED = (
+    "nothing here pins its memory: CUDA takes little over at once, and is waited for all the same where it is much, unless "
+    "`.pin_memory()` comes before the copy, or its loader pins what it gives"
+)
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
@@ -93,11 +97,11 @@ def of_statement(function: Function, statement: ast.stmt) -> tuple[list[ast.Call
     loader = loader_around(function, statement)
     if loader is not None and not any(k.arg in ("pin_memory", None) for k in loader.keywords):
         draft.replace(loader, "{call}", call=draft.call(loader, {}, pin_memory="True"))
-    changes = CHANGES
+    changes = CHANGES if loader is not None else f"{CHANGES}; {NOT_PINNED}"
     if any(guessed(function, call) for call in calls):
         if function.file.own_moves():  # a list of images with a mask, say: it would be an error
             return None
-        changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {CHANGES}"
+        changes = f"what is moved must be a tensor: a class of your own may not take non_blocking; {changes}"
     fix = draft.fix("copy while the host goes on", Safety.UNSAFE, changes)
     return calls, fix
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from rules.driver import config, fixed
 
-from syncscope.linter.engine import check_file
+from syncscope.linter.engine import check, check_file
 from syncscope.model.finding import Safety
 
 HOST = {
@@ -86,6 +86,21 @@ STEP = (
     "import torch\n\n\ndef train(model, loader, device):\n    for samples, targets in loader:\n"
     "        samples = samples.to(device)\n        model(samples).mean().backward()\n"
 )
+
+
+@pytest.mark.parametrize(
+    ("where", "pinned"),
+    [
+        ("def train(model, loader, device):\n", False),
+        ("def train(model, loader, device):\n    loader = DataLoader(loader)\n", True),
+    ],
+)
+def test_an_upload_that_nothing_here_pins_says_that_much_of_it_still_waits(where: str, pinned: bool) -> None:
+    code = STEP.replace("def train(model, loader, device):\n", where).replace(
+        "import torch\n", "import torch\nfrom torch.utils.data import DataLoader\n", 1
+    )
+    (fix,) = [f.fix for f in check("x.py", code.encode(), config()).findings if f.fix]
+    assert ("unless `.pin_memory()` comes before the copy" in fix.changes) is not pinned
 
 
 @pytest.mark.parametrize(
