@@ -1,4 +1,4 @@
-"""Which function of its own file a call runs, where that is plain to see: `check(x)`, `self._check(x)`."""
+"""Which function of its own file or project a call runs, where that is plain to see: `check(x)`, `self._check(x)`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.view import View
+from syncscope.tensors.project import ProjectFunction
+from syncscope.tensors.scope import Instance, find_method, member
 
 NOT_AT_ONCE = (ast.Yield, ast.YieldFrom, ast.Await)
 AS_WRITTEN = {"staticmethod", "classmethod", "no_grad"}  # decorators below which a function runs as it stands
@@ -13,11 +15,28 @@ AS_WRITTEN = {"staticmethod", "classmethod", "no_grad"}  # decorators below whic
 
 def callee(view: View, function: Function, call: ast.Call) -> Function | None:
     """The function that a call runs: of a plain body, and not one that stands there to be overridden."""
-    found = _definition(view, function, call.func)
-    if found is None or _stub(found) or not {_last(each) for each in found.decorator_list} <= AS_WRITTEN:
+    found = None if function.elsewhere else _definition(view, function, call.func)
+    known = _elsewhere(function, call.func) if found is None else None
+    node = found or (known.node if known is not None else None)
+    if not isinstance(node, ast.FunctionDef) or _stub(node):
         return None
-    called = view.of(found)
+    if not {_last(each) for each in node.decorator_list} <= AS_WRITTEN:
+        return None
+    called = view.of(node) if known is None else view.elsewhere(known)
     return None if called.every(*NOT_AT_ONCE) else called
+
+
+def _elsewhere(function: Function, called: ast.expr) -> ProjectFunction | None:
+    """The function of the project that a name, an attribute of a module or a method of `self` stands for."""
+    if isinstance(called, ast.Name):
+        found = function.fact(called).ref
+    elif isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+        owner = function.fact(called.value)
+        ref = owner.ref
+        found = find_method(ref.cls, called.attr) if isinstance(ref, Instance) else member(owner, called.attr).ref
+    else:
+        return None
+    return found if isinstance(found, ProjectFunction) and not found.module.linted else None
 
 
 def _definition(view: View, function: Function, called: ast.expr) -> ast.FunctionDef | None:

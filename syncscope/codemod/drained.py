@@ -1,8 +1,8 @@
 """Which waits have just ended where another begins, or begin where it has just ended: one of two costs next to nothing.
 
-What a function evaluates is gone through backwards or forwards from a wait: up to a call of a network or of a large product,
-which keep a device busy, or of code that cannot be seen, or out of the loop around it. A function of the same file is gone
-through likewise where it is called.
+What a function evaluates is gone through from a wait: backwards up to a large product, which keeps the device busy, in both
+directions up to a network, or other code that cannot be seen, which keeps the host busy as well, and up to the loop around.
+A function of the project is gone through likewise where it is called.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from syncscope.codemod.evaluated import LEAVES, Step, Within, elsewhere, evaluat
 from syncscope.codemod.function import Function
 from syncscope.codemod.view import View
 from syncscope.model.fact import Site, Value
-from syncscope.model.ops import Family
+from syncscope.model.ops import Family, Op
 from syncscope.tensors.torch.signatures import ARRAY_LIKE, TORCH_ONLY
 
 FARTHEST = 40  # calls between: what more of them launch does not end in no time
@@ -25,9 +25,11 @@ DRAINS = (Family.READ, Family.SHAPE, Family.COPY)  # a copy to the device is wai
 BUSY = frozenset(
     """matmul mm bmm einsum tensordot addmm baddbmm linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d
     conv_transpose3d cdist scaled_dot_product_attention multi_head_attention_forward backward grad svd eigh inv inverse cholesky
-    solve lstsq qr pinv grid_sample interpolate sort argsort topk unfold fold""".split()
+    solve lstsq qr pinv grid_sample interpolate sort argsort topk unfold fold all_reduce all_gather all_gather_into_tensor
+    reduce_scatter reduce_scatter_tensor all_to_all all_to_all_single broadcast""".split()
 )
-"""Operations of torch that may take long, by their last word."""
+"""Operations of torch that may take long, by their last word; those of several ranks wait for the slowest."""
+MANY = frozenset(("backward", "grad"))  # of these, what the host takes long to ask for
 LIGHT = TORCH_ONLY | ARRAY_LIKE | set("append extend items keys values pop insert format startswith".split())
 """Methods that launch next to nothing, whatever they are called on: those of tensors and of containers."""
 KNOWN = (Value.TENSOR, Value.SCALAR, Value.SEQUENCE, Value.ARRAY)
@@ -119,7 +121,9 @@ def _forwards(
         after = sites.get(id(node))
         if after is not None and sure and _drains(function, after):
             yield after
-        if _keeps_busy(function, node):
+        if _keeps_busy(
+            function, node, MANY
+        ):  # the host could have gone on so far: what the device takes for it is the same
             called = _gone_into(view, function, node, depth)
             if called is None:
                 return False
@@ -139,7 +143,12 @@ def _gone_into(view: View, function: Function, node: ast.AST, depth: int) -> Fun
 
 
 def _drains(function: Function, site: Site) -> bool:
-    """Whether nothing is in flight after a wait; nothing is copied of what has no elements, or has been moved for good."""
+    """Whether nothing is in flight after a wait; nothing is copied of what has no elements, or has been moved for good.
+
+    Of another file only what reads: of the callers there it is not known what they make a size of, and a copy is soon mended.
+    """
+    if function.elsewhere and (site.op.family is Family.COPY or site.op is Op.SIZE):
+        return False
     if site.op.family is not Family.COPY:
         return site.op.family in DRAINS
     copied = function.op(site.node)
@@ -170,17 +179,17 @@ def _left_before(function: Function, node: ast.AST) -> bool:
     return any(each.lineno < line and each is not function.statement(node) for each in function.every(ast.Return))
 
 
-def _keeps_busy(function: Function, node: ast.AST) -> bool:
-    """Whether this may keep the device busy for longer than it takes to ask it something."""
+def _keeps_busy(function: Function, node: ast.AST, long: frozenset[str] = BUSY) -> bool:
+    """Whether this may keep the device busy for longer than it takes to ask it something, as one of the `long` does."""
     if not isinstance(node, ast.Call):
-        return isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+        return long is BUSY and isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
     name = function.dotted(node.func)
     if name is not None:
         known = name.startswith(("torch.", "math.", "logging.", "warnings.")) or hasattr(builtins, name)
-        return not known or name.rpartition(".")[2] in BUSY
+        return not known or name.rpartition(".")[2] in long
     if not isinstance(node.func, ast.Attribute):
         return True
-    return node.func.attr in BUSY or not (
+    return node.func.attr in long or not (
         node.func.attr in LIGHT or function.fact(node.func.value).kind in KNOWN or _of_value(function, node.func.value)
     )
 

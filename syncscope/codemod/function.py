@@ -42,8 +42,9 @@ class TorchCall(NamedTuple):
 class Function(Enclosure):
     """A function of the user, or a module where code stands in none: what its names hold and its calls call."""
 
-    def __init__(self, file: Text, scope: ast.AST, sites: Sequence[Site]) -> None:
+    def __init__(self, file: Text, scope: ast.AST, sites: Sequence[Site], elsewhere: bool = False) -> None:
         super().__init__(file, scope)
+        self.elsewhere = elsewhere  # in another file than the one that is linted
         self._file_sites = sites
         self._made: dict[tuple[str, int], Any] = {}  # what several sites ask for, by its name and a node's id
         self._defined: dict[ast.expr, ast.Assign | None] = {}

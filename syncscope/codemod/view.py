@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from syncscope.codemod.function import Function
 from syncscope.codemod.text import Text
 from syncscope.model.fact import Site
+from syncscope.tensors.interpret import waits_of
+from syncscope.tensors.project import ProjectFunction
 
 
 class View(Text):
@@ -24,6 +26,7 @@ class View(Text):
         super().__init__(code, tree, width, own_moves)
         self.sites = tuple(sites)
         self._functions: dict[int, Function] = {}
+        self._others: dict[str, Text] = {}  # the files of called functions
 
     def function(self, site: Site) -> Function:
         """The function around a site, or the module where there is none."""
@@ -34,6 +37,16 @@ class View(Text):
         found = self._functions.get(id(scope))
         if found is None:
             found = self._functions[id(scope)] = Function(self, scope, self.sites)
+        return found
+
+    def elsewhere(self, known: ProjectFunction) -> Function:
+        """What is known of a function of another file of the project."""
+        found = self._functions.get(id(known.node))
+        if found is None:
+            path, module = known.module.path, known.module
+            text = self._others.setdefault(path, Text(module.source, module.tree))
+            found = Function(text, known.node, waits_of(known), elsewhere=True)
+            self._functions[id(known.node)] = found
         return found
 
     def release(self) -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from syncscope.codemod.drained import drained_by, followed_by
 from syncscope.linter.config import LEAST
@@ -72,28 +73,32 @@ def beside_others(
     for finding, site in reversed(pairs):
         if id(site) in beside or is_safe(finding) or not (finding.fix or site.op in NOTED):
             continue
-        later = (s for s in followed_by(view, site) if stays(finding, s, states, before))
+        later = (s for s in followed_by(view, site) if stays(finding, site, s, states, before))
         found = next((s for s in later if not leads_to(site, s, beside)), None)
         if found is not None:
             beside[id(site)] = found
-    said = {at: f"line {site.place.line} waits right after, and stays" for at, site in beside.items()}
-    said |= {at: f"line {site.place.line} has just waited: {DRAINED}" for at, site in before.items()}
+    said = {at: f"{named(site, view)} waits right after, and stays" for at, site in beside.items()}
+    said |= {at: f"{named(site, view)} has just waited: {DRAINED}" for at, site in before.items()}
     return [cooled(f, said[id(s)]) if f.hot and id(s) in said else f for f, s in zip(findings, sites, strict=True)]
 
 
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:
     """Whether a finding gains nothing for what has waited before it: that stays, or goes away with this one."""
     first = states.get(id(before))
-    if first is None or first.confidence < LEAST["medium"] or (is_safe(finding) and apart(view, before, site)):
+    if (first or before).confidence < LEAST["medium"] or (is_safe(finding) and apart(view, before, site)):
         return False
+    if first is None:
+        return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)
     if first.fix is None or not first.hot:
         return finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
     return first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in first.fix.edits)
 
 
-def stays(finding: Finding, after: Site, states: Mapping[int, Finding], before: Mapping[int, Site]) -> bool:
+def stays(finding: Finding, site: Site, after: Site, states: Mapping[int, Finding], before: Mapping[int, Site]) -> bool:
     """Whether what waits after a finding does so whether that is mended or not."""
     other = states.get(id(after))
+    if elsewhere(after, site):
+        return after.confidence >= LEAST["medium"] and finding.fix is not None
     if other is None or other.confidence < LEAST["medium"] or after.hotness.endswith(DRAINED):
         return False
     if finding.fix is None:
@@ -101,6 +106,17 @@ def stays(finding: Finding, after: Site, states: Mapping[int, Finding], before: 
     if any(edit.span.start < other.span.end and other.span.start < edit.span.end for edit in finding.fix.edits):
         return False
     return other.fix is None or not other.hot or id(after) in before
+
+
+def named(site: Site, view: View) -> str:
+    """A wait as a reason names it: by its line, in another file by its file, too."""
+    line = f"line {site.place.line}"
+    return line if site in view.sites else f"{line} of {Path(site.place.path).name}"
+
+
+def elsewhere(one: Site, other: Site) -> bool:
+    """Whether two waits are in different files."""
+    return one.place.path != other.place.path
 
 
 def leads_to(site: Site, other: Site | None, beside: Mapping[int, Site]) -> bool:

@@ -149,6 +149,34 @@ def _site(
     )
 
 
+def waits_of(function: ProjectFunction) -> list[Site]:
+    """Where a function of another file of the project waits: hot, but where its own code says when it does.
+
+    Its facts are those of what is announced and seen in it, whoever calls it. A span has but a line.
+    """
+    module, seen = function.module, dict[int, Fact]()
+    frame = Frame(module, function, waits={})
+    frame.seen, frame.table, frame.used = seen, recording(EXPRESSIONS), used(function)
+    try:
+        bind_parameters(function, frame)
+        execute(frame, function.node.body)
+    except RecursionError:
+        return []
+    finally:
+        module.project.settle()
+
+    def known(node: ast.expr) -> Fact:
+        return seen.get(id(node), UNKNOWN)
+
+    found = []
+    for op, node, operand, fact, confidence, said in (frame.waits or {}).values():
+        line = node.lineno  # type: ignore[attr-defined]
+        place, span = Place(module.path, line), Span(line, line)
+        hot, why = said or (True, "")
+        found.append(Site(op, place, span, node, operand, fact, confidence, hot, why, function.node, known))
+    return found
+
+
 class _FactsOf:
     """Answers for the expressions of a function, by running it once more and keeping every answer."""
 

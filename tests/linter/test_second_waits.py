@@ -1,9 +1,11 @@
 """What waits right after another wait, or before one that stays, is cold. What has a fix of its own, or shares one, is told."""
 
+from pathlib import Path
+
 import pytest
 
 from syncscope.linter.config import Config
-from syncscope.linter.engine import check
+from syncscope.linter.engine import check, check_file
 
 GUARDED = """
 import torch
@@ -175,26 +177,27 @@ def forward(x: torch.Tensor, rows: list, net: torch.nn.Linear):
     kept = net(kept + index)
     return kept[torch.unique(kept)]  # hot
 
-def loss(x: torch.Tensor, rows: list, early: bool, count: int):
+def loss(x: torch.Tensor, rows: list, early: bool, count: int, net: torch.nn.Linear):
     if early:
         index = torch.tensor(rows, device=x.device)  # cold
     else:
         index = torch.matmul(x, x)
+    index = torch.matmul(index, index)
     x = x[torch.unique(x)] + index  # hot
-    x = torch.matmul(x, x)
+    x = net(x)
     index = torch.tensor(rows, device=x.device)  # hot
     if early:
         return x[index]
     x = x[torch.unique(x)]  # hot
-    x = torch.matmul(x, x)
+    x = net(x)
     index = torch.tensor(rows, device=x.device)  # hot
     while count > 3:
         x = x[torch.unique(x)]  # hot
-    x = torch.matmul(x, x)
+    x = net(x)
     for row in rows:
         x = x + torch.tensor(rows, device=x.device)  # hot
     x = x[torch.unique(x)]  # hot
-    x = torch.matmul(x, x)
+    x = net(x)
     index = torch.tensor(rows, device=x.device)  # cold
     checked(x[index])
     return x
@@ -233,3 +236,72 @@ def test_the_line_that_has_waited_is_named() -> None:
     found = check("x.py", FOLLOWED.encode(), Config(all=True)).findings
     assert [f.hotness for f in found if f.place.line == 5] == ["line 7 waits right after, and stays"]
     assert 7 not in [f.place.line for f in check("x.py", GUARDED.encode(), Config()).findings]
+
+
+ELSEWHERE = """
+import torch
+import torch.distributed as dist
+
+def accuracy(x: torch.Tensor, y: torch.Tensor):
+    right = x == y
+    return float(right.sum()) / len(y)
+
+def rows(x: torch.Tensor, most: int = None):
+    if most is None:
+        most = x.max()
+    return torch.arange(most, device=x.device)
+
+def mean_of_ranks(x: torch.Tensor):
+    x = x / dist.get_world_size()
+    dist.all_reduce(x)
+    return x
+
+class Base(torch.nn.Module):
+    def _check(self, x: torch.Tensor):
+        if torch.isnan(x).any():
+            raise ValueError("not a number")
+
+    def _note(self, x: torch.Tensor):
+        self.noted = x.sum()
+"""
+
+CALLER = """
+import torch
+from .elsewhere import Base, accuracy, mean_of_ranks, rows
+from . import elsewhere
+
+class Layer(Base):
+    def forward(self, x: torch.Tensor, y: torch.Tensor, given: list):
+        x = self.net(x)
+        right = accuracy(x, y)
+        x = self.net(x[torch.unique(x)])  # cold
+        right = elsewhere.accuracy(x, y)
+        x = self.net(x[torch.unique(x)])  # cold
+        self._check(x)
+        x = self.net(x[torch.unique(x)])  # cold
+        x = self.net(x) + torch.tensor(given, device=x.device)  # cold
+        self._check(x)
+        x = self.net(x)
+        x = rows(x, 5)
+        x = self.net(x[torch.unique(x)])  # hot
+        x = torch.unique(x)  # hot
+        self._note(x)
+        x = torch.unique(x)  # cold
+        x = torch.unique(mean_of_ranks(x))  # hot
+        return self.net(x)
+"""
+
+
+def test_a_wait_in_a_function_of_another_file_counts(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text("")
+    (tmp_path / "elsewhere.py").write_text(ELSEWHERE)
+    caller = tmp_path / "caller.py"
+    caller.write_text(CALLER)
+    found = check_file(str(caller), Config(all=True)).findings
+    rows = enumerate(CALLER.splitlines(), 1)
+    assert {f.place.line: f.hot for f in found} == {
+        n: "# hot" in row for n, row in rows if "# hot" in row or "# cold" in row
+    }
+    reasons = {f.place.line: f.hotness for f in found if not f.hot}
+    assert reasons[10] == "line 7 of elsewhere.py has just waited: nothing is in flight"
+    assert reasons[15] == "line 21 of elsewhere.py waits right after, and stays"
