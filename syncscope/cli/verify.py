@@ -210,11 +210,12 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
             except KeyboardInterrupt:
                 found.interrupted = True
                 search.told()
-    except CannotRunError as error:
-        echo(error.said, err=True)
-        if error.code == USAGE:
-            error.hint = misplaced(program.arguments) or error.hint
-        raise
+    except UserError as error:
+        if isinstance(error, CannotRunError):
+            echo(error.said, err=True)
+            if error.code == USAGE:
+                error.hint = misplaced(program.arguments) or error.hint
+        found.error = error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -239,7 +240,11 @@ def _interrupt(*_: object) -> None:
 
 
 def finished(found: Verification, said: dict[str, Any]) -> int:
-    """Prints and writes what was found; the exit code."""
+    """Prints and writes what was found; the exit code.
+
+    Raises:
+        UserError: what ended the trial, now that who reads JSON has it.
+    """
     import json
 
     from syncscope.cli._verified import patch, show
@@ -251,13 +256,15 @@ def finished(found: Verification, said: dict[str, Any]) -> int:
     text = json.dumps(as_object(found), indent=2)
     if said["format_"] == "json":
         echo(text)
-    else:
+    elif not found.error:
         show(found, written=said["write"] or bool(said["output"]))
     output = said["output"]
-    if output:
+    if output and (not found.error or output.endswith(".json")):
         files.write(Path(output), (text + "\n" if output.endswith(".json") else found.patch).encode())
         empty = "" if found.patch or output.endswith(".json") else ", which is empty: nothing is kept"
         echo(f"wrote {output}{empty}", err=True)
+    if found.error:
+        raise found.error
     if said["write"] and not found.interrupted:
         if changed := [path for path, (old, _) in found.files.items() if content_of(path) != old]:
             raise UserError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncscope.analysis.fidelity import came_true
+from syncscope.errors import UserError
 from syncscope.model.finding import Finding, Fix
 from syncscope.verify.timing import FEWEST, Ratio
 from syncscope.verify.values import Difference
@@ -68,6 +69,7 @@ class Verification:
     interrupted: bool = False
     refused: bool = False  # something changed values beyond its text, or did not run
     files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # that change: before and after
+    error: UserError | None = None  # why it ended
 
     def promise(self, said: Ratio | str) -> None:
         """What a recording promises, or why it does not."""
@@ -156,6 +158,8 @@ def as_object(found: Verification) -> dict[str, Any]:
         "starting": round(found.starting, 1),
         "stale": found.stale,
         "interrupted": found.interrupted,
+        "error": found.error.message if found.error else None,
+        "hint": found.error.hint or None if found.error else None,
         "notes": found.notes,
         "changed": found.changed,
         "patch": found.patch,

@@ -169,9 +169,14 @@ def test_the_json_has_what_is_promised(tried: tuple[Path, int, dict[str, Any]]) 
 
 def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\nprint('so far')\nraise ValueError('no data here')\n")
-    process = verify(tmp_path, "train.py")
-    _, err = process.communicate(timeout=300)
+    process = verify(tmp_path, "--format=json", "-o", "fixes.patch", "train.py")
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 2
+    found = json.loads(out)
+    assert (found["error"], found["hint"]) == (
+        "train.py cannot be run: ValueError: no data here", "it must run by itself before it can be verified"
+    )  # fmt: skip
+    assert not (tmp_path / "fixes.patch").exists()
     assert re.search(r"so far\nTraceback .*line 3, in <module>.*\nValueError: no data here\n", err, re.DOTALL)
     assert "error: train.py cannot be run: ValueError: no data here\n" in err
 
