@@ -51,6 +51,7 @@ ELSEWHERE = "ocl stands in for cuda, and the program trains on the CPU: have it 
 Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
+OTHER: Set = frozenset({0})
 AGAIN: Set = frozenset({-1})  # as written, too: what equal versions differ by
 
 
@@ -141,6 +142,22 @@ class Search:
             self.found.importing, self.found.starting = self.processes.importing, self.processes.starting
             self.found.changed = list(self.processes.changed)
 
+    def _runs(self, chosen: Set, program: Program) -> RunResult:
+        try:
+            return self._run("values", chosen)
+        except RunFailedError as error:
+            raise _cannot_run(program, error) from None
+
+    def other_version(self) -> None:
+        """What the other version computes.
+
+        Raises:
+            UserError: it does not run, or makes no steps.
+        """
+        assert self.other is not None
+        self.tell("the other version: what does it compute")
+        self.values[OTHER] = values_of(self._runs(OTHER, self.other))
+
     def as_written(self, twice: bool = True) -> list[str]:
         """The program itself, with what it computes: how many steps a run has, and which files are the user's.
 
@@ -148,10 +165,7 @@ class Search:
             UserError: it does not run, or makes no steps.
         """
         self.tell("as written: does it run, and what does it compute")
-        try:
-            run = self._run("values", AS_WRITTEN)
-        except RunFailedError as error:
-            raise _cannot_run(self.program, error) from None
+        run = self._runs(AS_WRITTEN, self.program)
         self.found.steps = run.found["steps"]
         if self.found.steps < 2:
             raise UserError(

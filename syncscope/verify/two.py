@@ -5,27 +5,23 @@ from __future__ import annotations
 from syncscope.model.trace import Trace
 from syncscope.verify.foretold import foretold
 from syncscope.verify.results import CHANGED
-from syncscope.verify.search import AS_WRITTEN, Search, Set
-
-OTHER: Set = frozenset({0})
+from syncscope.verify.search import AS_WRITTEN, OTHER, Search
 
 
 def compare(search: Search, recording: Trace | None) -> None:
     """Values and times of the two; `search.found` grows meanwhile.
 
     Raises:
-        UserError: the first version cannot be run.
+        UserError: a version cannot be run.
     """
     found = search.found
     search.as_written()
-    search.tell("the other version: what does it compute")
+    search.other_version()
     found.values, why, found.difference = search.judge(OTHER, rounds=True, safe=False)
     if why:
         found.notes.append(why)
     if found.values == CHANGED:
         found.refused = True
-    if OTHER in search.failed:
-        return
     recording = recording or search.recording()
     search.best = OTHER
     search.until_narrow([OTHER])

@@ -181,6 +181,14 @@ def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
     assert "error: train.py cannot be run: ValueError: no data here\n" in err
 
 
+def test_another_version_that_fails_cannot_be_run(tmp_path: Path) -> None:
+    (tmp_path / "before.py").write_text(DRAWN)
+    (tmp_path / "after.py").write_text(DRAWN.replace("loss.item()", "raise ValueError('not yet')"))
+    out, err = verify(tmp_path, "--budget=100s", "--steps=12", "before.py", "after.py").communicate(timeout=300)
+    assert "error: after.py cannot be run: ValueError: not yet\n" in err
+    assert not out
+
+
 def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
     for name in ("before", "after"):  # equal, so that no interval is narrow enough
         (tmp_path / f"{name}.py").write_text(DRAWN)
