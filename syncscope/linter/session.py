@@ -171,7 +171,9 @@ class Linted:
 
 def next_step(findings: Sequence[Finding], offered: Counter[Safety], *, dry: bool) -> str:
     """What to do now, in one command; `dry`: each fix was just shown."""
-    folder = os.path.commonpath([f.place.path for f in findings]) or "."
+    paths = {f.place.path for f in findings}
+    mixed = len(set(map(os.path.isabs, paths))) > 1
+    folder = os.path.commonpath(map(os.path.abspath, paths) if mixed else paths) or "."
     path = shlex.quote(folder)
     if offered[Safety.SAFE]:
         return f"`syncscope lint --fix {path}` makes the fixes that change nothing else"

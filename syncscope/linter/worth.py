@@ -91,7 +91,9 @@ def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[i
         return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)
     if first.fix is None or not first.hot:
         return finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
-    return first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in first.fix.edits)
+    words = view.code[finding.span.start : finding.span.end].decode()
+    gone = (edit for edit in first.fix.edits if words not in edit.text)  # else it is only written down again
+    return first.fix != finding.fix and any(holds(edit.span, finding.span) for edit in gone)
 
 
 def stays(finding: Finding, site: Site, after: Site, states: Mapping[int, Finding], before: Mapping[int, Site]) -> bool:

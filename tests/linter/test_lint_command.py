@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from linter.conftest import MASKS, READS
@@ -205,6 +206,9 @@ def test_a_fix_that_mends_several_is_told_once_and_the_next_step_is_said(door):
     assert ran.out.count("read 2 numbers at once") == 1
     assert "the fix of line 5 mends this, too" in ran.out
     assert "next: `syncscope lint --fix two.py` makes the fixes that change nothing else" in ran.err
+    door.write("one.py", code)
+    both = door("lint", "two.py", str(Path("one.py").absolute())).err
+    assert f"next: `syncscope lint --fix {Path.cwd()}` makes" in both  # a relative path and an absolute one
 
 
 def test_after_a_diff_the_next_step_is_not_that_diff(door):

@@ -150,6 +150,13 @@ def forward(x: torch.Tensor, y: torch.Tensor, rows: list, net: torch.nn.Linear):
     none = net(kept).new_tensor([])  # hot
     return none + torch.unique(kept)  # hot
 
+def encode(x: torch.Tensor, mask: torch.BoolTensor, rows: list, columns: list, net: torch.nn.Linear):
+    first, second = net(x), net(x)
+    first[mask] = torch.tensor(rows, device=x.device)  # hot
+    first = net(first)
+    second[mask] = torch.tensor(columns, device=x.device)  # hot
+    return net(first + second)
+
 class Layer(torch.nn.Module):
     def forward(self, x: torch.Tensor):
         if x.ndim > 3:
@@ -235,6 +242,8 @@ def test_the_line_that_has_waited_is_named() -> None:
     assert [f.hotness for f in found if f.place.line == 7] == ["line 6 has just waited: nothing is in flight"]
     found = check("x.py", FOLLOWED.encode(), Config(all=True)).findings
     assert [f.hotness for f in found if f.place.line == 5] == ["line 7 waits right after, and stays"]
+    found = check("x.py", UPLOADED.encode(), Config(all=True)).findings
+    assert {f.hot for f in found if f.rule == "boolean-mask-write"} == {True}  # the upload's fix writes it down again
     assert 7 not in [f.place.line for f in check("x.py", GUARDED.encode(), Config()).findings]
 
 
