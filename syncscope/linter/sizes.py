@@ -13,13 +13,16 @@ _SIZED = frozenset(
     view reshape narrow split unflatten tile pad""".split()
 )  # calls that take sizes
 _SIZE = re.compile(r"^(num_\w+|\w*size|\w*_len|\w*length|minlength|n)$")  # arguments that are one
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SHAPED = (ast.BinOp, ast.UnaryOp, ast.Tuple, ast.List, ast.IfExp)
 
 
 def is_size(site: Site, function: Function) -> bool:
     """Whether a number that is read says nothing but how large something is: `x[:, : int(lengths.max())]`."""
-    if function.loop(site.node) is not None:  # one by one: all of them could be read at once
-        return False
+    if function.loop(site.node) is not None or any(
+        isinstance(each, _COMPREHENSIONS) for each in function.around(site.node)
+    ):
+        return False  # one by one: all of them could be read at once
     outer = _outermost(site.node, function)
     match function.parent(outer):
         case ast.Assign(targets=[ast.Name(id=name)]) as assign:

@@ -21,24 +21,25 @@ _BY_NAME = (b"globals()", b"sys.modules", b"def __getattr__")  # what finds a na
 def unused(
     functions: Iterable[FunctionText],
     classes: Iterable[ClassText],
-    imports: Collection[tuple[str, str]],
+    imports: Mapping[tuple[str, str], bool],
     sources: Mapping[str, bytes],
 ) -> dict[str, Role]:
     """The functions and the classes that nobody uses: "/path/of/file.py:name".
 
     Classes are looked up by what they are derived from, and files of them by their names: here they are plain modules, in files
-    from which others import something.
+    from which others import something, and no package offers anything.
     """
     taken: dict[str, set[str]] = defaultdict(set)
     for at, what in imports:
         taken[at].add(what)
+    inner = taken.keys() - {at for (at, _), offered in imports.items() if offered}
     named: dict[str, set[str]] = defaultdict(set)
     for each in functions:
         if not (each.cls or each.is_decorated()):
             named[each.path].add(each.name)
     made: dict[str, set[str]] = defaultdict(set)
     for cls in classes:
-        if not cls.decorated and cls.bases == ("Module",) and place(cls.path) in taken:
+        if not cls.decorated and cls.bases == ("Module",) and place(cls.path) in inner:
             made[cls.path].add(cls.name)
     found: dict[str, Role] = {}
     for path in named.keys() | made.keys():

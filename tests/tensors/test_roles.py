@@ -202,7 +202,18 @@ UNUSED = {
     def sized(x: torch.Tensor):
         return x / x.sum().item()  # hot
     """,
-    "parts/__init__": "",
+    "parts/__init__": "from .memories import Memory\n",
+    "parts/memories": """
+    import torch
+
+    class Memory(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+
+    class Aggregator(torch.nn.Module):
+        def forward(self, x):
+            return x / x.sum().item()  # hot
+    """,
     "parts/geometry": """
     import torch
 
