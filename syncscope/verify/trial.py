@@ -26,7 +26,7 @@ from syncscope.verify.request import OUTPUT, RESULT, STEPPED, TRACE, WITHIN, Req
 from syncscope.verify.taking_turns import BLOCK, Runner, Turn, conduct
 
 FEWEST, MOST = 12, 200  # steps of a run whose number nobody has said
-LONGEST = 60  # letters of a folder below which a socket may lie: its whole name has at most 103
+LONGEST = 70  # letters of a folder in which `pymp-********/listener-********` may lie: a socket's name has at most 103
 PRELOADED = ("numpy", "torch", "torch._dynamo", "torch.utils.data")  # what every training program imports
 LIBRARIES = ("scipy", "sklearn", "torchvision", "timm", "PIL", "pandas")  # begin no thread, read no environment
 
