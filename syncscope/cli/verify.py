@@ -190,7 +190,6 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     from syncscope.verify.results import Verification
     from syncscope.verify.search import CannotRunError, Search, Settings
 
-    recording = kineto.read(said["trace"]) if said["trace"] else None
     budget = said["budget"]
     places: tuple[Place, ...] = tuple(said["lines"])
     settings = Settings(budget, said["precision"], said["steps"], said["seed"], places, tuple(said["rules"]))
@@ -198,6 +197,7 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     found = Verification(named)
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
+        recording = kineto.read(said["trace"]) if said["trace"] else None
         with Processes(time.monotonic() + budget) as processes, Bar(found, budget, said["quiet"]) as tell:
             search = Search(program, settings, processes, tell, found, other=other)
             try:

@@ -45,13 +45,13 @@ INCOMPARABLE = (
     "{} of two runs as written have nothing in common in the end, so that they prove nothing: seed it, choose deterministic "
     "algorithms, or compare fewer steps (--steps)"
 )
+TWICE = "it ran once, and fails the second time: is something left, a port, a lock, a file outside of its folder?"
 STEP = "a step ends with optimizer.step() (parameters that are changed by hand end none: torch.optim.SGD does the same)"
 FEWEST_STEPS = 4  # that --steps takes
 ELSEWHERE = "ocl stands in for cuda, and the program trains on the CPU: have it ask for cuda"
 Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
-OTHER: Set = frozenset({0})
 AGAIN: Set = frozenset({-1})  # as written, too: what equal versions differ by
 
 
@@ -90,7 +90,7 @@ class Search:
     started: dict[str, set[int]] | None = None  # lines of the functions that ran in steps, by file; None: not known
     last_bit: Difference | None = None
     other: Program | None = None  # instead of fixes: another version of the program
-    failed: dict[Set, str] = field(default_factory=dict)
+    failed: dict[Set, RunFailedError] = field(default_factory=dict)
     least: int = 3 + 3 * timing.FEWEST  # runs by which something can be decided
     best: Set | None = None  # the version of which `found` speaks
     turned: Callable[[], None] = lambda: None  # called after each turn
@@ -142,21 +142,18 @@ class Search:
             self.found.importing, self.found.starting = self.processes.importing, self.processes.starting
             self.found.changed = list(self.processes.changed)
 
-    def _runs(self, chosen: Set, program: Program) -> RunResult:
-        try:
-            return self._run("values", chosen)
-        except RunFailedError as error:
-            raise _cannot_run(program, error) from None
-
-    def other_version(self) -> None:
-        """What the other version computes.
+    def runs(self, chosen: Set, program: Program) -> RunResult:
+        """A run that must not fail, with what it computes; `program` is what it runs.
 
         Raises:
             UserError: it does not run, or makes no steps.
         """
-        assert self.other is not None
-        self.tell("the other version: what does it compute")
-        self.values[OTHER] = values_of(self._runs(OTHER, self.other))
+        try:
+            return self._run("values", chosen)
+        except RunFailedError as error:
+            failed = cannot_run(program, error)
+            failed.hint = TWICE if chosen == AGAIN else failed.hint
+            raise failed from None
 
     def as_written(self, twice: bool = True) -> list[str]:
         """The program itself, with what it computes: how many steps a run has, and which files are the user's.
@@ -165,7 +162,7 @@ class Search:
             UserError: it does not run, or makes no steps.
         """
         self.tell("as written: does it run, and what does it compute")
-        run = self._runs(AS_WRITTEN, self.program)
+        run = self.runs(AS_WRITTEN, self.program)
         self.found.steps = run.found["steps"]
         if self.found.steps < 2:
             raise UserError(
@@ -187,7 +184,7 @@ class Search:
         if not twice:
             return files
         self.tell("as written, once more: is it deterministic")
-        self.values[AGAIN] = values_of(self._run("values", AGAIN))
+        self.values[AGAIN] = values_of(self.runs(AGAIN, self.program))
         noise = self._difference(AGAIN)
         if noise.largest:  # one pair says little of how far two runs may be apart
             third: Set = frozenset({-2})
@@ -238,9 +235,9 @@ class Search:
             try:
                 self.values[chosen] = values_of(self._run("values", chosen))
             except RunFailedError as error:
-                self.failed[chosen] = error.why
+                self.failed[chosen] = error
         if chosen in self.failed:
-            return CHANGED, f"it fails: {self.failed[chosen]}", None
+            return CHANGED, f"it fails: {self.failed[chosen].why}", None
         apart = self._difference(chosen)
         if not apart.largest:
             return EQUAL, "", apart
@@ -264,8 +261,14 @@ class Search:
         if self.last_bit is None:
             self.tell("as written, with other last bits: how far does rounding carry")
             changed: Set = frozenset({-3})
-            self.values[changed] = values_of(self._run("values", AS_WRITTEN, perturb=True))
-            self.last_bit = self.found.last_bit = self._difference(changed)
+            try:
+                self.values[changed] = values_of(self._run("values", AS_WRITTEN, perturb=True))
+                self.last_bit = self.found.last_bit = self._difference(changed)
+            except RunFailedError as error:
+                self.found.notes.append(
+                    f"how far rounding carries is not known: with other last bits it fails: {error.why}"
+                )
+                self.last_bit = Difference()
         return self.last_bit
 
     # time
@@ -304,8 +307,8 @@ class Search:
                 )
             except RunFailedError as error:
                 if chosen in (AS_WRITTEN, AGAIN):
-                    raise _cannot_run(self.program, error) from None
-                self.failed[chosen] = error.why
+                    raise cannot_run(self.program, error) from None
+                self.failed[chosen] = error
         return times
 
     def _note_time(self, times: dict[Set, float], chosen: Set, run: RunResult) -> None:
@@ -416,7 +419,8 @@ class Search:
             found.reads_after = self.values[chosen].reads_a_step
 
 
-def _cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
+def cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
+    """What to say of a program that fails, and what may help."""
     hint = "it must run by itself before it can be verified"
     if error.steps > FEWEST_STEPS:
         hint = f"it made {error.steps} steps before that, and --steps {error.steps - 1} ends it earlier"

@@ -11,6 +11,7 @@ from syncscope.model.source import Place
 from syncscope.model.trace import Trace
 from syncscope.verify.foretold import foretold
 from syncscope.verify.plan import Candidate, Plan
+from syncscope.verify.processes import RunFailedError
 from syncscope.verify.results import CHANGED, EQUAL, WIDE, WITHIN, TriedFix
 from syncscope.verify.search import AS_WRITTEN, ELSEWHERE, MOST_TURNS, Search, Set
 from syncscope.verify.timing import FEWEST, Ratio, narrow
@@ -366,11 +367,11 @@ def _without(ratio: Ratio | None) -> str:
     return "whether the step is longer without it is open"
 
 
-def _no_gain(ratio: Ratio | None, values: str | None, failed: str | None) -> str:
+def _no_gain(ratio: Ratio | None, values: str | None, failed: RunFailedError | None) -> str:
     if values is None:
         return "it was not tried before the end"
     if failed:
-        return f"it fails: {failed}"
+        return f"it fails: {failed.why}"
     if ratio is None:
         return "it was not timed before the end"
     if ratio.turns < FEWEST:

@@ -184,9 +184,22 @@ def test_a_program_that_fails_shows_why(tmp_path: Path) -> None:
 def test_another_version_that_fails_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "before.py").write_text(DRAWN)
     (tmp_path / "after.py").write_text(DRAWN.replace("loss.item()", "raise ValueError('not yet')"))
-    out, err = verify(tmp_path, "--budget=100s", "--steps=12", "before.py", "after.py").communicate(timeout=300)
-    assert "error: after.py cannot be run: ValueError: not yet\n" in err
+    process = verify(tmp_path, "--budget=100s", "--steps=12", "before.py", "after.py")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert re.search(
+        r"Traceback .*ValueError: not yet\nerror: after.py cannot be run: ValueError: not yet\n", err, re.DOTALL
+    )
     assert not out
+
+
+def test_a_program_that_runs_only_once_cannot_be_run(tmp_path: Path) -> None:
+    once = "import os\nif os.path.exists(os.environ['RUNS']):\n    raise OSError('the port is taken')\n"
+    (tmp_path / "train.py").write_text(once + DRAWN)
+    process = verify(tmp_path, "--steps=12", "train.py")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "cannot be run: OSError: the port is taken\n hint: it ran once, and fails the second time" in err
 
 
 def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
