@@ -186,9 +186,10 @@ def verified(program: Program, other: Program | None, said: dict[str, Any]) -> V
     """Tries it, and comes back with what is known: at the end, when the budget is spent, or when it is interrupted."""
     from syncscope import kineto
     from syncscope.cli._verified import Bar
+    from syncscope.verify.failing import CannotRunError
     from syncscope.verify.processes import Processes, TimeIsUpError
     from syncscope.verify.results import Verification
-    from syncscope.verify.search import CannotRunError, Search, Settings
+    from syncscope.verify.search import Search, Settings
 
     budget = said["budget"]
     places: tuple[Place, ...] = tuple(said["lines"])

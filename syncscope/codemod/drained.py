@@ -121,9 +121,8 @@ def _forwards(
         after = sites.get(id(node))
         if after is not None and sure and _drains(function, after):
             yield after
-        if _keeps_busy(
-            function, node, MANY
-        ):  # the host could have gone on so far: what the device takes for it is the same
+        # The host could have gone on so far: what the device takes for it is the same.
+        if _keeps_busy(function, node, MANY):
             called = _gone_into(view, function, node, depth)
             if called is None:
                 return False

@@ -24,15 +24,12 @@ BACKSLASH = "\\\n"
 LONGEST = 2000  # letters of a macro that is taken for a type or a number
 ITEM = re.compile(r"get_(global|local)_(linear_)?id$|get_sub_group_local_id$")
 OF_SIZE = re.compile(r"get_(global|local|group|num|enqueued|work)_\w+$")
-SPACE_MACRO = re.compile(
-    r"\b(LOCAL|GLOBAL)(?:_[A-Z]+)?\s+(?:const\s+|volatile\s+)*$"
-)  # of another file: LOCAL_VK u32 s[256]
+# What macros of another file say: `LOCAL_VK u32 s[256]`, `KERNEL_FQ`.
+SPACE_MACRO = re.compile(r"\b(LOCAL|GLOBAL)(?:_[A-Z]+)?\s+(?:const\s+|volatile\s+)*$")
+IS_KERNEL = re.compile(r"\b(?:__)?kernel\b|\b(?:[A-Z0-9]+_)*KERNEL(?:_[A-Z0-9]+)*\b")
 WORD = re.compile(r"[A-Za-z_]\w*")
 SIZEOF = re.compile(r"\bsizeof\s*\(\s*((?:struct\s+)?\w+)\s*\)")
 NAME = re.compile(r"\w+(?:\s*\([\w\s,]*\))?")  # `fill`, and `CAT(fill_, TYPE)`, which a macro pastes
-IS_KERNEL = re.compile(
-    r"\b(?:__)?kernel\b|\b(?:[A-Z0-9]+_)*KERNEL(?:_[A-Z0-9]+)*\b"
-)  # and what a macro of another file says
 BARRIER = re.compile(
     r"(work_group_)?barrier$|wait_group_events$|async_work_group_\w*copy$|work_group_(all|any|broadcast|reduce|scan)\w*$"
 )

@@ -13,7 +13,7 @@ from syncscope.tensors.roles import Role
 _TOP = re.compile(rb"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", re.MULTILINE)
 _END = re.compile(rb"^(?=[^\s#)\]}])", re.MULTILINE)
 _SELDOM = (
-    4  # times that a file has the letters of a name that only its definition, and perhaps its documentation, speak of
+    4  # times at most that a file has the letters of a name of which nothing but its definition and a text may speak
 )
 _BY_NAME = (b"globals()", b"sys.modules", b"def __getattr__")  # what finds a name of its own file that nobody writes
 

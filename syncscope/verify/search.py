@@ -11,7 +11,6 @@ import contextlib
 import math
 import os
 import random
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +21,8 @@ from syncscope import kineto
 from syncscope.errors import UserError
 from syncscope.model.source import Place
 from syncscope.model.trace import Trace
-from syncscope.tracers.program import without_gpu
 from syncscope.verify import timing
+from syncscope.verify.failing import STEP, cannot_run
 from syncscope.verify.plan import Plan
 from syncscope.verify.processes import Processes, RunFailedError, RunResult
 from syncscope.verify.request import TRACE, Kind, Program, Request
@@ -39,28 +38,15 @@ BESIDE = 2  # versions that run side by side with the program as written, twice:
 SHORTEST, LONGEST = 0.5, 3.0  # s of steps in a run whose number nobody has said
 RUNS = 60  # so many of them are to fit into the budget, without what they do before their steps
 UNRECORDED, RECORDED = 6, 20  # steps before a recording, and at most in it
-RANKS = re.compile(r"(?:KeyError: '|variable )(?:LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT)\b")
-ONE_RANK = "RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29501"
 INCOMPARABLE = (
     "{} of two runs as written have nothing in common in the end, so that they prove nothing: seed it, choose deterministic "
     "algorithms, or compare fewer steps (--steps)"
 )
-TWICE = "it ran once, and fails the second time: is something left, a port, a lock, a file outside of its folder?"
-STEP = "a step ends with optimizer.step() (parameters that are changed by hand end none: torch.optim.SGD does the same)"
-FEWEST_STEPS = 4  # that --steps takes
 ELSEWHERE = "ocl stands in for cuda, and the program trains on the CPU: have it ask for cuda"
 Tell = Callable[[str], None]
 Set = frozenset[int]
 AS_WRITTEN: Set = frozenset()
 AGAIN: Set = frozenset({-1})  # as written, too: what equal versions differ by
-
-
-class CannotRunError(UserError):
-    """The program itself fails; `said` is what it printed last, `code` its exit code."""
-
-    def __init__(self, message: str, hint: str, said: str, code: int) -> None:
-        super().__init__(message, hint)
-        self.said, self.code = said, code
 
 
 @dataclass
@@ -94,9 +80,7 @@ class Search:
     least: int = 3 + 3 * timing.FEWEST  # runs by which something can be decided
     best: Set | None = None  # the version of which `found` speaks
     turned: Callable[[], None] = lambda: None  # called after each turn
-    beside: bool = (
-        True  # whether versions run side by side; two of this program may not, for want of memory or of a port
-    )
+    beside: bool = True  # whether versions run side by side; two may not, for want of memory or of a port
     told: Callable[[], None] = lambda: None  # says of what is not decided why it is not
 
     def __post_init__(self) -> None:
@@ -151,9 +135,7 @@ class Search:
         try:
             return self._run("values", chosen)
         except RunFailedError as error:
-            failed = cannot_run(program, error)
-            failed.hint = TWICE if chosen == AGAIN else failed.hint
-            raise failed from None
+            raise cannot_run(program, error, again=chosen == AGAIN) from None
 
     def as_written(self, twice: bool = True) -> list[str]:
         """The program itself, with what it computes: how many steps a run has, and which files are the user's.
@@ -316,9 +298,7 @@ class Search:
         if taken is None:
             return
         times[chosen] = taken
-        if (
-            self._more_steps
-        ):  # which are to take as long as what comes before them: else most of the budget times nothing
+        if self._more_steps:  # which take as long as what comes before them: else most of the budget times nothing
             self._more_steps = False
             start = run.found["ready"]
             turn = self.processes.left() / (2 * timing.FEWEST) / (2 + BESIDE)  # s of one run, so that six turns fit
@@ -417,19 +397,3 @@ class Search:
         found.before, found.after = self.step(AS_WRITTEN), self.step(chosen)
         if chosen in self.values:
             found.reads_after = self.values[chosen].reads_a_step
-
-
-def cannot_run(program: Program, error: RunFailedError) -> CannotRunError:
-    """What to say of a program that fails, and what may help."""
-    hint = "it must run by itself before it can be verified"
-    if error.steps > FEWEST_STEPS:
-        hint = f"it made {error.steps} steps before that, and --steps {error.steps - 1} ends it earlier"
-    if error.code == 0:
-        hint = f"{STEP}; those of processes that it starts (mp.spawn, torchrun) are not seen: let it train in its own"
-    if "EOFError" in error.why:
-        hint = "its standard input is empty here: give it what it asks for as an argument, or in a file"
-    if RANKS.search(error.said):
-        hint = f"as one rank: {ONE_RANK} syncscope verify ..."
-    if not program.device and (without := without_gpu(error.said)):
-        hint = without
-    return CannotRunError(f"{program} cannot be run: {error.why}", hint, error.said, error.code)

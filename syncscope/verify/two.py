@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from syncscope.model.trace import Trace
+from syncscope.verify.failing import cannot_run
 from syncscope.verify.foretold import foretold
 from syncscope.verify.results import CHANGED
-from syncscope.verify.search import AS_WRITTEN, Search, Set, cannot_run
+from syncscope.verify.search import AS_WRITTEN, Search, Set
 from syncscope.verify.values import values_of
 
 OTHER: Set = frozenset({0})

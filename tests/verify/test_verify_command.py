@@ -193,6 +193,17 @@ def test_another_version_that_fails_cannot_be_run(tmp_path: Path) -> None:
     assert not out
 
 
+def test_another_version_that_fails_when_it_is_timed_cannot_be_run(tmp_path: Path) -> None:
+    once = "import os\nmark = os.environ['RUNS'] + '-after'\nif os.path.exists(mark):\n    raise OSError('taken')\n"
+    (tmp_path / "before.py").write_text(DRAWN)
+    (tmp_path / "after.py").write_text(f"{once}open(mark, 'w').close()\n{DRAWN}")
+    process = verify(tmp_path, "--budget=100s", "--steps=12", "before.py", "after.py")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "error: after.py cannot be run: OSError: taken\n" in err
+    assert not out
+
+
 def test_a_program_that_runs_only_once_cannot_be_run(tmp_path: Path) -> None:
     once = "import os\nif os.path.exists(os.environ['RUNS']):\n    raise OSError('the port is taken')\n"
     (tmp_path / "train.py").write_text(once + DRAWN)
