@@ -28,6 +28,7 @@ static void *queue;
 static int timed, always_timed;  /* what the queue is, and whether it must be */
 static long kept, flushes;       /* launches since the last flush, and how many make one due */
 enum { PLACES = 1 << 14, MOST = 4096 };
+enum { AS_KNOWN = 0 }; /* as queue.py has it */
 static Entry table[PLACES];
 static int entries;
 static __thread Asked *asked;
@@ -227,7 +228,7 @@ static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
   leave(plan);
   for (Py_ssize_t i = 0; watching && result && i < PyList_GET_SIZE(py.observers); i++) {
     PyObject *observer = Py_NewRef(PyList_GET_ITEM(py.observers, i)), *none = kwargs ? Py_NewRef(kwargs) : PyDict_New();
-    PyObject *said = PyObject_CallFunction(observer, "OLOONO", self->label, at.tv_sec * 1000000000LL + at.tv_nsec, Py_False, args, none, result);
+    PyObject *said = PyObject_CallFunction(observer, "OLiONO", self->label, at.tv_sec * 1000000000LL + at.tv_nsec, AS_KNOWN, args, none, result);
     if (!said) Py_CLEAR(result);
     Py_XDECREF(said);
     Py_DECREF(observer);

@@ -93,6 +93,7 @@ def test_launches_are_counted_and_observers_are_told():
         queue.observers.clear()
     (name, start, how, args, kwargs, result), before = heard[-1], queue.launches
     assert (name, how, args[1:], kwargs) == ("aten::add", queue.AS_KNOWN, (2,), {"alpha": 3})
+    assert type(how) is int  # a bool is no index
     assert start > 0
     assert result.device.type == "ocl"
     x.add(2, alpha=3)

@@ -78,6 +78,22 @@ def test_looking_keeps_no_memory():
         assert storage() is None
 
 
+def test_a_recording_of_nothing_but_calls_that_are_known_is_kept():
+    from syncscope.kernels import queue
+
+    a = torch.ones(4, 4, device="ocl")
+    queue.observers.append(nobody := lambda *_: None)  # the queue keeps times already: nothing is asked of Python again
+    try:
+        for _ in range(4):
+            a @ a
+        with Session(record_shapes=True) as session:
+            for _ in range(2):
+                a @ a
+    finally:
+        queue.observers.remove(nobody)
+    assert [event.name for event in session.trace if event.name == "aten::mm"] == ["aten::mm"] * 2
+
+
 def test_shapes_that_follow_the_data_do_not_fill_the_memory():
     said = []
     shapes = Shapes(lambda text: said.append(text) or len(said))

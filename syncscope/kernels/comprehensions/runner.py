@@ -53,7 +53,7 @@ class Runner:
             said = f"comprehension::{self.function.name} at {line}"
             name = self._told.setdefault(line, said)  # observers know it by identity
             for observer in queue.observers:
-                observer(name, begin, False, tuple(args), {}, results)
+                observer(name, begin, queue.AS_KNOWN, tuple(args), {}, results)
         return results
 
     def _computed(self, *args: Any) -> tuple[Tensor, ...]:
