@@ -48,17 +48,23 @@ def below(process: int) -> list[int]:
     ended count as parents, and whoever must have all looks twice.
     """
     children, running = defaultdict(list), set()
-    for stat in PROC.glob("[0-9]*/stat"):
+    for folder in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            state, parent = stat.read_bytes().rpartition(b")")[2].split()[:2]
-            one = int(stat.parent.name)
-            children[int(parent)].append(one)
+            state, parent = _state(folder)
+            one = int(folder.name)
+            children[parent].append(one)
             if state not in (b"Z", b"X"):
                 running.add(one)
     found = [process]
     for one in found:
         found += children[one]
     return [one for one in found[1:] if one in running]
+
+
+def _state(process: Path) -> tuple[bytes, int]:
+    """What a process does, as a letter, and who its parent is."""
+    state, parent = (process / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+    return state, int(parent)
 
 
 def end_below(process: int) -> None:
@@ -77,9 +83,18 @@ def end_below(process: int) -> None:
 def end(server: int) -> None:
     """Ends a process and all that it has started, itself last: until then it adopts what is left behind."""
     with contextlib.suppress(ProcessLookupError):
-        os.kill(server, signal.SIGSTOP)  # it starts nothing any more
+        _stop(server)  # it starts nothing any more
         end_below(server)
         os.kill(server, signal.SIGKILL)
+
+
+def _stop(process: int) -> None:
+    """Stops a process, and waits until it has: a fork that it has begun is carried out, and takes long with much memory."""
+    os.kill(process, signal.SIGSTOP)
+    until = time.monotonic() + ENDING
+    with contextlib.suppress(OSError, ValueError):
+        while _state(PROC / str(process))[0] not in (b"T", b"t", b"Z", b"X") and time.monotonic() < until:
+            time.sleep(0.001)
 
 
 class Survivor:

@@ -38,18 +38,25 @@ def serve() -> None:
         with contextlib.suppress(Exception):  # the program itself will say what is wrong
             importlib.import_module(name)
     clearing.adopt()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        clearing.bury()
-        runners = [_started(Request.of(request)) for request in json.loads(line)]
-        print(*(runner.child for runner in runners), flush=True)
-        print(*conduct(runners), flush=True)
+    try:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            clearing.bury()
+            runners: list[Runner] = []
+            for request in json.loads(line):
+                runners.append(_started(Request.of(request), runners))
+            print(*(runner.child for runner in runners), flush=True)
+            print(*conduct(runners), flush=True)
+    finally:  # where nobody hears us any more: what we leave behind, nobody finds
+        clearing.end_below(os.getpid())
 
 
-def _started(request: Request) -> Runner:
+def _started(request: Request, others: list[Runner]) -> Runner:
     go, told = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
+        for end in (go[1], told[0], *(end for other in others for end in (other.go, other.told))):
+            os.close(end)  # should we end, none of them waits for its turn any more
         _alone(request, Turn(go[0], told[1]))
     os.close(go[0])
     os.close(told[1])

@@ -54,16 +54,16 @@ for (batch,) in DataLoader(TensorDataset(torch.ones(400, 2)), batch_size=4, num_
 """
 
 
-def running_in(folder: Path) -> list[str]:
-    """The command lines of processes whose folder that is."""
-    found = []
+def running_in(folder: Path) -> dict[int, str]:
+    """The processes whose folder that is, and their command lines."""
+    found = {}
     for link in Path("/proc").glob("[0-9]*/cwd"):
         try:
             if link.readlink() == folder and link.parent.name != str(os.getpid()):
-                found.append((link.parent / "cmdline").read_text())
+                found[int(link.parent.name)] = (link.parent / "cmdline").read_text()
         except OSError:
             continue
-    return [line for line in found if line]  # of a zombie nothing is left but its name
+    return {process: line for process, line in found.items() if line}  # of a zombie nothing is left but its name
 
 
 def is_as_it_was(folder: Path) -> bool:
@@ -77,8 +77,8 @@ def test_a_daemon_that_a_program_starts_ends_with_the_run(project: Path) -> None
     with Processes(time.monotonic() + 200) as runs:
         for _ in range(2):
             runs.run(Request("time", Program("train.py", ("20",)), "", steps=15))
-            assert len([line for line in running_in(project) if "serve()" in line]) == 1  # the server alone
-    assert running_in(project) == []
+            assert sum("serve()" in line for line in running_in(project).values()) == 1  # the server alone
+    assert running_in(project) == {}
     assert is_as_it_was(project)
 
 
@@ -122,17 +122,35 @@ def test_nothing_is_left_where_verify_itself_is_killed(project: Path, after: str
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     verify = subprocess.Popen(command, cwd=project, env=os.environ | {"TMPDIR": str(temporary)}, **streams)
     seen = {
-        "import": lambda: any("serve()" in line for line in running_in(project)),
+        "import": lambda: any("serve()" in line for line in running_in(project).values()),
         "step": lambda: (project / "log").exists(),
         "steps side by side": lambda: any(temporary.glob("*/*/2")),
     }[after]
     until(seen)
     verify.send_signal(signal.SIGKILL)
     verify.wait()
-    until(lambda: running_in(project) == [])
+    until(lambda: running_in(project) == {})
     (project / "after.py").unlink()
     assert is_as_it_was(project)
     assert not any(temporary.glob("syncscope-verify-*"))
+
+
+@linux
+def test_nothing_is_left_where_what_clears_up_comes_late(project: Path) -> None:
+    """The fork server ends before: nobody hears any more what it has to say."""
+    (project / "train.py").write_text(TRAIN.replace("time.sleep(0.01)", ""))
+    command = [sys.executable, "-m", "syncscope", "verify", "--steps=200", "train.py", "train.py", "1000"]
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    verify = subprocess.Popen(command, cwd=project, **streams)
+    until((project / "log").exists)
+    (survivor,) = (process for process, line in running_in(project).items() if "survive()" in line)
+    os.kill(survivor, signal.SIGSTOP)
+    verify.send_signal(signal.SIGKILL)
+    verify.wait()
+    until(lambda: list(running_in(project)) == [survivor])
+    os.kill(survivor, signal.SIGCONT)
+    until(lambda: running_in(project) == {})
+    assert is_as_it_was(project)
 
 
 def until(holds: object) -> None:
