@@ -1,11 +1,14 @@
 """Whatever a program starts, and however it or `syncscope verify` ends: no process is left, and no file is another."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +154,43 @@ def test_nothing_is_left_where_what_clears_up_comes_late(project: Path) -> None:
     os.kill(survivor, signal.SIGCONT)
     until(lambda: running_in(project) == {})
     assert is_as_it_was(project)
+
+
+@linux
+def test_whoever_waits_for_a_turn_that_nobody_can_give_ends(project: Path, tmp_path: Path) -> None:
+    (project / "train.py").write_text(f"open({str(tmp_path)!r} + '/began', 'w'); import time; time.sleep(1000)")
+    requests = []
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        asked = Request("time", Program("train.py", ()), str(tmp_path / str(number)), steps=15, beside=True)
+        requests.append(replace(asked, journal=str(tmp_path / "journal")).said())
+    command = [sys.executable, "-c", "from syncscope.verify.trial import serve; serve()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        server.stdin.write(json.dumps(requests) + "\n")
+        server.stdin.flush()
+        first, *_ = (int(child) for child in server.stdout.readline().split())
+        until((tmp_path / "began").exists)
+        server.kill()
+    until(lambda: list(running_in(project)) == [first])
+    os.kill(first, signal.SIGKILL)
+
+
+def test_what_a_process_was_about_to_fork_is_there_when_it_is_looked_for(tmp_path: Path, monkeypatch) -> None:
+    """It is told to stop in the middle of a fork, which it carries out first."""
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"]) as process:
+        stat, seen = tmp_path / str(process.pid) / "stat", []
+        stat.parent.mkdir()
+        stat.write_text(f"{process.pid} (forks) R 1 0 0")
+        monkeypatch.setattr(clearing, "PROC", tmp_path)
+        monkeypatch.setattr(clearing, "end_below", lambda _: seen.append(stat.read_text()))
+        stopped = threading.Timer(0.3, lambda: stat.write_text(f"{process.pid} (forks) T 1 0 0"))
+        stopped.start()
+        clearing.end(process.pid)
+        stopped.join()
+    assert seen == [f"{process.pid} (forks) T 1 0 0"]
 
 
 def until(holds: object) -> None:
