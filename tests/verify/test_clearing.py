@@ -186,7 +186,9 @@ def test_what_a_process_was_about_to_fork_is_there_when_it_is_looked_for(tmp_pat
         stat.write_text(f"{process.pid} (forks) R 1 0 0")
         monkeypatch.setattr(clearing, "PROC", tmp_path)
         monkeypatch.setattr(clearing, "end_below", lambda _: seen.append(stat.read_text()))
-        stopped = threading.Timer(0.3, lambda: stat.write_text(f"{process.pid} (forks) T 1 0 0"))
+        after = tmp_path / "stat"
+        after.write_text(f"{process.pid} (forks) T 1 0 0")
+        stopped = threading.Timer(0.3, after.replace, [stat])
         stopped.start()
         clearing.end(process.pid)
         stopped.join()
