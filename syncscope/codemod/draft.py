@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import cast
 
 import libcst as cst
-from libcst.metadata import ByteSpanPositionProvider, CodeSpan
 
 from syncscope.codemod.function import Function
 from syncscope.codemod.layout import comments, finished, import_edit, line_end
+from syncscope.codemod.parsing import parse, stands_alone
 from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
 from syncscope.codemod.text import CannotRewrite
 from syncscope.model.finding import Edit, Fix, Safety
@@ -38,52 +37,8 @@ IMPORTS = {
     "math": "import math",
     "functools": "import functools",
 }
-HEADED = (ast.If, ast.While, ast.For, ast.With)  # their heads can be read with another body
 SHORT = 12  # characters of an expression that may be said several times
 Part = ast.expr | cst.BaseExpression | str
-Nodes = dict[tuple[int, int], cst.BaseExpression]
-
-
-class _Spans(ByteSpanPositionProvider):
-    """Where the nodes of a module stand. libcst's wrapper would visit them all once more, for nobody."""
-
-    def of(self, module: cst.Module) -> Iterable[tuple[cst.CSTNode, CodeSpan]]:
-        self._gen_impl(module)
-        return cast(dict[cst.CSTNode, CodeSpan], self._computed).items()
-
-
-def parse(function: Function, statement: ast.stmt | None) -> Nodes:
-    """The expressions of a statement by their spans, of a compound one those of its head; of all the function where it is none.
-
-    What is indented is put under `if True:` as it stands, not dedented, so that its strings keep their text.
-
-    Raises:
-        CannotRewrite: libcst cannot read it.
-    """
-    file, scope = function.file, function.scope
-    code, shift = file.code.decode(), 0
-    if statement is not None:
-        span, indent = file.span(statement), function.indent(statement)
-        head = f"if True:\n{indent}" if indent else ""
-        start, end = span.start, span.end
-        if isinstance(statement, HEADED):
-            end = file.span(statement.body[0]).start
-            start += 2 if file.code.startswith(b"elif", start) else 0
-        code, shift = head + file.code[start:end].decode(), start - len(head)
-        code += "pass" if isinstance(statement, HEADED) else ""
-    elif isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        start, head = file.starts[scope.lineno - 1], "if True:\n" if scope.col_offset else ""
-        code = head + file.code[start : file.span(scope).end].decode()
-        shift = start - len(head)
-    try:
-        module = cst.parse_module(code)
-    except (cst.ParserSyntaxError, cst.CSTValidationError) as error:  # newer than libcst's grammar, or `for* x in y`
-        raise CannotRewrite(f"libcst cannot read the code around: {error}") from error
-    return {
-        (span.start + shift, span.start + span.length + shift): node
-        for node, span in _Spans().of(module)
-        if isinstance(node, cst.BaseExpression)
-    }
 
 
 @lru_cache(maxsize=512)
@@ -127,7 +82,7 @@ class Draft:
 
     def _node(self, expr: ast.expr) -> cst.BaseExpression:
         span, statement = self.file.span(expr), self.function.statement(expr)
-        if statement is not None and not self._stands_alone(statement):
+        if statement is not None and not stands_alone(self.function, statement):
             statement = None
         parsed = self.function.once("parsed", statement or self.function.scope, lambda: parse(self.function, statement))
         if (found := parsed.get((span.start, span.end))) is not None:
@@ -136,14 +91,6 @@ class Draft:
             return cst.parse_expression(f"({self.file.text(expr)})")
         except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
             raise CannotRewrite(f"libcst cannot read {self.file.quote(expr)}") from error
-
-    def _stands_alone(self, statement: ast.stmt) -> bool:
-        """Whether it, or its head, can be read without the code around: nothing before it on its line, nothing needed after."""
-        if isinstance(statement, HEADED):
-            readable = not getattr(statement.body[0], "decorator_list", None)  # which stands before it
-        else:
-            readable = not hasattr(statement, "body") and not hasattr(statement, "cases")
-        return readable and not self.function.indent(statement).strip()
 
     def code(self, template: str, **parts: Part) -> str:
         """Python made of a template: an expression, or statements.

@@ -13,6 +13,7 @@ from typing import Any
 
 from syncscope.files import regular
 from syncscope.model.fact import Fact
+from syncscope.tensors.imports import Imports
 from syncscope.tensors.parsed import Parsed, ParsedFiles
 from syncscope.tensors.roles import Role
 from syncscope.tensors.steps import Steps
@@ -191,7 +192,7 @@ class Module:
         self.top: list[ProjectFunction] = []  # in order, methods included
         self.defined: list[ProjectFunction | Class] = []
         self.linted = linted  # its waits are wanted, and what its callers pass counts
-        self.package = project.package_of(path)
+        self.package = project.imports.package_of(path)
         _collect(self.tree.body, self.symbols)
 
     @property
@@ -269,15 +270,14 @@ _IMPORTED, _LINTED = 7_500_000, 700_000  # bytes of source behind trees that are
 class ProjectFiles:
     """The files of a project: resolves imports between them, and keeps what it has parsed.
 
-    `roots` are folders that absolute imports are looked up in, beside the folder above the outermost package of the
-    importing file. Nothing outside is read: an installed library stays a name.
+    `roots` are folders that absolute imports are looked up in, as `Imports` says.
     """
 
     interpreter: Interpreter
 
     def __init__(self, roots: tuple[Path, ...] = (), limit: int = _IMPORTED, alone: bool = False) -> None:
         self.alone = alone  # no imports are followed
-        self.roots = roots
+        self.imports = Imports(roots)
         self.limit = limit
         self.read: dict[str, str] = {}  # path -> hash of every file that an answer relied on
         self.cut: set[object] = set()  # functions that were met while they ran, or modules in which it went too deep
@@ -286,11 +286,8 @@ class ProjectFiles:
         self.unsettled: list[ProjectFunction | Class] = []
         self.particular: set[ProjectFunction] = set()  # whose `calls` are not empty
         self._modules: dict[str, Module | None] = {}
-        self._meant: dict[tuple[tuple[str, ...], str, int], str | None] = {}  # what an import from a package means
-        self._files: dict[str, str | None] = {}
         self._held = 0  # bytes of source behind the modules that are kept
         self._imported, self._linted = ParsedFiles(_IMPORTED), ParsedFiles(_LINTED)
-        self._packages: dict[str, tuple[str, ...]] = {}
         self.steps = Steps()
 
     def role(self, path: str, name: str, owner: str = "") -> Role:
@@ -338,48 +335,12 @@ class ProjectFiles:
             self._modules.clear()
             self._held = 0
 
-    def package_of(self, path: str) -> tuple[str, ...]:
-        """The folders that are packages around a file, the outermost first, after the folder that holds them."""
-        key = os.path.dirname(path)
-        found = self._packages.get(key)
-        if found is None:
-            folder = Path(path).parent
-            names: list[str] = []
-            while (folder / "__init__.py").is_file() and folder.name:
-                names.append(folder.name)
-                folder = folder.parent
-            found = self._packages[key] = (_text(folder), *reversed(names))
-        return found
-
     def module(self, importer: Module, name: str, level: int) -> Module | None:
         """The module that `from name import ...` means in that file, or None when it is not of this project."""
         if self.alone:
             return None
-        key = (importer.package, name, level)
-        if key not in self._meant:
-            self._meant[key] = self._resolve(*key)
-        file = self._meant[key]
+        file = self.imports.file(importer.package, name, level)
         return self._open(file) if file is not None else None
-
-    def _resolve(self, package: tuple[str, ...], name: str, level: int) -> str | None:
-        above, *packages = package  # of which the first is "" where it is the current folder
-        if level:
-            kept = packages[: len(packages) - (level - 1)]
-            if len(kept) + level - 1 != len(packages):
-                return None
-            file = self._file(os.path.join(above, *kept), name)
-        else:
-            file = self._file(above, name)
-            for root in self.roots if file is None else ():
-                file = file or self._file(_text(root), name)
-        return file
-
-    def _file(self, folder: str, name: str) -> str | None:
-        path = os.path.join(folder, *name.split("."))
-        if path not in self._files:
-            choices = (f"{path}.py", os.path.join(path, "__init__.py")) if name else (f"{path}__init__.py",)
-            self._files[path] = next(filter(os.path.isfile, choices), None)
-        return self._files[path]
 
     def _open(self, file: str) -> Module | None:
         if file not in self._modules:
@@ -401,8 +362,3 @@ class ProjectFiles:
 
 
 _MENTIONS = re.compile(rb"torch|import")
-
-
-def _text(folder: Path) -> str:
-    """A folder to which names are joined: "" is the current one."""
-    return "" if folder == Path() else str(folder)

@@ -2,7 +2,7 @@
 
 import ast
 
-from syncscope.codemod.draft import HEADED, parse
+from syncscope.codemod.parsing import HEADED, parse
 from syncscope.rules import Function, View
 
 HEADS = '''

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tensors.heat import heat
 
 from syncscope.tensors.interpret import Project, sites
 
@@ -76,34 +77,6 @@ def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() 
 def test_the_log_line_of_the_gan_is_hot_up_to_its_first_read() -> None:
     path = SAMPLES / "gan.py"
     assert [site.hot for site in sites(path.read_bytes(), str(path)) if site.op == "item"] == [True, True, True, False]
-
-
-def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> None:
-    folder = tmp_path / "package" / "metrics"
-    folder.mkdir(parents=True)
-    for each in (folder, folder.parent):
-        (each / "__init__.py").touch()
-    code = b"import torch\ndef area(x: torch.Tensor):\n    x.item()\ndef _area_update(x: torch.Tensor):\n    x.item()\n"
-    found = sites(code, str(folder / "area.py"))
-    assert [site.hot for site in found] == [False, True]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "merge",
-        "_generate_vllm",
-        "synchronize_between_processes",
-        "get_delta_weight",
-        "_binary_auroc_compute",
-        "lora_init",
-        "benchmark",
-        "_expand_probe_data",
-    ],
-)
-def test_what_runs_once_is_cold(name: str) -> None:
-    found = sites(f"import torch\ndef {name}(x: torch.Tensor):\n    x.item()\n".encode(), "use.py")
-    assert [site.hot for site in found] == [False]
 
 
 def test_what_is_cached_runs_once() -> None:
@@ -303,20 +276,6 @@ def test_a_pipeline_uses_a_model_where_nothing_says_that_it_trains_it() -> None:
     assert {site.place.line: site.hot for site in sites(PIPELINE.encode(), "x.py")} == marked
 
 
-def test_what_stands_in_a_package_below_tests_is_cold(tmp_path: Path) -> None:
-    folder = tmp_path / "tests" / "package" / "engines"
-    folder.mkdir(parents=True)
-    for each in (folder, folder.parent):
-        (each / "__init__.py").touch()
-    found = sites(b"import torch\ndef loss(x: torch.Tensor):\n    return x * x.max().item()\n", str(folder / "misc.py"))
-    assert [(site.hot, site.hotness) for site in found] == [(False, "in a file of tests")]
-
-
-@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py"])
-def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
-    assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]
-
-
 AROUND_THE_LOOP = b"""
 import torch
 
@@ -471,40 +430,12 @@ def test_positions_that_are_needed_are_looked_for_once_and_those_only_counted_or
     assert found == {n: row.endswith(b"# hot") for n, row in enumerate(lines, 1) if b"nonzero(" in row}
 
 
-@pytest.mark.parametrize("name", ["non_max_suppression", "multiclass_nms", "attention_rescoring"])
-def test_what_is_done_to_detections_and_hypotheses_is_cold(name: str) -> None:
-    assert heat(f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n".encode(), "x.py") == {
-        4: "cold"
-    }
-
-
-def heat(source: bytes, path: str) -> dict[int, str]:
-    found = sites(source, path)
-    return {site.place.line: "hot" if site.hot else "cold" for site in found if site.op == "item"}
-
-
 def test_what_fit_does_around_its_loop_and_setters_are_cold() -> None:
     lines = enumerate(AROUND_THE_LOOP.splitlines(), 1)
     marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
     assert heat(AROUND_THE_LOOP, "calibrator.py") == {
         n: told for n, told in marks.items() if n in heat(AROUND_THE_LOOP, "x.py")
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "told"), [("train", "hot"), ("patch_embed", "hot"), ("patch_merging", "hot"), ("patch_model", "cold")]
-)
-def test_a_train_without_a_loop_is_the_step_and_patches_of_an_image_are_no_set_up(name: str, told: str) -> None:
-    assert heat(f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n".encode(), "x.py") == {
-        4: told
-    }
-
-
-@pytest.mark.parametrize("path", ["test_gan.py", "gan_test.py", "tests/gan.py", "my_metrics.py"])
-def test_a_function_in_a_file_of_tests_or_metrics_is_cold(path: str) -> None:
-    source = b"import torch\n\ndef size_of(x: torch.Tensor):\n    return x.sum().item()\n"
-    assert heat(source, "gan.py") == {4: "hot"}
-    assert heat(source, path) == {4: "cold"}
 
 
 def test_names_that_come_by_a_star_import_are_those_that_people_mean() -> None:
@@ -734,12 +665,6 @@ def forward(self, x: torch.Tensor):
     assert found == {("timing", 8): False, ("linalg_check", 12): True, ("linalg_check", 13): False}
 
 
-def test_a_notebook_that_teaches_trains_nothing() -> None:
-    source = b"import torch\n\ndef train_step(x: torch.Tensor):\n    x.mean().backward()\n    return x.sum().item()\n"
-    assert heat(source, "own/work.ipynb") == {5: "hot"}
-    assert heat(source, "tutorials/work.ipynb") == {5: "cold"}
-
-
 def test_a_test_that_is_asked_after_another_has_nothing_to_wait_for() -> None:
     source = b"""
 import torch
@@ -832,20 +757,6 @@ def test_what_warns_tells_the_log_much_or_trains_nothing_is_cold() -> None:
     lines = enumerate(BESIDE_A_STEP.splitlines(), 1)
     marks = {n: line.rpartition(b"# ")[2].decode() for n, line in lines if line.endswith((b"# hot", b"# cold"))}
     assert heat(BESIDE_A_STEP, "x.py") == marks
-
-
-def test_a_file_of_transforms_prepares_images_where_it_speaks_of_torchvision() -> None:
-    source = b"""
-import torch
-
-class Flip(torch.nn.Module):
-    def forward(self, x):
-        return x / x.sum().item()
-"""
-    assert heat(source, "net/transforms.py") == {6: "hot"}
-    assert heat(b"import torchvision" + source, "net/transforms.py") == {6: "cold"}
-    assert heat(b"import torchvision" + source, "net/flows.py") == {6: "hot"}
-    assert heat(source, "net/exporter.py") == {6: "cold"}
 
 
 def test_a_constant_that_is_moved_to_where_it_is_needed_and_kept_is_moved_once() -> None:

@@ -1,0 +1,93 @@
+"""What runs in every step, by what functions, files and folders are called."""
+
+from pathlib import Path
+
+import pytest
+from tensors.heat import heat
+
+from syncscope.tensors.interpret import sites
+
+
+def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> None:
+    folder = tmp_path / "package" / "metrics"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        (each / "__init__.py").touch()
+    code = b"import torch\ndef area(x: torch.Tensor):\n    x.item()\ndef _area_update(x: torch.Tensor):\n    x.item()\n"
+    found = sites(code, str(folder / "area.py"))
+    assert [site.hot for site in found] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "merge",
+        "_generate_vllm",
+        "synchronize_between_processes",
+        "get_delta_weight",
+        "_binary_auroc_compute",
+        "lora_init",
+        "benchmark",
+        "_expand_probe_data",
+    ],
+)
+def test_what_runs_once_is_cold(name: str) -> None:
+    found = sites(f"import torch\ndef {name}(x: torch.Tensor):\n    x.item()\n".encode(), "use.py")
+    assert [site.hot for site in found] == [False]
+
+
+def test_what_stands_in_a_package_below_tests_is_cold(tmp_path: Path) -> None:
+    folder = tmp_path / "tests" / "package" / "engines"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        (each / "__init__.py").touch()
+    found = sites(b"import torch\ndef loss(x: torch.Tensor):\n    return x * x.max().item()\n", str(folder / "misc.py"))
+    assert [(site.hot, site.hotness) for site in found] == [(False, "in a file of tests")]
+
+
+@pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py"])
+def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
+    assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]
+
+
+@pytest.mark.parametrize("name", ["non_max_suppression", "multiclass_nms", "attention_rescoring"])
+def test_what_is_done_to_detections_and_hypotheses_is_cold(name: str) -> None:
+    assert heat(f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n".encode(), "x.py") == {
+        4: "cold"
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("train", "hot"), ("patch_embed", "hot"), ("patch_merging", "hot"), ("patch_model", "cold")]
+)
+def test_a_train_without_a_loop_is_the_step_and_patches_of_an_image_are_no_set_up(name: str, told: str) -> None:
+    assert heat(f"import torch\n\ndef {name}(x: torch.Tensor):\n    return x.sum().item()\n".encode(), "x.py") == {
+        4: told
+    }
+
+
+@pytest.mark.parametrize("path", ["test_gan.py", "gan_test.py", "tests/gan.py", "my_metrics.py"])
+def test_a_function_in_a_file_of_tests_or_metrics_is_cold(path: str) -> None:
+    source = b"import torch\n\ndef size_of(x: torch.Tensor):\n    return x.sum().item()\n"
+    assert heat(source, "gan.py") == {4: "hot"}
+    assert heat(source, path) == {4: "cold"}
+
+
+def test_a_notebook_that_teaches_trains_nothing() -> None:
+    source = b"import torch\n\ndef train_step(x: torch.Tensor):\n    x.mean().backward()\n    return x.sum().item()\n"
+    assert heat(source, "own/work.ipynb") == {5: "hot"}
+    assert heat(source, "tutorials/work.ipynb") == {5: "cold"}
+
+
+def test_a_file_of_transforms_prepares_images_where_it_speaks_of_torchvision() -> None:
+    source = b"""
+import torch
+
+class Flip(torch.nn.Module):
+    def forward(self, x):
+        return x / x.sum().item()
+"""
+    assert heat(source, "net/transforms.py") == {6: "hot"}
+    assert heat(b"import torchvision" + source, "net/transforms.py") == {6: "cold"}
+    assert heat(b"import torchvision" + source, "net/flows.py") == {6: "hot"}
+    assert heat(source, "net/exporter.py") == {6: "cold"}
