@@ -21,6 +21,7 @@ from syncscope.analysis.replay import replay
 from syncscope.analysis.steps import alike
 from syncscope.analysis.summary import Key, key_of, summarize
 from syncscope.model.report import Line, Read, Report
+from syncscope.model.source import Place
 from syncscope.model.trace import Meta, Trace
 
 SLIGHT = 0.01  # the part of a step by which a prediction may miss and be true
@@ -48,9 +49,9 @@ class Comparison:
     `predicted` is the step that a replay of the first recording gives without the reads that the second no longer makes,
     `predicted_range` the least and the most that it may be (`fidelity.bounds`), `error` its distance from the measured one,
     relative; None where no read went, the first cannot be replayed, or what runs over all rows then may be anything
-    (`unforeseen`). `work` is how long the device works in a step, `pieces`
-    on how many kernels, copies and fills, `calls` how many of them the host launches: in the first, without the reads of the
-    prediction, and in the second. What differs there is what else was changed, which no replay can know.
+    (`unforeseen`), or where reads may only stand in a file of another name (`renamed`). `work` is how long the device works in
+    a step, `pieces` on how many kernels, copies and fills, `calls` how many of them the host launches: in the first, without
+    the reads of the prediction, and in the second. What differs there is what else was changed, which no replay can know.
     """
 
     before: Report
@@ -70,6 +71,9 @@ class Comparison:
     pace: float = 1.0  # so many times as long the driver's calls that wait for nothing take in the second (`pace`)
     drift: float = 0.0  # of a step
     unforeseen: bool = False  # reads went, but what runs over all rows in their place may be anything
+    renamed: tuple[Place, Place] | None = (
+        None  # a read in a file of the first alone, and such a one in a file of the second alone
+    )
 
     @property
     def noise(self) -> float | None:
@@ -114,7 +118,8 @@ def compare(before: Trace, after: Trace) -> Comparison:
     both = [Change(a, b) for a, b in pairs if a is not None and b is not None]
     slight = max(BRIEF, SLIGHTEST * max(one.step or 0.0, other.step or 0.0))
     changed = tuple(c for c in both if c.before and c.after and not _alike(c.before, c.after, slight))
-    told = _foretold(event_graphs[0], before, pairs) if fidelities[0].enough else None
+    renamed = _renamed(pairs)
+    told = _foretold(event_graphs[0], before, pairs) if fidelities[0].enough and not renamed else None
     predicted, likely, freed, wide = told or (None, None, set(), "")
     error = (predicted - other.step) / other.step if predicted is not None and other.step else None
     work, pieces, calls = zip(_work(event_graphs[0], freed), _work(event_graphs[1]), strict=True)
@@ -137,6 +142,7 @@ def compare(before: Trace, after: Trace) -> Comparison:
         pace=pace(before, after),
         unforeseen=predicted is None and bool(freed) and not wide,
         drift=_drift(before.meta, after.meta),
+        renamed=renamed,
     )
 
 
@@ -215,6 +221,15 @@ def _may_be_same(one: Line, other: Line, known: Mapping[str, str]) -> bool:
     if one.place is None or other.place is None:
         return one.place is other.place and one.module == other.module
     return known.get(other.place.path) == one.place.path
+
+
+def _renamed(pairs: Sequence[tuple[Line | None, Line | None]]) -> tuple[Place, Place] | None:
+    """A read in a file of which nothing stands in the second recording, and one of its kind in a file that is new there."""
+    both = [(a, b) for a, b in pairs if a and b]
+    known = {each.place.path for pair in both for each in pair if each.place}
+    gone = [(a.op, a.place) for a, b in pairs if a and not b and a.place and a.place.path not in known]
+    new = [(b.op, b.place) for a, b in pairs if b and not a and b.place and b.place.path not in known]
+    return next(((a, b) for op, a in gone for other, b in new if op == other), None)
 
 
 def _line(line: Line) -> int:

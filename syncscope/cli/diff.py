@@ -167,6 +167,7 @@ def show(found: Comparison, before: str, after: str) -> None:
 def sentence(found: Comparison) -> str:
     """Whether what was predicted came true."""
     from syncscope.analysis.verdict import next_recording
+    from syncscope.cli._places import here
 
     if found.predicted is None or found.error is None:
         fewer = found.gone or any(c.before and c.after and c.after.count < c.before.count for c in found.changed)
@@ -178,6 +179,12 @@ def sentence(found: Comparison) -> str:
         if found.unforeseen:
             why = "what a step takes over all rows, of which few were kept, lies further apart than a step is long"
             return f"Nothing is predicted: {why}.{_besides(found, 'a step of the first without those reads and of the second')}"
+        if found.renamed:
+            one, other = map(here, found.renamed)
+            return (
+                f"Nothing is predicted: {one} reads no more, and {other} does the same. If the one is the other's new name, "
+                f"record both under one name.{_besides(found, 'a step of the first and of the second')}"
+            )
         record = f" {next_recording(found.before)}" * bool(fewer and found.refusal)
         return f"Nothing is predicted: {why}.{record}{_besides(found, 'a step of the first and of the second')}"
     low, high = found.predicted_range or (found.predicted, found.predicted)

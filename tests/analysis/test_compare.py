@@ -38,6 +38,16 @@ def test_a_line_that_moved_is_the_same_and_another_is_new():
     assert found.gone == ()
 
 
+def test_reads_of_a_file_that_may_have_another_name_now_are_not_taken_for_gone():
+    before, after = record(loop([57, 58])), record(loop([60]))
+    found = compare(before, replace(after, places=tuple(replace(p, path="mended.py") for p in after.places)))
+    assert [str(place) for place in found.renamed] == ["train.py:57", "mended.py:60"]
+    assert found.predicted is None
+    assert "train.py:57 reads no more, and mended.py:60 does the same" in sentence(found)
+    assert compare(before, after).renamed is None
+    assert compare(before, after).predicted is not None
+
+
 def test_a_read_made_less_often_is_predicted_too():
     often = [*loop([57], 24)]
     seldom = [step if n % 4 == 0 else [x for x in step if x[0] != "read"] for n, step in enumerate(often)]
