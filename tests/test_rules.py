@@ -88,7 +88,9 @@ def waits(code: str, name: str) -> int:
         line, times = finding.place.line, 10.0
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, repeats) and node.lineno <= line <= node.end_lineno:
-                times *= 10
+                first = node.generators[0].iter  # which is asked for once
+                ends = (first.lineno, first.col_offset + 1), (first.end_lineno, first.end_col_offset)
+                times *= 1 if ends[0] <= (line, finding.column) <= ends[1] else 10
             if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0):
                 times *= 0.1 if any("cache" in ast.unparse(d) for d in node.decorator_list) else 1
             if isinstance(node, ast.BoolOp) and " is " in ast.unparse(node.values[0]) and node.lineno <= line:

@@ -10,6 +10,7 @@ from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
 from syncscope.codemod.patterns.reads import FLOATS, by_float, detached, tensor_read
 from syncscope.codemod.patterns.totals import seen_half_done, starting
+from syncscope.codemod.sharing import sharing
 from syncscope.codemod.whereabouts import made_on_host
 from syncscope.codemod.writes import overwritten
 from syncscope.model.example import Example
@@ -138,9 +139,13 @@ def note(function: Function, read: ast.AST) -> dict[str, ast.expr] | None:
 
 
 def made_in(function: Function, tensor: ast.expr, loop: ast.AST) -> bool:
-    """Whether a tensor is made anew in each pass: what outlives it, a parameter say, is written by others."""
-    bound = isinstance(tensor, ast.Name) and any(loop in function.around(n) for n in function.binds(tensor.id))
-    return bound or not isinstance(tensor, (ast.Name, ast.Attribute, ast.Subscript))
+    """Whether a tensor is made anew in each pass: what outlives it, a parameter say or what it is a part of, is written by
+    others.
+    """
+    if isinstance(tensor, ast.Name):
+        bound = any(loop in function.around(n) for n in function.binds(tensor.id))
+        return bound and sharing(function, tensor.id, surely=True) == {tensor.id}
+    return not isinstance(tensor, (ast.Attribute, ast.Subscript))
 
 
 def outermost(function: Function, node: ast.AST, before: ast.stmt) -> ast.stmt | None:

@@ -1,4 +1,4 @@
-"""`max(t, 1.0)` as `t.clamp(min=1.0)`, `max(t, u)` as `torch.maximum(t, u)`, `any(t)` as `t.any()`."""
+"""`max(t, 1.0)` as `t.clamp(min=1.0)`, `max(t, u)` as `torch.maximum(t, u)`, `max(t)` as `t.max()`, `any(t)` as `t.any()`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,24 @@ from syncscope.model.fact import Dtype, Site
 from syncscope.model.finding import Fix, Safety
 
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.flatten()
+            return x[:, : max(lengths)], min(lengths)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.flatten()
+            return x[:, : lengths.max()], lengths.min()
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; lengths: index[n + 1] < 5",
+    ),
     Example(
         """
         import torch
@@ -82,6 +100,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     name = function.dotted(call.func)
     if name in ("max", "min") and len(call.args) == 2:
         return extreme(site, function, call, name)
+    if name in ("max", "min") and len(call.args) == 1:
+        return of_all(site, function, call, name)
     if name in ("any", "all") and len(call.args) == 1 and site.fact_of(call.args[0]).ndim == 1:
         draft = Draft(function)
         draft.replace(call, f"{{t}}.{name}()", t=call.args[0])
@@ -89,6 +109,23 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             "ask on the device", Safety.UNSAFE, "it is a bool tensor that stays on the device, no Python bool"
         )
     return None
+
+
+def of_all(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:
+    """The fix for `max(t)`, which compares each element of one tensor with the largest before it."""
+    tensor = call.args[0]
+    fact = site.fact_of(tensor)
+    if not fact.is_tensor or fact.confidence < 2 or fact.ndim not in (1, None) or function.mixed(tensor):
+        return None
+    draft = Draft(function)
+    draft.replace(call, f"{{t}}.{name}()", t=tensor)
+    changes = ["it is no view of the element, and an empty tensor is a RuntimeError"]
+    if fact.ndim is None:
+        changes.append(f"{function.file.text(tensor)} must be a tensor of one dimension")
+    if fact.dtype is not Dtype.INT:
+        changes.append("NaN wins wherever it stands")
+    extent = "largest" if name == "max" else "smallest"
+    return draft.fix(f"look for the {extent} on the device", Safety.UNSAFE, "; ".join(changes))
 
 
 def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | None:

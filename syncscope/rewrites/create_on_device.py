@@ -18,6 +18,7 @@ ALIKE = {"torch.zeros", "torch.ones", "torch.eye"}  # of every dtype they hold t
 CLOSE = {"torch.arange", "torch.linspace", "torch.logspace", "torch.hann_window", "torch.hamming_window"}
 COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
 CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
+SPREAD = {"torch.rand", "torch.randn"}  # drawn in any floating dtype
 DRAWN = {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.normal"}
 CONVERT = set("long float double int half bool".split())
 KEEPS = CONVERT | set(
@@ -161,13 +162,15 @@ EXAMPLES = (
         import torch
 
         def forward(x: torch.Tensor):
-            return x + torch.randn(*x.shape).cuda()  # !
+            noise = torch.rand(x.shape[0], 1).to(device=x.device, dtype=x.dtype)  # !
+            return x + torch.randn(*x.shape).cuda() * noise  # !
         """,
         """
         import torch
 
         def forward(x: torch.Tensor):
-            return x + torch.randn(*x.shape, device="cuda")
+            noise = torch.rand(x.shape[0], 1, dtype=x.dtype, device=x.device)
+            return x + torch.randn(*x.shape, device="cuda") * noise
         """,
         Safety.UNSAFE,
     ),
@@ -217,7 +220,7 @@ def converted_then_moved(site: Site, function: Function) -> Fix | None:
             func=ast.Attribute(value=ast.Call() as made, attr="to"),
             args=[],
             keywords=[ast.keyword(arg="device" | "dtype"), ast.keyword(arg="device" | "dtype")],
-        ) if function.dotted(made.func) in CONVERTIBLE and not any(k.arg == "dtype" for k in made.keywords):
+        ) if function.dotted(made.func) in CONVERTIBLE | SPREAD and not any(k.arg == "dtype" for k in made.keywords):
             given = {k.arg: k.value for k in move.keywords}
             if len(given) == 2 and all(isinstance(each, (ast.Name, ast.Attribute)) for each in given.values()):
                 where, dtype = given["device"], given["dtype"]
@@ -243,7 +246,7 @@ def converted_then_moved(site: Site, function: Function) -> Fix | None:
     more: dict[str, Part] = {"device": where} if kind is None else {"dtype": kind, "device": where}
     draft.replace(move, "{call}", call=draft.call(made, {}, **more))
     exact = counts(function, made) and dtype in (None, "torch.long", "torch.int", "torch.double")
-    return fixed(draft, name, exact)
+    return fixed(draft, name, exact, function.file.text(dtype) if isinstance(dtype, ast.expr) else dtype or "")
 
 
 def filled_with(function: Function, made: ast.Call, said: bool) -> tuple[ast.expr, str] | None:
@@ -343,14 +346,15 @@ def may_be_moved(function: Function, made: ast.Call) -> bool:
     }
 
 
-def fixed(draft: Draft, name: str | None, exact: bool) -> Fix | None:
-    """The fix, as safe as what is made is alike on both; `exact`: it surely is."""
+def fixed(draft: Draft, name: str | None, exact: bool, dtype: str = "") -> Fix | None:
+    """The fix, as safe as what is made is alike on both; `exact`: it surely is. `dtype`: what it is made as."""
     if exact or name in SAME:
         return draft.fix(TITLE, Safety.SAFE)
     if name in CLOSE:
         return draft.fix(TITLE, Safety.UNSAFE, "values that are not whole may differ in their last bits")
     if name in DRAWN:
-        return draft.fix(TITLE, Safety.UNSAFE, "the device's generator draws other numbers for the same seed")
+        drawn = "the device's generator draws other numbers for the same seed"
+        return draft.fix(TITLE, Safety.UNSAFE, drawn + (f"; {dtype} must be floating point" if dtype else ""))
     return None
 
 

@@ -37,25 +37,19 @@ EXAMPLES = (
         """
         import torch
 
-        def corners(boxes: torch.Tensor):
-            found = []
-            for i in range(2):
-                left, top = int(boxes[i, 0]), int(boxes[i, 1])  # !
-                found.append((left, top))
-            return found
+        def corner(boxes: torch.Tensor, i: int):
+            left, top = int(boxes[i, 0]), int(boxes[i, 1])  # !
+            return left, top
         """,
         """
         import torch
 
-        def corners(boxes: torch.Tensor):
-            found = []
-            for i in range(2):
-                left, top = map(int, boxes[i, :2].tolist())
-                found.append((left, top))
-            return found
+        def corner(boxes: torch.Tensor, i: int):
+            left, top = map(int, boxes[i, :2].tolist())
+            return left, top
         """,
         Safety.UNSAFE,
-        "boxes: finite[n + 2, 4]",
+        "boxes: finite[n + 2, 4]; i: count",
     ),
     Example(
         """

@@ -11,9 +11,9 @@ Not for two numbers that are read anyway.
 
 Fix safety
 ----------
-`max(t, 1.0)` is `t.clamp(min=1.0)`, and `max(t, u)` is `torch.maximum(t, u)`. Unsafe, because the result is always a tensor
-(Python gives back the number where it wins), and because NaN comes through whichever way round it stands. Over a list of
-tensors of one shape, stacking them asks once.
+`max(t, 1.0)` is `t.clamp(min=1.0)`, `max(t, u)` is `torch.maximum(t, u)`, and `max(t)` is `t.max()`. Unsafe, because the
+result is always a tensor (Python gives back the number where it wins), and because NaN comes through whichever way round it
+stands. Over a list of tensors of one shape, stacking them asks once.
 """
 
 from __future__ import annotations

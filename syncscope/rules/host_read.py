@@ -10,6 +10,7 @@ What to do
 - A number that is only added up or kept: keep the tensor, `.detach()`, and read once after the loop.
 - A number that is only written down: read it on the passes that write, and read all of that line with one `.tolist()`.
 - A number that only meets tensors again, a count to divide by: leave out the `.item()`.
+- The elements of a tensor, one in each pass of a loop: `t.tolist()` once, before it.
 - A number that decides how to go on (early stopping, a schedule): ask every n steps, or one step late, from a copy that was
   asked for in the step before: `loss.to("cpu", non_blocking=True)` into pinned memory, and an event.
 - A number that the host knew before: `x.shape[0]`, the length that the loader counted, the step.
@@ -27,10 +28,12 @@ A running total can stay on the device: of whole numbers in int64, of others in 
 are equal bit for bit. Safe where nobody looks at the total inside the loop and what is added is surely a tensor of one
 number, of others only real numbers, times numbers of Python's (numpy's round otherwise), in files that name no device but CPU
 and CUDA (MPS has no float64); else unsafe. Several reads side by side become one: safe where they are of one tensor and real,
-else unsafe, because all must live on one device. `max(t.item(), 1)` can stay a tensor: unsafe, because what needs a Python
-number will read it. What is given to Lightning's `self.log` can be the tensor: unsafe, because it keeps its own dtype. Logging
-on some passes only, meters that add up on the device, and records that hold tensors until they are written down, are suggested,
-not applied: what is written down changes, or what reads it has to.
+else unsafe, because all must live on one device. The elements that a loop reads one by one are read before it: safe where it
+has a pass for each of them, else unsafe, because all are read, and waited for once, whatever the loop does. `max(t.item(),
+1)` can stay a tensor: unsafe, because what needs a Python number will read it. What is given to Lightning's `self.log` can be
+the tensor: unsafe, because it keeps its own dtype. Logging on some passes only, meters that add up on the device, and records
+that hold tensors until they are written down, are suggested, not applied: what is written down changes, or what reads it has
+to.
 """
 
 from __future__ import annotations
@@ -48,6 +51,8 @@ OPS = (Op.ITEM, Op.TOLIST, Op.FLOAT, Op.INT, Op.BOOL, Op.COMPLEX, Op.INDEX)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
 REWRITES = (
     "sum_first_of_sorted",
+    "go_through_numbers",
+    "read_before_loop",
     "add_up_on_device",
     "read_where_used",
     "collect_on_device",

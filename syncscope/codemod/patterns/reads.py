@@ -63,6 +63,21 @@ def number_of(function: Function, node: ast.AST) -> tuple[ast.expr | None, ast.A
     return tensor, outer.node if outer is not None else read
 
 
+def as_listed(function: Function, read: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """The tensor t of `t.item()`, `int(t)` or `float(t)`, and what the number that `tolist()` gives takes the place of: the
+    whole of the read, or t alone where the number may be of another type.
+    """
+    match read:
+        case ast.Call(func=ast.Attribute(value=tensor, attr="item"), args=[], keywords=[]):
+            return tensor, read
+        case ast.Call(func=called, args=[tensor], keywords=[]) if not isinstance(tensor, ast.Starred):
+            name, dtype = function.dotted(called), function.fact(tensor).dtype
+            if name in ("int", "float", "bool") and function.fact(tensor).is_tensor:
+                same = (name, dtype) in (("int", Dtype.INT), ("float", Dtype.FLOAT), ("bool", Dtype.BOOL))
+                return tensor, read if same else tensor
+    return None
+
+
 def by_int(function: Function, read: ast.AST) -> bool:
     """Whether a number is read by `int(t)` and t is not known to hold integers."""
     return tensor_read(function, read) is None and number_read(function, read) is not None

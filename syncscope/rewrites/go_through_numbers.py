@@ -1,0 +1,100 @@
+"""`for t in ts: use(t.item())` goes through `ts.tolist()`: a loop that reads each element of a tensor reads all at once."""
+
+from __future__ import annotations
+
+import ast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.passes import bound_again, element_of, in_every_pass, loop_of
+from syncscope.codemod.patterns.reads import as_listed
+from syncscope.codemod.writes import disturbed, exposed
+from syncscope.model.example import Example
+from syncscope.model.fact import Site
+from syncscope.model.finding import Fix, Safety
+from syncscope.tensors.syntax import walk
+
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def chosen(x: torch.Tensor, labels: torch.Tensor):
+            kinds = labels.flatten().abs().long()
+            return [x[: kind.item()].sum() for kind in kinds]  # !
+        """,
+        """
+        import torch
+
+        def chosen(x: torch.Tensor, labels: torch.Tensor):
+            kinds = labels.flatten().abs().long()
+            return [x[: kind].sum() for kind in kinds.tolist()]
+        """,
+        Safety.SAFE,
+        "x: finite[n]; labels: label[m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def spread(x: torch.Tensor, lengths: torch.LongTensor):
+            parts = []
+            for i, length in enumerate(lengths):
+                if i:
+                    parts.append(x[: int(length)] * float(length))  # !
+            return parts
+        """,
+        """
+        import torch
+
+        def spread(x: torch.Tensor, lengths: torch.LongTensor):
+            parts = []
+            for i, length in enumerate(lengths.tolist()):
+                if i:
+                    parts.append(x[: length] * float(length))
+            return parts
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; lengths: int[m]",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    read = as_listed(function, site.node)
+    if read is None or not isinstance(read[0], ast.Name) or function.captured(read[0].id):
+        return None
+    name = read[0].id
+    found = loop_of(function, read[0])
+    tensor = element_of(function, found[1], found[2], name) if found is not None else None
+    if found is None or tensor is None or bound_again(function, found[0], name):
+        return None
+    loop, fact = found[0], function.fact(tensor)
+    if fact.confidence < 2 or not fact.is_tensor or fact.ndim not in (1, None) or function.mixed(tensor):
+        return None
+    uses = [n for n in function.reads(name) if loop_of(function, n) == found]
+    reads = [read_of(function, use) for use in uses]
+    kept = {n.id for n in walk(tensor) if isinstance(n, ast.Name)}
+    if not all(reads) or any(disturbed(function, n, loop, uses[-1], within=True) for n in kept):
+        return None
+    draft = Draft(function)
+    draft.replace(tensor, "{t}.tolist()", t=tensor)
+    for _, whole in filter(None, reads):
+        draft.replace(whole, name)
+    text = function.file.text(tensor)
+    changes = [f"{text} must have one dimension"] * (fact.ndim is None)
+    if any(exposed(function, n, loop, uses[-1]) for n in kept):
+        changes.append(f"nothing may write what {text} holds in the loop")
+    if tensor not in (found[2], *getattr(found[2], "args", [])[:1]) or not any(
+        in_every_pass(function, whole, loop) for _, whole in filter(None, reads)
+    ):
+        changes.append("it waits once, also where no pass reads")
+    return draft.fix("read all at once", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
+
+
+def read_of(function: Function, use: ast.Name) -> tuple[ast.expr, ast.expr] | None:
+    """The read of a number that a use of a name is in: `t.item()`, `int(t)`."""
+    outer = function.parent(use)
+    read = as_listed(function, function.parent(outer) or outer) if isinstance(outer, ast.Attribute) else None
+    read = read or (as_listed(function, outer) if outer is not None else None)
+    return read if read is not None and read[0] is use else None

@@ -1,0 +1,167 @@
+"""`for i in range(n): use(t[i].item())` reads `t.tolist()` before the loop, not one element in each pass."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from typing import cast
+
+from syncscope.codemod.draft import Draft
+from syncscope.codemod.enclosure import CONDITIONAL, SCOPES
+from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.passes import Loop, in_every_pass
+from syncscope.codemod.patterns.reads import as_listed
+from syncscope.codemod.writes import disturbed, exposed
+from syncscope.model.example import Example
+from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.finding import Fix, Safety
+from syncscope.tensors.syntax import each_of, walk
+
+Repeated = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp
+LEARN = {"step", "backward"}  # what an optimizer writes is read anew
+EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def cut(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.flatten()
+            parts = []
+            for i in range(len(lengths)):
+                parts.append(x[: lengths[i].item()] * i)  # !
+            return parts
+        """,
+        """
+        import torch
+
+        def cut(x: torch.Tensor, lengths: torch.LongTensor):
+            lengths = lengths.flatten()
+            parts = []
+            lengths_list = lengths.tolist()
+            for i in range(len(lengths)):
+                parts.append(x[: lengths_list[i]] * i)
+            return parts
+        """,
+        Safety.SAFE,
+        "x: finite[n]; lengths: int[m]",
+    ),
+    Example(
+        """
+        import torch
+
+        def rolled(x: torch.Tensor, scores: torch.Tensor, k: int):
+            _, index = torch.topk(scores.flatten(), k)
+            return [torch.roll(x, -int(index[i]), -1) for i in range(k)]  # !
+        """,
+        """
+        import torch
+
+        def rolled(x: torch.Tensor, scores: torch.Tensor, k: int):
+            _, index = torch.topk(scores.flatten(), k)
+            index_list = index.tolist()
+            return [torch.roll(x, -index_list[i], -1) for i in range(k)]
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; scores: normal[m]; k: count",
+    ),
+)
+
+
+def rewrite(site: Site, function: Function) -> Fix | None:
+    found = entry(function, site.node)
+    loop = outermost(function, *found) if found is not None else None
+    statement = function.statement(loop) if loop is not None else None
+    if found is None or loop is None or statement is None or not takes_one_before(function, statement):
+        return None
+    taken, tensor = found
+    reads = {s.node: e for s in function.sites if (e := entry(function, s.node)) is not None and e[1].id == tensor.id}
+    reads = {node: e for node, e in reads.items() if outermost(function, *e) is loop}
+    depth, fact = len(each_of(taken.slice)), function.fact(tensor)
+    draft = Draft(function)
+    name = function.fresh(f"{tensor.id}_list")
+    draft.insert_before(statement, f"{name} = {{t}}.tolist()", t=tensor)
+    for node, (each, _) in reads.items():
+        _, whole = as_listed(function, node) or (each, each)
+        places = {f"i{n}": part for n, part in enumerate(each_of(each.slice))}
+        draft.replace(whole, name + "".join(f"[{{{hole}}}]" for hole in places), **places)
+    many = "one dimension" if depth == 1 else f"{depth} dimensions"
+    changes = [f"{tensor.id} must have {many}"] * (fact.ndim is None)
+    if any(exposed(function, tensor.id, statement, node) for node in reads):
+        changes.append(f"nothing may write what {tensor.id} holds in the loop")
+    if not any(surely_made(function, node, loop, tensor) for node in reads):
+        changes.append(f"it reads all of {tensor.id}, and waits once where no pass reads")
+    return draft.fix(
+        f"read {tensor.id} once, before the loop", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes)
+    )
+
+
+def entry(function: Function, node: ast.AST) -> tuple[ast.Subscript, ast.Name] | None:
+    """The `t[i]` that is read as a number, and t: a tensor that has a name, with a whole number for each of its dimensions."""
+    read = as_listed(function, node)
+    match read:
+        case (ast.Subscript(value=ast.Name() as tensor, slice=index) as taken, _):
+            fact, parts = function.fact(tensor), each_of(index)
+            own = function.binds(tensor.id) or tensor.id in function.parameters
+            if fact.is_tensor and fact.confidence >= 2 and fact.ndim in (len(parts), None) and own:
+                whole = all(is_whole(function, part) for part in parts)
+                return (taken, tensor) if whole and not function.captured(tensor.id) else None
+    return None
+
+
+def is_whole(function: Function, number: ast.expr) -> bool:
+    """Whether this is surely a whole number of Python's."""
+    fact = function.fact(number)
+    return function.constant(number) is not None or (fact.kind is Value.SCALAR and fact.dtype is Dtype.INT)
+
+
+def outermost(function: Function, taken: ast.Subscript, tensor: ast.Name) -> Repeated | None:
+    """The outermost loop around a read in which nothing changes the tensor."""
+    found, child = None, cast(ast.AST, taken)
+    for outer in function.around(taken):
+        if isinstance(outer, SCOPES):
+            break
+        match outer:
+            case ast.For() | ast.AsyncFor():
+                again = child in outer.body
+            case ast.While():
+                again = child in outer.body or child is outer.test
+            case ast.ListComp() | ast.SetComp() | ast.DictComp():
+                again = not any(taken is n for n in walk(outer.generators[0].iter))
+            case _:
+                again = False
+        if again:
+            assert isinstance(outer, Repeated)
+            if disturbed(function, tensor.id, outer, taken, within=True) or learns(outer):
+                break
+            found = outer
+        child = outer
+    return found
+
+
+def learns(loop: ast.AST) -> bool:
+    """Whether a loop trains: what it is given may be what it writes."""
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in LEARN for n in walk(loop)
+    )
+
+
+def takes_one_before(function: Function, statement: ast.stmt) -> bool:
+    """Whether a statement can be put before this one."""
+    if isinstance(statement, ast.If) and function.is_elif(statement):
+        return False
+    return not function.indent(statement).strip()
+
+
+def surely_made(function: Function, read: ast.AST, loop: Repeated, tensor: ast.Name) -> bool:
+    """Whether a loop has a pass for each element of a tensor of one dimension, and each reads."""
+    if not isinstance(loop, Loop) or not in_every_pass(function, read, loop):
+        return False
+    around = itertools.takewhile(lambda n: not isinstance(n, ast.stmt), function.around(loop))
+    every = loop.iter if isinstance(loop, ast.For) else loop.generators[0].iter
+    known = (
+        f"range(len({tensor.id}))",
+        f"range({tensor.id}.shape[0])",
+        f"range({tensor.id}.size(0))",
+        f"enumerate({tensor.id})",
+    )
+    return ast.unparse(every) in known and not any(isinstance(n, CONDITIONAL) for n in around)
