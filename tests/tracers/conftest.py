@@ -1,7 +1,6 @@
 """A real driver (PoCL), a vendor that does what it is told, and programs in processes of their own."""
 
 import ctypes
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from old_pocl import name_cpu
 
 from syncscope.model.trace import Kind, Trace
 from syncscope.tracers.opencl import abi, compiled, dispatch
@@ -23,17 +23,6 @@ PACKAGE = Path(dispatch.__file__).parents[2]
 def steps(trace: Trace) -> list[str]:
     """The names of the steps that were recorded."""
     return [event.name for event in trace if event.kind == Kind.STEP]
-
-
-def name_cpu(device: Any) -> None:
-    """PoCL's compiler may be older than the processor: see kernels/pocl_cpu.py, loaded here without the device around it."""
-    spec = importlib.util.spec_from_file_location("pocl_cpu", PACKAGE / "kernels" / "pocl_cpu.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # the driver holds on to the module's memory
-    spec.loader.exec_module(module)
-    module.name_unknown(device)
 
 
 @pytest.fixture(autouse=True)

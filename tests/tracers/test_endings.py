@@ -203,9 +203,6 @@ def test_a_child_of_a_fork_records_nothing(python: Any, fake_library: Any, tmp_p
 
 
 HOOKED_AT_EXIT = """
-import sys
-sys.path.insert(0, {tests!r})
-from conftest import name_cpu
 import pyopencl as cl, numpy as np
 from syncscope.tracers.session import Session
 session = Session()
@@ -219,14 +216,14 @@ print("left open")
 
 
 def test_a_recording_left_open_at_exit(python: Any, pocl: Any) -> None:
-    done = python(HOOKED_AT_EXIT.format(tests=str(Path(__file__).parent)))
+    done = python(HOOKED_AT_EXIT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "left open\n", "")
 
 
 INTERRUPTED = """
 import sys
 sys.path.insert(0, {tests!r})
-from conftest import name_cpu
+from old_pocl import name_cpu
 import pyopencl as cl, numpy as np, syncscope
 device = cl.get_platforms()[0].get_devices()[0]
 name_cpu(device)
@@ -247,7 +244,7 @@ with syncscope.trace("run.json") as trace:
 
 def test_ctrl_c_while_the_driver_waits(pocl: Any, tmp_path: Path, start: Any) -> None:
     script = tmp_path / "program.py"
-    script.write_text(INTERRUPTED.format(tests=str(Path(__file__).parent)))
+    script.write_text(INTERRUPTED.format(tests=str(Path(__file__).parents[1])))
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = start([sys.executable, str(script)], **pipes, text=True, cwd=tmp_path, env=environment)

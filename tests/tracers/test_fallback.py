@@ -38,7 +38,7 @@ INTERRUPTED = """
 import os, sys
 os.environ["SYNCSCOPE_HOOK"] = "ctypes"
 sys.path.insert(0, {tests!r})
-from conftest import name_cpu
+from old_pocl import name_cpu
 import pyopencl as cl, numpy as np, syncscope
 device = cl.get_platforms()[0].get_devices()[0]
 name_cpu(device)
@@ -71,7 +71,7 @@ def test_the_same_events_as_the_compiled_hook(python: Any, fake_library: Any) ->
 
 def test_ctrl_c_arrives_although_the_driver_is_in_between(pocl: Any, tmp_path: Path, start: Any) -> None:
     script = tmp_path / "program.py"
-    script.write_text(INTERRUPTED.format(tests=str(Path(__file__).parent)))
+    script.write_text(INTERRUPTED.format(tests=str(Path(__file__).parents[1])))
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = start([sys.executable, str(script)], **pipes, text=True, cwd=tmp_path, env=environment)
