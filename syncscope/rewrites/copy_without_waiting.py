@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.writes import overwritten, written_after
 from syncscope.model.example import Example
 from syncscope.model.fact import Device, Dtype, Fact, Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -118,8 +119,23 @@ def is_upload(site: Site, function: Function) -> bool:
     match site.node:
         case ast.Call(func=ast.Attribute(attr="to" | "cuda" | "copy_")) as call:
             said = any(k.arg in ("non_blocking", "copy", None) for k in call.keywords)
-            return not said and len(call.args) <= 1 and from_host(site, call, function)
+            return (
+                not said and len(call.args) <= 1 and from_host(site, call, function) and not written_on(function, call)
+            )
     return False
+
+
+def written_on(function: Function, call: ast.Call) -> bool:
+    """Whether what is moved is written afterwards, on the host: perhaps before it has arrived."""
+    moved = call.args[0] if isinstance(call.func, ast.Attribute) and call.func.attr == "copy_" and call.args else None
+    moved = moved or (call.func.value if isinstance(call.func, ast.Attribute) else None)
+    statement, loop = function.statement(call), function.loop(call)
+    if not isinstance(moved, ast.Name) or statement is None:
+        return False
+    if loop is not None and overwritten(function, moved, call, loop):
+        return True
+    another = any(function.statement(n) is statement for n in function.binds(moved.id))  # `x = x.to(device)`
+    return not another and written_after(function, moved, statement)
 
 
 def from_host(site: Site, call: ast.Call, function: Function) -> bool:

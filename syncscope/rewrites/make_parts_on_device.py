@@ -45,7 +45,8 @@ EXAMPLES = (
         def forward(x: torch.Tensor, device):
             padded = torch.BoolTensor(x.shape).fill_(False).to(device)  # !
             zeros = torch.FloatTensor(3, 2).zero_().cuda()  # !
-            return padded, zeros, torch.ones(3).fill_(0.5).to(device)  # !
+            earlier = torch.tril(torch.ones(3, 3)).bool().to(device)  # !
+            return padded, zeros, earlier, torch.ones(3).fill_(0.5).to(device)  # !
         """,
         """
         import torch
@@ -53,7 +54,8 @@ EXAMPLES = (
         def forward(x: torch.Tensor, device):
             padded = torch.empty(x.shape, dtype=torch.bool, device=device).fill_(False)
             zeros = torch.empty(3, 2, dtype=torch.float, device="cuda").zero_()
-            return padded, zeros, torch.ones(3, device=device).fill_(0.5)
+            earlier = torch.tril(torch.ones(3, 3, device=device)).bool()
+            return padded, zeros, earlier, torch.ones(3, device=device).fill_(0.5)
         """,
         Safety.SAFE,
         rule="blocking-upload",
@@ -85,6 +87,31 @@ EXAMPLES = (
         """
         import torch
 
+        def forward(x: torch.Tensor, dim: int):
+            table = torch.zeros(x.shape[0], 2 * dim)
+            angle = torch.arange(x.shape[0]).unsqueeze(1) * (torch.arange(dim) / -dim).exp()
+            table[:, 0::2] = torch.sin(angle)
+            table[:, 1::2] = 1
+            return x.sum() + table.to(device=x.device, dtype=x.dtype)  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, dim: int):
+            table = torch.zeros(x.shape[0], 2 * dim, device=x.device)
+            angle = torch.arange(x.shape[0], device=x.device).unsqueeze(1) * (torch.arange(dim, device=x.device) / -dim).exp()
+            table[:, 0::2] = torch.sin(angle)
+            table[:, 1::2] = 1
+            return x.sum() + table.to(x.dtype)
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; dim: count",
+        rule="blocking-upload",
+    ),
+    Example(
+        """
+        import torch
+
         def forward(x: torch.Tensor):
             noise = torch.randn(x.shape) * 0.1
             noise = noise.cuda()  # !
@@ -107,7 +134,13 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     move, where = site.node, target(site.node)
-    if where is None or not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
+    if not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
+        return None
+    given = {k.arg: k.value for k in move.keywords}
+    dtype = given.get("dtype")
+    if dtype is not None and given.keys() == {"device", "dtype"} and not move.args and move.func.attr == "to":
+        where = given["device"] if isinstance(given["device"], (ast.Name, ast.Attribute, ast.Constant)) else None
+    if where is None:
         return None
     made = made_on_host(function, move.func.value)
     if made is None or any(_is_another(function, where, call, move) for call in made.calls):
@@ -118,12 +151,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     statement = function.statement(move)
     match statement, move.func.value:
         case ast.Assign(targets=[ast.Name(id=name)]), ast.Name(id=same) if (
-            name == same and statement.value is move and function.alone(statement)
+            name == same and statement.value is move and function.alone(statement) and dtype is None
         ):
             draft.remove(statement)  # `x = x`
         case _:
             whole = draft.swapped(move.func.value, inside)
-            draft.replace(move, "{made}", made=whole.with_changes(lpar=[], rpar=[]))
+            if dtype is None:
+                draft.replace(move, "{made}", made=whole.with_changes(lpar=[], rpar=[]))
+            else:
+                draft.replace(move, "{made}.to({dtype})", made=whole, dtype=dtype)
     for call, new in there.items():
         if call not in inside:
             draft.replace(call, "{new}", new=new)

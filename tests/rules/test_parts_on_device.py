@@ -37,6 +37,8 @@ DONE = (
     "torch.cat([{a}, {b}])[:n]",
     "torch.cat(({a}, {b}), dim=1).view(2 * n, 3)[n:]",
     "torch.stack([{a}, {b}]).transpose(0, 1)[:, 1]",
+    "torch.triu({a}, diagonal=1)",
+    "({a}).tril()",
 )
 
 
@@ -69,3 +71,63 @@ def test_what_is_made_of_parts_on_the_device_is_what_was_sent(made: str, named: 
     assert torch.equal(before, now)
     if after != code:
         assert laid_out(code, "meta") == laid_out(after, "meta"), after
+
+
+@settings(max_examples=40 * EFFORT, database=None, suppress_health_check=list(HealthCheck))
+@given(tensors(2), tensors(2), st.sampled_from(("[:2]", "[:, 1:]", "[0, :2]", "[::2]")))
+def test_what_slices_are_filled_with_is_made_on_the_device_too(made: str, part: str, place: str) -> None:
+    head = f"import torch\n\n\ndef f(n: int, device):\n    y = {made}\n"
+    code = f"{head}    z = {part}\n    y{place} = z{place}\n    y[1:] = 3\n    y = y.to(device)\n    return y\n"
+    after = fixed(code, allowed={Safety.SAFE, Safety.UNSAFE})
+    assert ".to(device" not in after, after
+    try:
+        before = last_function(code)(2, torch.device("cpu"))
+    except RuntimeError:  # an expanded tensor is not written, or other shapes
+        return
+    assert torch.equal(before, last_function(after)(2, torch.device("cpu")))
+
+
+USED_OTHERWISE = {
+    "written by a number at a place": "y[0, 1] = 1\n    {}",
+    "written afterwards": "{}\n    y[:1] = 1",
+    "filled with a tensor of the device": "y[:2] = x\n    {}",
+    "filled at a mask": "y[y > 0] = 1\n    {}",
+    "read": "n = int(y.sum())\n    {}",
+    "handed on": "show(y)\n    {}",
+    "sent in a loop": "for _ in range(3):\n        y[:1] = 1\n        {}",
+}
+
+
+@pytest.mark.parametrize("name", USED_OTHERWISE)
+def test_what_the_host_does_more_with_is_made_there(name: str) -> None:
+    lines = USED_OTHERWISE[name].format("moved = y.to(x.device)")
+    code = f"import torch\n\n\ndef f(x: torch.Tensor, show):\n    y = torch.zeros(3, 3)\n    {lines}\n    return moved, y\n"
+    assert "device=x.device)\n" not in (
+        after := fixed(code, "blocking-upload", allowed={Safety.SAFE, Safety.UNSAFE})
+    ), after
+
+
+@pytest.mark.parametrize("name", ["written afterwards", "sent in a loop"])
+def test_what_is_written_after_it_was_sent_is_waited_for(name: str) -> None:
+    lines = USED_OTHERWISE[name].format("moved = y.to(x.device)")
+    code = f"import torch\n\n\ndef f(x: torch.Tensor):\n    y = torch.zeros(3, 3)\n    {lines}\n    return moved, y\n"
+    assert "non_blocking" not in fixed(code, "blocking-upload")
+
+
+def test_what_a_branch_makes_fills_and_sends_is_made_on_the_device() -> None:
+    code = """import torch
+
+
+def depth(x: torch.Tensor, layers: int, training: bool, count=None):
+    count = count or layers
+    if training:
+        count = torch.ones((x.shape[0],)) * layers + 1
+        dropped = torch.randint(1, layers + 1, (x.shape[0],))
+        count[:2] = dropped[:2]
+        count = count.to(x.device)
+    return count
+"""
+    after = fixed(code, "blocking-upload")
+    assert ".to(x.device)" not in after
+    assert after.count("device=x.device)") == 2
+    assert "device=x.device)" not in fixed(code.replace("count[:2] = ", "kept = count; count[:2] = "), "blocking-upload")

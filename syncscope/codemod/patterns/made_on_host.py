@@ -23,7 +23,8 @@ TYPES = {
 """`torch.FloatTensor(2, 3)`, as it was written once: what it holds nobody knows before it is filled."""
 FILLING = {"fill_", "zero_"}
 SHAPING = set("unsqueeze squeeze view reshape flatten t transpose permute expand clone".split())
-COPYING = {"repeat", "contiguous"}  # what they give is laid out anew
+COPYING = {"repeat", "contiguous", "triu", "tril"}  # what they give is laid out anew
+DESCRIBED = {"shape", "size", "dim", "dtype", "numel"}
 JOINING = {"cat", "stack", "hstack", "vstack"}
 SAID: set[str | None] = {"device", "out", "requires_grad", "pin_memory", "generator", None}
 
@@ -53,9 +54,13 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
     match node:
         case ast.Name():
             made = function.reaching_definition(node)
-            if made is None or function.seen_by(made) != [node] or len(made.targets) != 1:
+            filled = _written(function, made, node) if made is not None and len(made.targets) == 1 else None
+            whole = _parts(function, made.value) if made is not None and filled is not None else None
+            put = [_parts(function, part) for part in filled or () if not _is_number(function, part)]
+            if whole is None or None in put:
                 return None
-            return _parts(function, made.value)
+            each = [whole, *filter(None, put)]
+            return Made([c for one in each for c in one.calls], any(one.computed for one in each), whole.shared)
         case ast.Call() if function.dotted(node.func) in SAME | CLOSE | DRAWN:
             given = [*node.args, *(k.value for k in node.keywords)]
             if SAID.intersection(k.arg for k in node.keywords) or any(function.fact(g).is_tensor for g in given):
@@ -93,7 +98,7 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
                 fresh = computed
             else:
                 return None
-    inner = [_parts(function, part) for part in parts if not one_value(function, function.fact(part), part)]
+    inner = [_parts(function, part) for part in parts if not _is_number(function, part)]
     known = [each for each in inner if each is not None]
     if not inner or len(known) < len(inner):
         return None
@@ -102,6 +107,47 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
         computed or any(each.computed for each in known),
         shared or (not fresh and any(each.shared for each in known)),
     )
+
+
+def _written(function: Function, made: ast.Assign, last: ast.Name) -> list[ast.expr] | None:
+    """What is written to slices of a new tensor before its last use, `x[:n] = part`; None where it serves otherwise, too."""
+    found, uses = [], _uses(function, made, last)
+    for use in uses:
+        held = function.parent(use)
+        if use is last or (isinstance(held, ast.Attribute) and held.attr in DESCRIBED):
+            continue
+        statement = function.statement(use)
+        match statement:
+            case ast.Assign(targets=[ast.Subscript(value=target, slice=index)], value=value) if target is use:
+                slices = [isinstance(part, ast.Slice) for part in each_of(index)]
+                plain = all(
+                    s or one_value(function, function.fact(p), p) for s, p in zip(slices, each_of(index), strict=True)
+                )
+                after = function.file.span(use).start > function.file.span(last).start
+                if not plain or not any(slices) or after or function.loop(last) is not function.loop(made):
+                    return None  # a number at a place is sent there
+                found.append(value)
+            case _:
+                return None
+    return found if last in uses else None
+
+
+def _uses(function: Function, made: ast.Assign, last: ast.Name) -> list[ast.Name]:
+    """The uses that may see what an assignment gives a name: all of them where its last use binds the name again."""
+    seen, block, moved = function.seen_by(made), function.block(made), function.statement(last)
+    again = isinstance(moved, ast.Assign) and any(function.same_name(target, last) for target in moved.targets)
+    if seen or not again or moved not in block or function.captured(last.id):
+        return seen
+    span = range(function.file.span(made).end, function.file.span(moved).end)
+    return [use for use in function.reads(last.id) if function.file.span(use).start in span]
+
+
+def _is_number(function: Function, node: ast.expr) -> bool:
+    """Whether this is a Python number: surely, or because tensors are made in that size."""
+    if one_value(function, function.fact(node), node):
+        return True
+    made = (c for c in function.every(ast.Call) if function.dotted(c.func) in SAME | CLOSE | DRAWN)
+    return any(function.same_name(a, node) for c in made for a in (*c.args, *(k.value for k in c.keywords)))
 
 
 def _only_sized(function: Function, node: ast.Call) -> bool:
