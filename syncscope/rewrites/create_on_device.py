@@ -7,10 +7,10 @@ import ast
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import TYPES, takes_all
-from syncscope.codemod.patterns.numbers import element, filling, special
+from syncscope.codemod.patterns.numbers import as_long, element, filling, is_whole, own_int, special
 from syncscope.codemod.proofs import DTYPES
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
 SAME = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.empty"}
@@ -181,7 +181,8 @@ EXAMPLES = (
 
         def loss(x: torch.Tensor):
             x = x / torch.FloatTensor([0.5]).to(x.device) + torch.tensor([3]).to(x.device)  # !
-            return x.square().sum() + torch.tensor([2 * math.pi]).to(x.device)  # !
+            rows = torch.tensor([x.shape[0]], dtype=torch.long).to(x.device)  # !
+            return x.square().sum() + torch.tensor([2 * math.pi]).to(x.device) + rows  # !
         """,
         """
         import math
@@ -189,7 +190,8 @@ EXAMPLES = (
 
         def loss(x: torch.Tensor):
             x = x / torch.full((1,), 0.5, dtype=torch.float, device=x.device) + torch.full((1,), 3, device=x.device)
-            return x.square().sum() + torch.full((1,), 2 * math.pi, device=x.device)
+            rows = torch.full((1,), x.shape[0], dtype=torch.long, device=x.device)
+            return x.square().sum() + torch.full((1,), 2 * math.pi, device=x.device) + rows
         """,
         Safety.SAFE,
         "x: float[n]",
@@ -262,6 +264,7 @@ def filled_with(function: Function, made: ast.Call, said: bool) -> tuple[ast.exp
     if dtype is None:
         known = isinstance(value, ast.Constant) and isinstance(value.value, bool)
         known = known or (number is not None and abs(number) <= 127) or (not said and special(function, value))
+        known = known or (own_int(function, value) and (not said or as_long(function, made)))
         return (value, size) if known else None
     if size == "()":  # it is given sizes
         return None
@@ -269,6 +272,7 @@ def filled_with(function: Function, made: ast.Call, said: bool) -> tuple[ast.exp
         known = special(function, value) or (number is not None and abs(number) <= 127)
     else:
         known = dtype in ("torch.long", "torch.int") and isinstance(number, int) and abs(number) <= 127
+        known = known or (dtype == "torch.long" and own_int(function, value))
     return (value, size) if known else None
 
 
@@ -362,13 +366,7 @@ def counts(function: Function, made: ast.Call) -> bool:
     """Whether this is `torch.arange` of whole numbers alone, which is exact on every device."""
     if function.dotted(made.func) != "torch.arange" or made.keywords:
         return False
-    return all(isinstance(function.constant(a), int) or is_whole(function, a) for a in made.args)
-
-
-def is_whole(function: Function, number: ast.expr) -> bool:
-    """Whether this is surely a whole number of Python's."""
-    fact = function.fact(number)
-    return fact.kind is Value.SCALAR and fact.dtype is Dtype.INT and fact.confidence >= 2
+    return all(is_whole(function, a) for a in made.args)
 
 
 def as_dtype(function: Function, converted: ast.Call) -> ast.expr | str | None:

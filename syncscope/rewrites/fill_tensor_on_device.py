@@ -7,12 +7,46 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.numbers import element, filling, special
+from syncscope.codemod.patterns.numbers import as_long, element, filling, own_int, special
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
 
 EXAMPLES = (
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            rows = torch.tensor([x.shape[0]], device=x.device)  # !
+            return x.sum() * torch.tensor([len(x)], dtype=torch.long, device=x.device) + rows  # !
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor):
+            rows = torch.full((1,), x.shape[0], device=x.device)
+            return x.sum() * torch.full((1,), len(x), dtype=torch.long, device=x.device) + rows
+        """,
+        Safety.SAFE,
+        "x: finite[n]",
+    ),
+    Example(
+        """
+        import torch
+
+        def clipped(x: torch.Tensor, low):
+            return torch.where(x > low, x, torch.tensor([low], device=x.device))  # !
+        """,
+        """
+        import torch
+
+        def clipped(x: torch.Tensor, low):
+            return torch.where(x > low, x, torch.full((1,), low, device=x.device))
+        """,
+        Safety.UNSAFE,
+        "x: finite[n]; low: number",
+    ),
     Example(
         """
         import math
@@ -181,10 +215,15 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         or (written is not None and abs(written) < 2**31 and not any(k.arg == "dtype" for k in call.keywords))
     )
     if not known and not special(function, value) and site.fact_of(value).kind is not Value.SCALAR:
-        return None
-    if not plain and written is None and not any(k.arg == "dtype" for k in call.keywords) and special(function, value):
-        known = True
-    if isinstance(function.value(value), (ast.Attribute, ast.Subscript)) and not special(function, value):
+        return of_one(function, call, value) if size == "(1,)" else None
+    said = any(k.arg == "dtype" for k in call.keywords)
+    known = known or (written is None and not said and special(function, value))
+    known = known or (written is None and own_int(function, value) and (not said or as_long(function, call)))
+    if (
+        isinstance(function.value(value), (ast.Attribute, ast.Subscript))
+        and not special(function, value)
+        and size == "()"
+    ):
         return None  # it may be a tensor that needs its gradient
     guessed = not known and site.fact_of(value).confidence < 3  # a parameter whose default is a number
     if guessed and function.dotted(call.func) == "torch.as_tensor":
@@ -216,6 +255,20 @@ def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count
     changes = f"{function.file.text(number)} must be a number"
     if not any(k.arg == "dtype" for k in call.keywords):
         changes = f"{changes}; where there are none, the dtype is its own"
+    return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
+
+
+def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
+    """`torch.tensor([self.c], device=d)`, of which nothing more is known than that it is one element."""
+    if function.dotted(call.func) != "torch.tensor" or not isinstance(number, (ast.Name, ast.Attribute)):
+        return None
+    if function.fact(number).kind not in (Value.UNKNOWN, Value.SCALAR) or function.value(number) is not number:
+        return None
+    draft = Draft(function)
+    draft.replace(call, "{call}", call=filling(draft, call, number, "(1,)"))
+    changes = (
+        f"{function.file.text(number)} must be a number of Python's: one of numpy's gets the default dtype, not its own"
+    )
     return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
 
 

@@ -9,11 +9,12 @@ from typing import cast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import CONDITIONAL, SCOPES
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.numbers import is_whole
 from syncscope.codemod.patterns.passes import Loop, in_every_pass
 from syncscope.codemod.patterns.reads import as_listed
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Site, Value
+from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 from syncscope.tensors.syntax import each_of, walk
 
@@ -106,12 +107,6 @@ def entry(function: Function, node: ast.AST) -> tuple[ast.Subscript, ast.Name] |
                 whole = all(is_whole(function, part) for part in parts)
                 return (taken, tensor) if whole and not function.captured(tensor.id) else None
     return None
-
-
-def is_whole(function: Function, number: ast.expr) -> bool:
-    """Whether this is surely a whole number of Python's."""
-    fact = function.fact(number)
-    return function.constant(number) is not None or (fact.kind is Value.SCALAR and fact.dtype is Dtype.INT)
 
 
 def outermost(function: Function, taken: ast.Subscript, tensor: ast.Name) -> Repeated | None:

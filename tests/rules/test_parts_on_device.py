@@ -130,4 +130,6 @@ def depth(x: torch.Tensor, layers: int, training: bool, count=None):
     after = fixed(code, "blocking-upload")
     assert ".to(x.device)" not in after
     assert after.count("device=x.device)") == 2
-    assert "device=x.device)" not in fixed(code.replace("count[:2] = ", "kept = count; count[:2] = "), "blocking-upload")
+    assert "device=x.device)" not in fixed(
+        code.replace("count[:2] = ", "kept = count; count[:2] = "), "blocking-upload"
+    )

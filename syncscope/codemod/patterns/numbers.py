@@ -51,7 +51,7 @@ def element(function: Function, value: ast.expr) -> tuple[ast.expr, str]:
     match value:
         case ast.List(elts=[ast.Constant() | ast.UnaryOp() as first, *more]) if all(alike(first, m) for m in more):
             return first, f"({len(more) + 1},)"
-        case ast.List(elts=[only]) if special(function, only):
+        case ast.List(elts=[ast.Name() | ast.Attribute() | ast.Subscript() | ast.Call() | ast.BinOp() as only]):
             return only, "(1,)"
     return value, "()"
 
@@ -93,6 +93,26 @@ def says_dtype(function: Function, call: ast.Call) -> bool:
         return False
     of_tensor = dtype.attr == "dtype" and function.fact(dtype.value).is_tensor
     return of_tensor or (function.dotted(dtype) or "").startswith("torch.")
+
+
+def as_long(function: Function, made: ast.Call) -> bool:
+    """Whether a call names the dtype in which Python's whole numbers are held."""
+    named = next((k.value for k in made.keywords if k.arg == "dtype"), None)
+    return named is not None and function.dotted(named) in ("torch.long", "torch.int64")
+
+
+def is_whole(function: Function, number: ast.expr) -> bool:
+    """Whether this is surely a whole number of Python's."""
+    fact = function.fact(number)
+    known = fact.kind is Value.SCALAR and fact.dtype is Dtype.INT and fact.confidence >= 2
+    return known or isinstance(function.constant(number), int)
+
+
+def own_int(function: Function, number: ast.expr) -> bool:
+    """Whether this is a size or a count, which is an int of Python's: one of numpy's gives a tensor its own dtype."""
+    made = function.value(number)
+    sized = seen(function, made, "len({x})", "{x}.size({n})", "{x}.numel()", "{x}.dim()", "{x}.shape[{n}]")
+    return sized is not None and is_whole(function, number)
 
 
 def python_number(function: Function, node: ast.expr) -> bool:
