@@ -17,6 +17,7 @@ from syncscope.codemod.splice import ATOMS, PLAIN, Fill, Swap, WriteOut, spaced
 from syncscope.codemod.text import CannotRewrite
 from syncscope.model.finding import Edit, Fix, Safety
 from syncscope.model.source import Span
+from syncscope.tensors.syntax import walk
 
 HOLE = re.compile(r"\{(\w+)\}")
 BLANK = re.compile(rb"(?:[ \t]*\r?\n)*")
@@ -37,6 +38,7 @@ IMPORTS = {
     "math": "import math",
     "functools": "import functools",
 }
+ACTS = (ast.Call, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 SHORT = 12  # characters of an expression that may be said several times
 Part = ast.expr | cst.BaseExpression | str
 
@@ -237,15 +239,11 @@ class Draft:
         It is the expression itself where that is short, or where something else would be computed before it.
         """
         function, statement = self.function, self.function.statement(expr)
-        value = getattr(statement, "value", None)
-        if (
-            isinstance(expr, ast.Name)
-            or len(self.file.text(expr)) <= SHORT
-            or statement is None
-            or not isinstance(value, ast.expr)
-        ):
+        if isinstance(expr, ast.Name) or len(self.file.text(expr)) <= SHORT or statement is None:
             return expr
-        calm = function.pure(expr) and function.pure(value) and function.runs_first(statement, expr)
+        start = self.file.span(expr).start
+        before = (n for n in walk(statement) if isinstance(n, ACTS) and self.file.span(n).end <= start)
+        calm = function.pure(expr) and function.runs_first(statement, expr) and all(map(function.pure, before))
         if not calm or function.indent(statement).strip():
             return expr
         name = function.fresh(wish)

@@ -239,3 +239,30 @@ def test_a_line_that_a_comment_allows_to_be_long_stays_one(why: str, tmp_path: P
 def test_an_argument_that_is_put_first_stands_beside_the_others() -> None:
     code = f"{HEAD}def f(x: torch.Tensor):\n    return x * torch.tensor(\n        0.5, device=x.device\n    )\n"
     assert "torch.full(\n        (), 0.5, device=x.device\n    )" in fixed(code)
+
+
+LONG = "(label.long() + offset)"
+NAMED = {  # a long expression that the new code has three times gets a name, where nothing is done before it
+    "a condition": ("if {}.max() > limit():\n        return 1", True),
+    "an argument": ("show({}, limit())", True),
+    "the value of an entry": ("kept[limit()] = {}", False),
+    "after a call": ("show(limit(), {})", False),
+    "one way only": ("show({} if limit else 0)", False),
+    "the end of a chain": ("show(0 < 1 < {}.max())", False),
+    "another condition": ("if limit:\n        pass\n    elif {}.max() > 3:\n        return 1", False),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_written_three_times_has_a_name_where_that_changes_no_order(name: str) -> None:
+    line, has = NAMED[name]
+    code = f"""import torch
+
+
+def count(label: torch.LongTensor, offset: torch.LongTensor, limit, show, kept):
+    {line.format(f"{LONG}.bincount(minlength=6)")}
+"""
+    after = fixed(code, "bincount")
+    assert "index_add_" in after
+    assert (f"values = {LONG[1:-1]}\n" in after) == has, after
+    assert after.count(LONG[1:-1]) == (1 if has else 3)
