@@ -94,9 +94,12 @@ def is_epoch(name: str) -> bool:
     return "epoch" in name.lower()
 
 
+_OF_A_LOSS = re.compile(r"_(args|kwargs|params|names?|config|cfg|types?|cls|class|history|path|file|report)$")
+
+
 def is_loss(name: str) -> bool:
-    """Whether people call a loss so."""
-    return "loss" in name.lower()
+    """Whether people call a loss so, and not what is known of one: `loss_args`, `loss_name`."""
+    return "loss" in name.lower() and not _OF_A_LOSS.search(name.lower())
 
 
 _POSITIONS = re.compile(

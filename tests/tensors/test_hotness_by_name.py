@@ -36,6 +36,15 @@ def test_what_runs_once_is_cold(name: str) -> None:
     assert [site.hot for site in found] == [False]
 
 
+def test_what_is_only_known_of_a_loss_is_none() -> None:
+    code = "import torch\ndef {}(x: torch.Tensor):\n    x.item()\n"
+    said = {name: sites(code.format(name).encode(), "use.py")[0].hotness for name in ("masked_loss", "given_loss_args")}
+    assert said == {
+        "masked_loss": "in the loss `masked_loss`",
+        "given_loss_args": "`given_loss_args` may run in every step",
+    }
+
+
 def test_what_stands_in_a_package_below_tests_is_cold(tmp_path: Path) -> None:
     folder = tmp_path / "tests" / "package" / "engines"
     folder.mkdir(parents=True)
