@@ -8,7 +8,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.lengths import COUNTED, length, number_of_elements
 from syncscope.codemod.patterns.positions import lookup
-from syncscope.codemod.patterns.reads import handed_on
+from syncscope.codemod.patterns.reads import handed_on, needs_number
 from syncscope.codemod.writes import sole_use
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -67,7 +67,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     ndim = site.fact_of(op.base).ndim
     factor = 1 if tupled else ndim
     count = length(function, rows) or number_of_elements(function, rows)
-    if count is None or ndim == 0 or (tupled and ndim is None) or handed_on(function, count):
+    if count is None or ndim == 0 or (tupled and ndim is None):
+        return None
+    if needs_number(function, count) or handed_on(function, count):
         return None
     draft = Draft(function)
     if definition is not None:

@@ -151,6 +151,50 @@ def test_a_name_of_python_that_is_another_here_is_not_called(head: str) -> None:
     assert "total = float(total)" in fixed(plain, allowed=FIXES)
 
 
+ASKED_FOR = {  # a number that Python needs: kept on the device, the host would wait for it there, and at every further use
+    "both ends of a condition": """
+        def f(features: torch.Tensor, labels: torch.Tensor) -> float:
+            found = len(torch.unique(labels))
+            if found < 2 or found >= len(labels):
+                return float("nan")
+            rows = features.tolist()
+            return sum(rows)
+    """,
+    "before what goes on": """
+        def f(x: torch.Tensor):
+            found = len(torch.unique(x))
+            if found < 2:
+                return x * 2
+            show(x)
+    """,
+    "a slice": """
+        def f(c: torch.Tensor):
+            u, s, v = torch.linalg.svd(c)
+            rank = torch.nonzero(s).size(0)
+            return v[rank:, :]
+    """,
+    "the size of new tensors": """
+        def f(x: torch.Tensor):
+            return torch.zeros(len(torch.nonzero(x > 0)), 3)
+    """,
+    "an element of a list": """
+        def f(x: torch.Tensor):
+            return torch.tensor([max(1, row.item()) for row in x])
+    """,
+}
+
+
+@pytest.mark.parametrize("code", ASKED_FOR.values(), ids=ASKED_FOR)
+def test_a_number_that_python_needs_is_not_kept_on_the_device(code: str) -> None:
+    assert fixed(HEAD + dedent(code), allowed=FIXES) == HEAD + dedent(code)
+
+
+@pytest.mark.parametrize("last", ["x", "x.square()", "0.0"])
+def test_a_count_that_chooses_between_two_tensors_stays_there(last: str) -> None:
+    code = f"{HEAD}def f(x: torch.Tensor):\n    if len(torch.unique(x)) < 2:\n        return x * 2\n    return {last}\n"
+    assert "count_nonzero" in fixed(code, allowed=FIXES)
+
+
 @pytest.mark.parametrize("made", MASKS.values(), ids=MASKS)
 def test_a_number_that_a_mask_takes_stays(made: str) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, given):\n    {made}\n    x[keep] = 0\n    return x\n"

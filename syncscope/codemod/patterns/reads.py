@@ -124,7 +124,8 @@ def gone_back(function: Function, tensor: ast.expr, depth: int = 2) -> bool:
 
 
 NUMBERS = set(
-    "range int float bool str format print torch.zeros torch.ones torch.full torch.empty torch.arange torch.randint".split()
+    "range int float bool str format print torch.zeros torch.ones torch.full torch.empty torch.arange torch.randint "
+    "torch.tensor".split()
 )
 GIVEN_TO = {"append", "insert", "new_zeros", "new_ones", "new_full", "new_empty", "view", "reshape", "expand"}
 
@@ -143,8 +144,8 @@ def needs_number(function: Function, value: ast.expr) -> bool:
                 return True
             case ast.Call(func=called) if called is not inner:
                 return function.dotted(called) in NUMBERS
-            case ast.If(body=[ast.Return(value=ast.expr())], orelse=[]):
-                return False  # which of two values is returned may be chosen on the device
+            case ast.If(body=[ast.Return(value=ast.expr() as early)], orelse=[]):
+                return not of_two_tensors(function, early, function.block(outer)[-1])
             case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
                 return outer.test is inner
             case ast.Assign():
@@ -153,6 +154,12 @@ def needs_number(function: Function, value: ast.expr) -> bool:
                 return False
         inner = outer
     return False
+
+
+def of_two_tensors(function: Function, early: ast.expr, last: ast.stmt) -> bool:
+    """Whether which of two values is returned may be chosen on the device: one is a tensor, the other can be mixed with it."""
+    late = last.value if isinstance(last, ast.Return) else None
+    return late is not None and (function.fact(early).is_tensor or function.fact(late).is_tensor)
 
 
 TAKE_TENSORS = set(
