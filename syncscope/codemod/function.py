@@ -224,7 +224,14 @@ class Function(Enclosure):
         if any(self._either(n) for n in walk(node) if isinstance(n, (ast.IfExp, ast.Call))):
             return True
         names = (n for n in walk(node) if isinstance(n, ast.Name) and self.fact(n).is_tensor)
-        return any(self.reaching_definition(n) is None and self._given_number(n.id) for n in names)
+        return any(
+            self._asked_later(n) or (self.reaching_definition(n) is None and self._given_number(n.id)) for n in names
+        )
+
+    def _asked_later(self, name: ast.Name) -> bool:
+        """Whether code further down asks what this is, `isinstance(x, torch.Tensor)`: it may be something else."""
+        asking = (self.parent(use) for use in self.reads(name.id) if use.lineno > name.lineno)
+        return any(isinstance(call, ast.Call) and self.dotted(call.func) == "isinstance" for call in asking)
 
     def _either(self, node: ast.expr) -> bool:
         """Whether code chooses between a number and a tensor: `t.max() if len(t) else 0`, `max(t, 0)`."""

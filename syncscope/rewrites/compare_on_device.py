@@ -149,6 +149,8 @@ def extreme(site: Site, function: Function, call: ast.Call, name: str) -> Fix | 
     value, dtype = function.constant(number), site.fact_of(tensor).dtype
     if value is None or dtype is Dtype.BOOL:
         return None
+    if site.fact_of(tensor).confidence < 3:
+        changes = f"{function.file.text(tensor)} must be a tensor, no array or number of numpy; {changes}"
     bound = "min" if name == "max" else "max"
     draft.replace(call, f"{{t}}.clamp({bound}={{c}})", t=tensor, c=number)
     return draft.fix("clamp on the device", Safety.UNSAFE, changes)

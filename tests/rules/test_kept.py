@@ -195,6 +195,23 @@ def test_a_count_that_chooses_between_two_tensors_stays_there(last: str) -> None
     assert "count_nonzero" in fixed(code, allowed=FIXES)
 
 
+@pytest.mark.parametrize("after", ["isinstance(low, torch.Tensor)", "isinstance(low, (int, float))"])
+def test_what_is_asked_later_whether_it_is_a_tensor_may_be_none(after: str) -> None:
+    head = f"{HEAD}def f(places: torch.Tensor):\n    low = places[0] - 1\n    low = max(low, 0)\n"
+    code = f"{head}    return low.item() if {after} else low\n"
+    assert "clamp" not in fixed(code, allowed=FIXES)
+    assert "clamp" in fixed(f"{head}    return low\n", allowed=FIXES)
+    before = head.replace("    low = max", f"    known = {after}\n    low = max")
+    assert "clamp" in fixed(f"{before}    return low, known\n", allowed=FIXES)
+
+
+@pytest.mark.parametrize(("given", "told"), [("x", True), ("x: torch.Tensor", False)])
+def test_a_clamp_of_what_may_be_an_array_says_so(given: str, told: bool) -> None:
+    code = f"{HEAD}def f({given}):\n    low = x.argmax() - 1\n    return max(low, 0)\n"
+    fixes = [f.fix for f in findings(code, "builtin-over-tensors") if f.fix is not None]
+    assert [f.changes.startswith("low must be a tensor") for f in fixes] == [told]
+
+
 @pytest.mark.parametrize("made", MASKS.values(), ids=MASKS)
 def test_a_number_that_a_mask_takes_stays(made: str) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, given):\n    {made}\n    x[keep] = 0\n    return x\n"
