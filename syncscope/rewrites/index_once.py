@@ -233,6 +233,32 @@ EXAMPLES = (
         Safety.UNSAFE,
         rule="boolean-mask-read",
     ),
+    Example(
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor, strict: bool):
+            keep = y > 0
+            if strict:
+                keep = y > 1
+            x[keep] = x[keep].cumsum(0) * y[keep]  # !
+            return x
+        """,
+        """
+        import torch
+
+        def forward(x: torch.Tensor, y: torch.Tensor, strict: bool):
+            keep = y > 0
+            if strict:
+                keep = y > 1
+            keep_index = keep.nonzero(as_tuple=True)
+            x[keep_index] = x[keep_index].cumsum(0) * y[keep_index]
+            return x
+        """,
+        Safety.UNSAFE,
+        "x: finite[n, m]; y: finite[n, m]; strict: count",
+        rule="boolean-mask-read",
+    ),
 )
 
 SHAPE = "a mask whose shape does not fit is not always reported"
@@ -316,11 +342,11 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name,
     statement = function.statement(site.node)
     if statement is None or not function.pure(mask) or function.indent(statement).strip():
         return None
-    subscripts = (n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Load))
-    uses = [n for n in subscripts if function.same(n.slice, mask)]
-    at_once = site.op is Op.MASK_READ and all(
-        id(use) not in better and function.runs_first(statement, use) for use in uses
-    )
+    written = {id(s.node) for s in function.sites_in(statement) if s.op is Op.MASK_WRITE}
+    kept = isinstance(statement, ast.Assign) and function.pure(statement.value)  # the mask, until the value is written
+    subscripts = (n for n in ast.walk(statement) if isinstance(n, ast.Subscript) and function.same(n.slice, mask))
+    uses = [n for n in subscripts if isinstance(n.ctx, ast.Load) or (kept and id(n) in written)]
+    at_once = all(id(use) not in better and function.runs_first(statement, use) for use in uses)
     if len(uses) < 2 or site.node not in uses or not at_once:
         return None
     if isinstance(mask, ast.Name) and any(foreign(function, n) for n in ast.walk(statement) if holds(n, mask)):

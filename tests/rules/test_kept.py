@@ -212,6 +212,14 @@ def test_a_clamp_of_what_may_be_an_array_says_so(given: str, told: bool) -> None
     assert [f.changes.startswith("low must be a tensor") for f in fixes] == [told]
 
 
+@pytest.mark.parametrize(
+    ("value", "shared"), [("x[d.mask].cumsum(0)", True), ("change(d, x[d.mask], x[d.mask])", False)]
+)
+def test_a_mask_that_others_may_write_is_asked_again_for_what_is_written(value: str, shared: bool) -> None:
+    after = fixed(f"{HEAD}def f(d, x: torch.Tensor):\n    x[d.mask] = {value}\n    return x\n")
+    assert ("x[mask_index] = " in after) == shared, after
+
+
 @pytest.mark.parametrize("made", MASKS.values(), ids=MASKS)
 def test_a_number_that_a_mask_takes_stays(made: str) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, given):\n    {made}\n    x[keep] = 0\n    return x\n"
