@@ -22,6 +22,7 @@ PREAMBLE = re.compile(
 LICENCE = re.compile(rb"(?:#.*\r?\n)+\r?\n")
 STEP = "    "
 OPEN, CLOSE = "([{", ")]}"
+ABREAST = re.compile(r"\s*[)\]}]+, [(\[{]+")  # of two parts of many lines, the end of one and the beginning of the next
 OPERATORS = {
     "&",
     "|",
@@ -196,7 +197,8 @@ def _header(file: Text, span: Span, body: Span) -> Span:
 
 
 def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) -> str:
-    """A statement whose new lines are no longer than they may be; where they stay so, all of it is laid out anew.
+    """A statement whose new lines are no longer than they may be; where they stay so, or one part begins on the line where
+    another ends, all of it is laid out anew.
 
     `beside`: so long is the comment at its end.
     """
@@ -204,10 +206,12 @@ def _laid_out(indent: str, new: str, before: set[str], width: int, beside: int) 
     lines = [head if head in before else folded(head, width, beside=beside)]
     lines += [line if line in before else folded(line, width, inside=True) for line in rest]
     text = "\n".join(lines)
-    if _too_long(text, width, before) and rest and "#" not in new:
+    over = _too_long(text, width, before)
+    abreast = any(ABREAST.fullmatch(line) for line in lines if line not in before)
+    if (over or abreast) and rest and "#" not in new:
         flat = " ".join(line.strip() for line in (head, *rest))
         anew = folded(indent + re.sub(r",? (?=[)\]}])", "", re.sub(r"(?<=[(\[{]) ", "", flat)), width)
-        return anew if _too_long(anew, width, before) < _too_long(text, width, before) else text
+        return anew if _too_long(anew, width, before) < over + abreast else text
     return text
 
 

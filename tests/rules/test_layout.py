@@ -137,6 +137,29 @@ BROAD = {
         return other
         """,
     ),
+    "parts of many lines": (
+        """
+        low = (
+            image.square().sum().add(height).mul(width) / other.abs().sum().clamp(min=1.0).sqrt().log()
+        ).item()
+        high = (
+            image.cos().sum().add(width) / other.abs().sum().clamp(min=1.0)
+        ).item()
+        return low, high
+        """,
+        """
+        low, high = torch.stack(
+            (
+                (
+                    image.square().sum().add(height).mul(width)
+                    / other.abs().sum().clamp(min=1.0).sqrt().log()
+                ),
+                (image.cos().sum().add(width) / other.abs().sum().clamp(min=1.0)),
+            )
+        ).tolist()
+        return low, high
+        """,
+    ),
 }
 
 
