@@ -37,7 +37,7 @@ def constant(frame: Frame, test: ast.expr) -> bool | None:
             fact = frame.env.get(dotted(test.args[0]))
             of = kinds_of(frame, test.args[1])
             if fact is not None and fact.confidence >= 2 and UNKNOWN.kind not in of:
-                if fact.kind is TENSOR:
+                if fact.kind is TENSOR and (TENSOR in of or fact.confidence == 3):
                     return TENSOR in of
                 if fact.confidence == 3 and fact.kind in (SCALAR, ARRAY, SEQUENCE) and of == {TENSOR}:
                     return False

@@ -220,6 +220,16 @@ def test_a_mask_that_others_may_write_is_asked_again_for_what_is_written(value: 
     assert ("x[mask_index] = " in after) == shared, after
 
 
+def test_what_numpy_may_have_given_is_not_read_as_tensors() -> None:
+    code = (
+        "import numpy as np\nimport torch\n\n\ndef distinct(x):\n    {}return torch.unique(x)\n\n\ndef f(x, y):\n"
+        "    low, high = distinct(x), distinct(y)\n    return int(low[0]), float(high[0])\n"
+    )
+    either = code.format("if isinstance(x, np.ndarray):\n        return np.unique(x)\n    ")
+    assert fixed(either, allowed=FIXES) == either
+    assert "torch.stack" in fixed(code.format(""), allowed=FIXES)
+
+
 @pytest.mark.parametrize("made", MASKS.values(), ids=MASKS)
 def test_a_number_that_a_mask_takes_stays(made: str) -> None:
     code = f"{HEAD}def f(x: torch.Tensor, given):\n    {made}\n    x[keep] = 0\n    return x\n"

@@ -76,7 +76,7 @@ PLAIN = (int, float, str)
 
 def plain(value):
     if isinstance(value, PLAIN):
-        reveal(value)  # unknown
+        reveal(value)  # other 3
     elif value.nelement() > 1 and value.element_size() == 2:
         reveal(value)  # tensor 2
 
