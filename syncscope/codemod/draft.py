@@ -164,6 +164,16 @@ class Draft:
             kept[-1], more[0] = spaced(kept, more[0], gap)
         return node.with_changes(args=[*kept, *more])
 
+    def without(self, call: ast.Call, keyword: str) -> cst.BaseExpression:
+        """A call of the function without one of its keyword arguments."""
+        node = self.node(call)
+        assert isinstance(node, cst.Call)
+        kept = [a for a in node.args if a.keyword is None or a.keyword.value != keyword]
+        if kept and kept[-1] is not node.args[-1]:
+            last = node.args[-1]
+            kept[-1] = kept[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+        return node.with_changes(args=kept)
+
     def drop_unused(self, gone: list[ast.AST], new: str) -> None:
         """Take out assignments of pure values to names that were read in `gone` only and are not in the new code."""
         function, gone = self.function, list(gone)

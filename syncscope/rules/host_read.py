@@ -10,6 +10,7 @@ What to do
 - A number that is only added up or kept: keep the tensor, `.detach()`, and read once after the loop.
 - A number that is only written down: read it on the passes that write, and read all of that line with one `.tolist()`.
 - A number that only meets tensors again, a count to divide by: leave out the `.item()`.
+- A random number that decides what the host does next: draw it there, without `device=`.
 - The elements of a tensor, one in each pass of a loop: `t.tolist()` once, before it.
 - A number that decides how to go on (early stopping, a schedule): ask every n steps, or one step late, from a copy that was
   asked for in the step before: `loss.to("cpu", non_blocking=True)` into pinned memory, and an event.
@@ -51,6 +52,7 @@ OPS = (Op.ITEM, Op.TOLIST, Op.FLOAT, Op.INT, Op.BOOL, Op.COMPLEX, Op.INDEX)
 SEEN_AS = ("aten::item", "aten::_local_scalar_dense")
 REWRITES = (
     "sum_first_of_sorted",
+    "draw_on_host",
     "go_through_numbers",
     "read_before_loop",
     "add_up_on_device",

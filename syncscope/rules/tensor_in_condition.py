@@ -38,6 +38,7 @@ SEVERITY = Severity.WARNING
 OPS = (Op.CONDITION,)
 SEEN_AS = ("bool", "aten::is_nonzero", "aten::item", "aten::_local_scalar_dense")
 REWRITES = (
+    "draw_on_host",
     "reduce_without_asking",
     "choose_assignment",
     "choose_return",

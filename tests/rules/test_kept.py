@@ -179,7 +179,7 @@ ASKED_FOR = {  # a number that Python needs: kept on the device, the host would 
     """,
     "an element of a list": """
         def f(x: torch.Tensor):
-            return torch.tensor([max(1, row.item()) for row in x])
+            return torch.tensor([max(1, row.sum().item()) for row in x])
     """,
 }
 
