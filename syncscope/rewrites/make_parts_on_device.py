@@ -91,7 +91,7 @@ EXAMPLES = (
             table = torch.zeros(x.shape[0], 2 * dim)
             angle = torch.arange(x.shape[0]).unsqueeze(1) * (torch.arange(dim) / -dim).exp()
             table[:, 0::2] = torch.sin(angle)
-            table[:, 1::2] = 1
+            table[:, 1::2] = torch.cos(angle)
             return x.sum() + table.to(device=x.device, dtype=x.dtype)  # !
         """,
         """
@@ -101,7 +101,7 @@ EXAMPLES = (
             table = torch.zeros(x.shape[0], 2 * dim, device=x.device)
             angle = torch.arange(x.shape[0], device=x.device).unsqueeze(1) * (torch.arange(dim, device=x.device) / -dim).exp()
             table[:, 0::2] = torch.sin(angle)
-            table[:, 1::2] = 1
+            table[:, 1::2] = torch.cos(angle)
             return x.sum() + table.to(x.dtype)
         """,
         Safety.UNSAFE,

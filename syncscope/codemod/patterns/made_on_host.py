@@ -41,26 +41,26 @@ class Made(NamedTuple):
     shared: bool
 
 
+Named = dict[ast.Assign, tuple[Made, list[ast.Name]]]  # what names hold that were met, and where they were read
+
+
 def made_on_host(function: Function, tensor: ast.expr) -> Made | None:
     """What a tensor is made of, where all of it is made for this one use, of nothing that only the host has."""
-    found = _parts(function, tensor)
-    return found if found is not None and found.calls else None
+    named: Named = {}
+    found = _parts(function, tensor, named)
+    if found is None or not found.calls:
+        return None
+    kept = all(_serves(function, assign, read, tensor) for assign, (_, read) in named.items())
+    return found if kept else None
 
 
-def _parts(function: Function, node: ast.expr) -> Made | None:
+def _parts(function: Function, node: ast.expr, named: Named) -> Made | None:
     parts: list[ast.expr]
     computed = fresh = True
     shared = False
     match node:
         case ast.Name():
-            made = function.reaching_definition(node)
-            filled = _written(function, made, node) if made is not None and len(made.targets) == 1 else None
-            whole = _parts(function, made.value) if made is not None and filled is not None else None
-            put = [_parts(function, part) for part in filled or () if not _is_number(function, part)]
-            if whole is None or None in put:
-                return None
-            each = [whole, *filter(None, put)]
-            return Made([c for one in each for c in one.calls], any(one.computed for one in each), whole.shared)
+            return _held(function, node, named)
         case ast.Call() if function.dotted(node.func) in SAME | CLOSE | DRAWN:
             given = [*node.args, *(k.value for k in node.keywords)]
             if SAID.intersection(k.arg for k in node.keywords) or any(function.fact(g).is_tensor for g in given):
@@ -98,7 +98,7 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
                 fresh = computed
             else:
                 return None
-    inner = [_parts(function, part) for part in parts if not _is_number(function, part)]
+    inner = [_parts(function, part, named) for part in parts if not _is_number(function, part)]
     known = [each for each in inner if each is not None]
     if not inner or len(known) < len(inner):
         return None
@@ -109,27 +109,49 @@ def _parts(function: Function, node: ast.expr) -> Made | None:
     )
 
 
-def _written(function: Function, made: ast.Assign, last: ast.Name) -> list[ast.expr] | None:
-    """What is written to slices of a new tensor before its last use, `x[:n] = part`; None where it serves otherwise, too."""
-    found, uses = [], _uses(function, made, last)
+def _held(function: Function, name: ast.Name, named: Named) -> Made | None:
+    """What a name holds: as it was made, and what was written to slices of it, `x[:n] = part`."""
+    made = function.reaching_definition(name)
+    if made is None:
+        return None
+    if made in named:  # its calls are counted
+        known, read = named[made]
+        read.append(name)
+        return Made([], known.computed, known.shared)
+    put = (_written(function, use) for use in _uses(function, made, name))
+    given = [part for part in put if part is not None and not _is_number(function, part)]
+    every = [_parts(function, part, named) for part in (made.value, *given)]
+    found = [each for each in every if each is not None]
+    if len(found) < len(every):
+        return None
+    whole = Made([c for each in found for c in each.calls], any(each.computed for each in found), found[0].shared)
+    named[made] = whole, [name]
+    return whole
+
+
+def _serves(function: Function, made: ast.Assign, read: list[ast.Name], tensor: ast.expr) -> bool:
+    """Whether a name serves for nothing but a tensor that is sent: it is read on the way to it, or written before."""
+    uses, end = _uses(function, made, read[0]), function.file.span(tensor).end
+    if not all(one in uses for one in read) or function.loop(tensor) is not function.loop(made):
+        return False
     for use in uses:
         held = function.parent(use)
-        if use is last or (isinstance(held, ast.Attribute) and held.attr in DESCRIBED):
-            continue
-        statement = function.statement(use)
-        match statement:
-            case ast.Assign(targets=[ast.Subscript(value=target, slice=index)], value=value) if target is use:
-                slices = [isinstance(part, ast.Slice) for part in each_of(index)]
-                plain = all(
-                    s or one_value(function, function.fact(p), p) for s, p in zip(slices, each_of(index), strict=True)
-                )
-                after = function.file.span(use).start > function.file.span(last).start
-                if not plain or not any(slices) or after or function.loop(last) is not function.loop(made):
-                    return None  # a number at a place is sent there
-                found.append(value)
-            case _:
-                return None
-    return found if last in uses else None
+        described = isinstance(held, ast.Attribute) and held.attr in DESCRIBED
+        put = _written(function, use) is not None and function.file.span(use).start < end
+        if not (use in read or described or put):
+            return False
+    return True
+
+
+def _written(function: Function, use: ast.Name) -> ast.expr | None:
+    """What `x[:n] = part` writes; a number at a place is sent there, and so no part."""
+    match function.statement(use):
+        case ast.Assign(targets=[ast.Subscript(value=target, slice=index)], value=value) if target is use:
+            slices = [isinstance(part, ast.Slice) for part in each_of(index)]
+            pairs = zip(slices, each_of(index), strict=True)
+            plain = all(sliced or one_value(function, function.fact(part), part) for sliced, part in pairs)
+            return value if plain and any(slices) else None
+    return None
 
 
 def _uses(function: Function, made: ast.Assign, last: ast.Name) -> list[ast.Name]:
