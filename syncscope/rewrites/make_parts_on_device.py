@@ -197,7 +197,8 @@ def _rated(draft: Draft, function: Function, made: Made) -> Fix:
     elif made.computed or any(
         name not in SAME | TYPES.keys() and not counts(function, call) for call, name in names.items()
     ):
-        changes.append("values that are not whole may differ in their last bits")
+        more = ", and by more where they are computed with" if made.computed else ""
+        changes.append(f"values that are not whole may differ in their last bits{more}")
     if made.shared:
         changes.append(
             "it is laid out as it is made, where it was copied whole: `view` and writes in place may ask for `.contiguous()`"
