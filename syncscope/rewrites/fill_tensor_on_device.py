@@ -266,9 +266,9 @@ def of_one(function: Function, call: ast.Call, number: ast.expr) -> Fix | None:
         return None
     draft = Draft(function)
     draft.replace(call, "{call}", call=filling(draft, call, number, "(1,)"))
-    changes = (
-        f"{function.file.text(number)} must be a number of Python's: one of numpy's gets the default dtype, not its own"
-    )
+    changes = f"{function.file.text(number)} must be one number"
+    if not any(k.arg == "dtype" for k in call.keywords):
+        changes = f"{changes}; a numpy number gets torch's default dtype, not its own"
     return draft.fix("fill a tensor on the device", Safety.UNSAFE, changes)
 
 

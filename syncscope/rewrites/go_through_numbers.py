@@ -80,7 +80,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     draft = Draft(function)
     draft.replace(tensor, "{t}.tolist()", t=tensor)
     for _, whole in filter(None, reads):
-        draft.replace(whole, name)
+        if not isinstance(whole, ast.Name):  # which it may be in `int(t)`
+            draft.replace(whole, name)
     text = function.file.text(tensor)
     changes = [f"{text} must have one dimension"] * (fact.ndim is None)
     if any(exposed(function, n, loop, uses[-1]) for n in kept):
