@@ -207,11 +207,19 @@ class Draft:
             if self.function.printed(node):
                 raise CannotRewrite("an f-string prints this code itself, by its `=`")
             text = self._in_place_of(node, text)
+            span = self._tight(node, text)
         else:
-            lines = text.splitlines()
+            span, lines = self.file.span(node), text.splitlines()
             kept = [c for c in self.comments(node) if not any(line.endswith(c) for line in lines)]
             text = f"\n{self.function.indent(node)}".join([*kept, text.rstrip("\n")])
-        self.edits.append(Edit(self.file.span(node), text))
+        self.edits.append(Edit(span, text))
+
+    def _tight(self, node: ast.expr, text: str) -> Span:
+        """Where new code goes: `x[: n.item()]` is `x[:n]` with a name, without the space."""
+        span, parent = self.file.span(node), self.function.parent(node)
+        end = isinstance(parent, ast.Slice) and parent.lower is None and parent.upper is node
+        spaced = end and text.isidentifier() and self.file.code[span.start - 2 : span.start] == b": "
+        return Span(span.start - 1, span.end) if spaced else span
 
     def _in_place_of(self, node: ast.expr, text: str) -> str:
         """The new code, in parentheses where what is around the old node demands them."""

@@ -28,7 +28,7 @@ EXAMPLES = (
 
         def chosen(x: torch.Tensor, labels: torch.Tensor):
             kinds = labels.flatten().abs().long()
-            return [x[: kind].sum() for kind in kinds.tolist()]
+            return [x[:kind].sum() for kind in kinds.tolist()]
         """,
         Safety.SAFE,
         "x: finite[n]; labels: label[m]",
@@ -51,7 +51,7 @@ EXAMPLES = (
             parts = []
             for i, length in enumerate(lengths.tolist()):
                 if i:
-                    parts.append(x[: length] * float(length))
+                    parts.append(x[:length] * float(length))
             return parts
         """,
         Safety.UNSAFE,
