@@ -262,6 +262,7 @@ EXAMPLES = (
 )
 
 SHAPE = "a mask whose shape does not fit is not always reported"
+SOME = "must have at least one dimension"  # of none, nonzero gives one index all the same
 
 BETTER = {  # what is tried of a selection first, by op: one that has such a fix needs no index
     Op.MASK_READ: (
@@ -327,6 +328,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         changes = f"{mask.id} must be a tensor, no array of numpy; {changes}"
     if beside and fact.ndim is None:
         tier, changes = Safety.SUGGEST, f"{mask.id} must have one dimension; {changes}"
+    elif fact.ndim is None:
+        changes = f"{mask.id} {SOME}; {changes}"
     return draft.fix(title, tier, f"{changes}; it waits where the loop has no pass, too" if out_of_loop else changes)
 
 
@@ -362,6 +365,8 @@ def of_statement(site: Site, function: Function, mask: ast.Attribute | ast.Name,
     if isinstance(mask, ast.Name):  # bound more than once, it may also hold positions
         fact = site.fact_of(mask)
         tier, changes = (Safety.UNSAFE, SHAPE) if is_mask(fact) and fact.confidence == 3 else (Safety.SUGGEST, changes)
+    if site.fact_of(mask).ndim is None:
+        changes = f"{name} {SOME}; {changes}"
     return draft.fix(title, tier, changes)
 
 

@@ -13,7 +13,7 @@ import torch
 from effort import EFFORT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rules.driver import fixed
+from rules.driver import findings, fixed
 from rules.equivalence import last_function
 from rules.test_programs import bodies, program
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -280,3 +280,9 @@ def test_an_f_string_that_prints_its_code_prints_the_same(parts: list[tuple[str,
     code = f"import torch\n\ndef f(x: torch.Tensor):\n    x = x.exp()\n    return f'{line}', x.min().item()\n"
     x = torch.linspace(-1, 1, 5)
     assert last_function(code)(x) == last_function(fixed(code, allowed={Safety.SAFE}))(x)
+
+
+def test_an_index_for_a_mask_of_unknown_dimensions_says_that_it_has_one() -> None:
+    code = "import torch\n\n\ndef f(x: torch.Tensor):\n    x = {}\n    near = x < 1\n    return x[near].cumsum(0), x[near]\n"
+    said = {made: findings(code.format(made), "boolean-mask-read")[0].fix for made in ("x * 2", "x.flatten()")}
+    assert [fix is not None and "at least one dimension" in fix.changes for fix in said.values()] == [True, False]
