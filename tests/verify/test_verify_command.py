@@ -153,7 +153,10 @@ def test_what_gives_nothing_is_left_out(tried: tuple[Path, int, dict[str, Any]])
     _, _, found = tried
     idle = of_line(found, "eye(4)")
     assert (idle["kept"], idle["values"]) == (False, "equal")
-    assert re.match("it does not gain|whether it gains is open|no gain of it|the step is as short", idle["why"])
+    reasons = "it does not gain|whether it gains is open|no gain of it|the step is as short"
+    assert re.match(
+        f"{reasons}|it makes the step longer", idle["why"]
+    )  # one interval in forty lies on either side of none
 
 
 @ONE_WORKER
