@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.made_on_host import DRAWN
-from syncscope.codemod.patterns.reads import as_listed
+from syncscope.codemod.patterns.reads import as_listed, read_of
 from syncscope.codemod.proofs import one_value
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -79,7 +79,7 @@ def drawn(function: Function, node: ast.expr) -> list[ast.Call] | None:
             uses = function.seen_by(made) if made is not None else []
             return (
                 drawn(function, made.value)
-                if made is not None and uses and all(read_there(function, u) for u in uses)
+                if made is not None and uses and all(read_of(function, u) for u in uses)
                 else None
             )
         case ast.Call() if function.dotted(node.func) in DRAWN:
@@ -97,14 +97,6 @@ def drawn(function: Function, node: ast.expr) -> list[ast.Call] | None:
             return None
     found = [drawn(function, part) for part in parts if not is_number(function, part)]
     return [call for calls in found for call in calls or ()] if found and all(found) else None
-
-
-def read_there(function: Function, use: ast.Name) -> bool:
-    """Whether a use of a name does nothing but read its number."""
-    outer = function.parent(use)
-    outer = function.parent(outer) if isinstance(outer, ast.Attribute) else outer
-    read = as_listed(function, outer) if outer is not None else None
-    return read is not None and read[0] is use
 
 
 def is_number(function: Function, node: ast.expr) -> bool:

@@ -7,7 +7,7 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.passes import bound_again, element_of, in_every_pass, loop_of
-from syncscope.codemod.patterns.reads import as_listed
+from syncscope.codemod.patterns.reads import as_listed, read_of
 from syncscope.codemod.writes import disturbed, exposed
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
@@ -86,16 +86,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     changes = [f"{text} must have one dimension"] * (fact.ndim is None)
     if any(exposed(function, n, loop, uses[-1]) for n in kept):
         changes.append(f"nothing may write what {text} holds in the loop")
-    if tensor not in (found[2], *getattr(found[2], "args", [])[:1]) or not any(
-        in_every_pass(function, whole, loop) for _, whole in filter(None, reads)
-    ):
+    shorter = (
+        tensor is not found[2] and function.dotted(getattr(found[2], "func", found[2])) == "zip"
+    )  # than the others
+    if shorter or not any(in_every_pass(function, whole, loop) for _, whole in filter(None, reads)):
         changes.append("it waits once, also where no pass reads")
     return draft.fix("read all at once", Safety.UNSAFE if changes else Safety.SAFE, "; ".join(changes))
-
-
-def read_of(function: Function, use: ast.Name) -> tuple[ast.expr, ast.expr] | None:
-    """The read of a number that a use of a name is in: `t.item()`, `int(t)`."""
-    outer = function.parent(use)
-    read = as_listed(function, function.parent(outer) or outer) if isinstance(outer, ast.Attribute) else None
-    read = read or (as_listed(function, outer) if outer is not None else None)
-    return read if read is not None and read[0] is use else None

@@ -1,7 +1,7 @@
 """Elements of a tensor that a loop reads one by one: all at once, where nothing changes them."""
 
 import pytest
-from rules.driver import fixed
+from rules.driver import findings, fixed
 
 GOES_THROUGH = """import torch
 
@@ -86,3 +86,10 @@ def test_elements_that_are_collected_are_copied_where_the_whole_is_written() -> 
     code = GOES_THROUGH.format("    for t in ts:\n        found.append(t.item())\n        ts.mul_(2)\n")
     assert "found.append(t.detach().clone())" in fixed(code, "host-read")
     assert "found.append(t.detach())" in fixed(code.replace("in ts:", "in map(other, ts):"), "host-read")
+
+
+def test_a_loop_that_may_be_shorter_than_its_tensor_says_that_it_waits_all_the_same() -> None:
+    loop = "    for t, n in zip(ts, found):\n        other.add_(abs(t.item()) + n)\n"
+    (fix,) = (f.fix for f in findings(GOES_THROUGH.format(loop), "host-read"))
+    assert fix is not None
+    assert "where no pass reads" in fix.changes

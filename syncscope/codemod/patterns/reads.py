@@ -78,6 +78,14 @@ def as_listed(function: Function, read: ast.AST) -> tuple[ast.expr, ast.expr] | 
     return None
 
 
+def read_of(function: Function, use: ast.Name) -> tuple[ast.expr, ast.expr] | None:
+    """The read of a number that a use of a name is in: `t.item()`, `int(t)`."""
+    outer = function.parent(use)
+    read = as_listed(function, function.parent(outer) or outer) if isinstance(outer, ast.Attribute) else None
+    read = read or (as_listed(function, outer) if outer is not None else None)
+    return read if read is not None and read[0] is use else None
+
+
 def by_int(function: Function, read: ast.AST) -> bool:
     """Whether a number is read by `int(t)` and t is not known to hold integers."""
     return tensor_read(function, read) is None and number_read(function, read) is not None
