@@ -6,20 +6,17 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import TYPES, takes_all
-from syncscope.codemod.patterns.numbers import as_long, element, filling, is_whole, own_int, special
+from syncscope.codemod.patterns.made_on_host import CLOSE, DRAWN, SAME, TYPES, takes_all, target
+from syncscope.codemod.patterns.numbers import as_long, counts, element, filling, own_int, special
 from syncscope.codemod.proofs import DTYPES
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
 
-SAME = {"torch.zeros", "torch.ones", "torch.full", "torch.eye", "torch.empty"}
 ALIKE = {"torch.zeros", "torch.ones", "torch.eye"}  # of every dtype they hold the same
-CLOSE = {"torch.arange", "torch.linspace", "torch.logspace", "torch.hann_window", "torch.hamming_window"}
 COUNTED = {"torch.long", "torch.int", "torch.double", "torch.float"}  # dtypes in which torch.arange counts
 CONVERTIBLE = ALIKE | {"torch.eye", "torch.arange", "torch.linspace"}
 SPREAD = {"torch.rand", "torch.randn"}  # drawn in any floating dtype
-DRAWN = {"torch.rand", "torch.randn", "torch.randint", "torch.randperm", "torch.normal"}
 CONVERT = set("long float double int half bool".split())
 KEEPS = CONVERT | set(
     "unsqueeze view reshape repeat flatten t transpose permute".split()
@@ -362,13 +359,6 @@ def fixed(draft: Draft, name: str | None, exact: bool, dtype: str = "") -> Fix |
     return None
 
 
-def counts(function: Function, made: ast.Call) -> bool:
-    """Whether this is `torch.arange` of whole numbers alone, which is exact on every device."""
-    if function.dotted(made.func) != "torch.arange" or made.keywords:
-        return False
-    return all(is_whole(function, a) for a in made.args)
-
-
 def as_dtype(function: Function, converted: ast.Call) -> ast.expr | str | None:
     """The dtype that `.to(x.dtype)`, `.to(torch.int64)` or `.long()` gives."""
     match converted:
@@ -383,20 +373,4 @@ def as_dtype(function: Function, converted: ast.Call) -> ast.expr | str | None:
             func=ast.Attribute(attr="long" | "float" | "double" | "half" | "bool" | "int" as word), args=[], keywords=[]
         ):
             return f"torch.{word}"
-    return None
-
-
-def target(move: ast.AST) -> ast.expr | str | None:
-    """The device that `.to(device)` or `.cuda()` names."""
-    match move:
-        case ast.Call(func=ast.Attribute(attr="cuda"), args=[], keywords=[]):
-            return '"cuda"'
-        case ast.Call(func=ast.Attribute(attr="to"), args=[], keywords=[ast.keyword(arg="device", value=where)]):
-            return where if isinstance(where, (ast.Name, ast.Attribute, ast.Constant)) else None
-        case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Constant(value=str()) as where], keywords=[]):
-            return where
-        case ast.Call(
-            func=ast.Attribute(attr="to"), args=[(ast.Attribute(attr=word) | ast.Name(id=word)) as where], keywords=[]
-        ):
-            return where if "device" in word else None
     return None

@@ -6,11 +6,11 @@ import ast
 
 from syncscope.codemod.draft import Draft, Part
 from syncscope.codemod.function import Function
-from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, Made, made_on_host
+from syncscope.codemod.patterns.made_on_host import DRAWN, SAME, TYPES, Made, made_on_host, target
+from syncscope.codemod.patterns.numbers import counts
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
-from syncscope.rewrites.create_on_device import counts, target
 
 TITLE = "make it on the device"
 COMPILES = True

@@ -188,3 +188,19 @@ def takes_all(part: ast.expr) -> bool:
     if isinstance(part, ast.Slice):
         return part.lower is part.upper is part.step is None
     return isinstance(part, ast.Constant) and part.value is None
+
+
+def target(move: ast.AST) -> ast.expr | str | None:
+    """The device that `.to(device)` or `.cuda()` names."""
+    match move:
+        case ast.Call(func=ast.Attribute(attr="cuda"), args=[], keywords=[]):
+            return '"cuda"'
+        case ast.Call(func=ast.Attribute(attr="to"), args=[], keywords=[ast.keyword(arg="device", value=where)]):
+            return where if isinstance(where, (ast.Name, ast.Attribute, ast.Constant)) else None
+        case ast.Call(func=ast.Attribute(attr="to"), args=[ast.Constant(value=str()) as where], keywords=[]):
+            return where
+        case ast.Call(
+            func=ast.Attribute(attr="to"), args=[(ast.Attribute(attr=word) | ast.Name(id=word)) as where], keywords=[]
+        ):
+            return where if "device" in word else None
+    return None

@@ -108,6 +108,13 @@ def is_whole(function: Function, number: ast.expr) -> bool:
     return known or isinstance(function.constant(number), int)
 
 
+def counts(function: Function, made: ast.Call) -> bool:
+    """Whether this is `torch.arange` of whole numbers alone, which is exact on every device."""
+    if function.dotted(made.func) != "torch.arange" or made.keywords:
+        return False
+    return all(is_whole(function, a) for a in made.args)
+
+
 def own_int(function: Function, number: ast.expr) -> bool:
     """Whether this is a size or a count, which is an int of Python's: one of numpy's gives a tensor its own dtype."""
     made = function.value(number)
