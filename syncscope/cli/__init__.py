@@ -14,6 +14,7 @@ from syncscope import discover
 from syncscope.cli._console import complain, echo, plain
 from syncscope.errors import UserError
 
+PATH = ("lint", "run", "report", "verify", "diff")  # what everybody needs, in the order in which it is needed
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # why what is printed may not arrive
 
 
@@ -27,6 +28,14 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The modules' names."""
         return discover.names(sys.modules[__name__])
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those that everybody needs stand first, as a path; the others below."""
+        names = self.list_commands(ctx)
+        for title, listed in (("Commands", PATH), ("More", [name for name in names if name not in PATH])):
+            found = [(name, command) for name in listed if (command := self.get_command(ctx, name))]
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(limit=80)) for name, command in found])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The `command` in the module of that name."""
