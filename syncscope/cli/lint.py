@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,7 +79,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option("--trace", metavar="FILE", help="Order by what a recording says each costs; hide what is worth nothing.")
 @click.option("--from-trace", metavar="FILE", help="Lint the OpenCL C that the programs of a recording were made of.")
 @click.option("--explain-finding", is_flag=True, help="Say how each finding is known.")
-@click.option("--statistics", is_flag=True, help="Count by rule instead of listing.")
+@click.option("--statistics", is_flag=True, help="Count by rule and rewrite instead of listing.")
 @click.option("-q", "--quiet", is_flag=True, help="The findings and nothing else: no counts, no hints.")
 @click.option("--watch", is_flag=True, help="Lint again whenever a file changes.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes. Default: as many as CPUs.")
@@ -324,6 +325,30 @@ def diffs(linted: Linted, patch: bool, color: bool) -> str:
 
 
 def statistics(linted: Linted) -> str:
+    """A count for each rule, by confidence, and how many have a fix; then what each rewrite did, and its time."""
+    return f"{by_rule(linted)}{by_rewrite(linted)}"
+
+
+def by_rewrite(linted: Linted) -> str:
+    """For each rewrite that was asked: of how many findings, how many have its fix, by safety, and its milliseconds."""
+    from syncscope.model.finding import Safety
+
+    asked: dict[str, tuple[int, float]] = {}
+    for one in linted.done:
+        for name, (count, seconds) in one.checked.asked.items():
+            before = asked.get(name, (0, 0.0))
+            asked[name] = before[0] + count, before[1] + seconds
+    fixes = [fix for _, f in linted.presented for fix in (f.fix, f.fix and f.fix.also) if fix is not None]
+    made = Counter((fix.rewrite, fix.safety) for fix in fixes)
+    rows = [(name, [made[name, safety] for safety in Safety], *asked[name]) for name in asked]
+    lines = [f"\n{'asked':>6} {'safe':>6} {'unsafe':>6} {'suggest':>7} {'ms':>7}  rewrite"] if rows else []
+    for name, counts, count, seconds in sorted(rows, key=lambda row: (-sum(row[1]), row[0])):
+        safe, unsafe, suggest = counts
+        lines.append(f"{count:>6} {safe:>6} {unsafe:>6} {suggest:>7} {seconds * 1000:>7.1f}  {name}")
+    return "".join(line + "\n" for line in lines)
+
+
+def by_rule(linted: Linted) -> str:
     """A count for each rule, by confidence, and how many have a fix."""
     from syncscope.model.finding import CONFIDENCE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncscope.model.finding import Finding
 
@@ -24,7 +24,7 @@ class Checked:
     """What was found in one file. Lines, spans and edits are those of `SourceFile.code`, see `presented`.
 
     `relied` holds path and content hash of every other file that an answer relied on, where it is for the cache. `problem` says
-    why the file could not be read at all.
+    why the file could not be read at all. `asked` has how often each rewrite was asked for a fix, and how many seconds it took.
     """
 
     path: str
@@ -32,3 +32,4 @@ class Checked:
     hidden: Hidden = Hidden()
     relied: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+    asked: dict[str, tuple[int, float]] = field(default_factory=dict)

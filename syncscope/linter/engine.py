@@ -37,7 +37,7 @@ from syncscope.linter.worth import IDLE, beside_others, cooled, is_idle
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
 from syncscope.model.source import Place, Span
-from syncscope.rules import CannotRewrite, Family, View, mended
+from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
 from syncscope.tensors.project import Module
 from syncscope.tensors.roles import Role
@@ -148,6 +148,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
 
     Everything that is hidden is hidden before its reasons are written out and a rewrite is tried: these are what costs.
     """
+    ASKED.clear()
     told = Told([], {}) if isinstance(source, CFile) else of_python(source, config)
     said, here, view = told.findings, told.sites, told.view
     comments: list[suppressions.Comment] = []
@@ -181,7 +182,8 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             unused_allow(source, comment, pages(config.rules)) for comment in unused if judged(comment, config)
         ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
-    return replace(result, findings=tuple(findings), hidden=result.hidden + Hidden(idle, allowed=len(silent)))
+    hidden = result.hidden + Hidden(idle, allowed=len(silent))
+    return replace(result, findings=tuple(findings), hidden=hidden, asked=dict(ASKED))
 
 
 def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:

@@ -45,6 +45,7 @@ class Fix:
 
     `changes` says in one sentence what an UNSAFE fix changes, or why a SUGGEST one must be checked by hand. `adds` is what the
     device does more then: `ROWS` is priced by how many rows were kept. `also` is another way to the same, to be made by hand.
+    `rewrite` is the name of what made it.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Fix:
     changes: str = ""
     adds: Adds = Adds.NOTHING
     also: Fix | None = field(default=None, compare=False)
+    rewrite: str = field(default="", compare=False)
 
     @property
     def terms(self) -> str:

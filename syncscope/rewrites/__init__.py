@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from time import perf_counter
 from typing import Protocol, cast
 
 from syncscope import discover
@@ -52,12 +54,29 @@ def named(name: str) -> Rewrite:
 def first(names: Iterable[str], site: Site, function: Function, compiles: bool = False) -> Fix | None:
     """The fix of the first of these rewrites that has one; with `compiles`, of those alone that TorchScript takes too."""
     found: Fix | None = None
-    for module in (named(name) for name in names):
+    for name in names:
+        module = named(name)
         beside = getattr(module, "BESIDE", False)
         if (found is not None and not beside) or (compiles and not getattr(module, "COMPILES", False)):
             continue
-        fix = module.rewrite(site, function)
+        with timed(name):
+            fix = module.rewrite(site, function)
         if fix is not None:
-            fix = replace(fix, adds=getattr(module, "ADDS", fix.adds))
+            fix = replace(fix, adds=getattr(module, "ADDS", fix.adds), rewrite=name)
             found = fix if found is None else replace(found, also=fix)
     return found
+
+
+ASKED: dict[str, tuple[int, float]] = {}
+"""How often each rewrite was asked for a fix in this process since this was emptied, and how many seconds that took."""
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Note that a rewrite is asked, and how long it takes."""
+    begin = perf_counter()
+    try:
+        yield
+    finally:
+        count, seconds = ASKED.get(name, (0, 0.0))
+        ASKED[name] = count + 1, seconds + perf_counter() - begin

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from syncscope.codemod.draft import Draft
 
 __all__ = [
+    "ASKED",
     "CannotRewrite",
     "Example",
     "Family",
@@ -64,6 +65,7 @@ __all__ = [
 ]
 
 
+ASKED = rewrites.ASKED  # what the rewrites were asked, and for how long
 ARROW = "<-- here"  # of a line that must be flagged, on a page
 HEADINGS = ("What happens", "Why it waits", "What to do", "When a fix pays", "Fix safety")  # of a page, in order
 

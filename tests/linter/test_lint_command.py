@@ -109,11 +109,21 @@ def test_explain_finding_prints_how_it_is_known(door):
 
 def test_statistics_count_by_rule_and_confidence(door):
     door.write("train.py", READS + READS.replace("train(", "train_again("))
-    head, row = door("lint", "--statistics").out.splitlines()
+    head, row, *_ = door("lint", "--statistics").out.splitlines()
     assert head.split() == ["count", "high", "medium", "low", "fixable", "rule"]
     count, high, medium, low, _, rule = row.split()
     assert (count, rule) == ("2", "host-read")
     assert int(high) + int(medium) + int(low) == 2
+
+
+def test_statistics_count_by_rewrite(door):
+    door.write("train.py", MASKS)
+    for _ in range(2):  # the second time from the cache
+        rewrites = door("lint", "--statistics").out.partition("\n\n")[2].splitlines()
+        rows = {row.split()[-1]: row.split()[:-1] for row in rewrites[1:]}
+        assert rewrites[0].split() == ["asked", "safe", "unsafe", "suggest", "ms", "rewrite"]
+        assert rows["fill_by_mask"][:4] == ["1", "1", "0", "0"]
+        assert sum(float(row[4]) for row in rows.values()) > 0
 
 
 def test_output_goes_to_a_file(door):
