@@ -69,7 +69,9 @@ def table(found: list[Seen], asked: dict[str, float], names: list[str]) -> str:
     count = {name: [fixes[name, safety.value] for safety in Safety] for name in names}
     for name in sorted(names, key=lambda n: (-sum(count[n]), n)):
         safe, unsafe, suggest = count[name]
-        lines.append(f"{safe:>6} {unsafe:>6} {suggest:>7} {len(where[name]):>7} {asked.get(name, 0.0) * 1000:>7.0f}  {name}")
+        lines.append(
+            f"{safe:>6} {unsafe:>6} {suggest:>7} {len(where[name]):>7} {asked.get(name, 0.0) * 1000:>7.0f}  {name}"
+        )
     findings = {(s.folder, s.path, s.line, s.rule, s.safety): s for s in found}
     kinds = Counter(s.safety for s in findings.values())
     total = sum(kinds.values()) or 1

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from syncscope.analysis.advice import advised, unforeseen
+from syncscope.analysis.bound import bound_of
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import bounds, crowded, fidelity_of, too_wide, unforeseen_lines
+from syncscope.analysis.fidelity import GATE, bounds, crowded, fidelity_of, too_wide, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
@@ -62,7 +63,7 @@ def summarize(
     event_graph.rewritten({r for rows, fix in fixed if fix is not None and fix.adds is not Adds.ROWS for r in rows})
     graph = event_graph.graph()
     trusted = fidelity_of(event_graph, graph)
-    if prices and trusted.enough:
+    if prices:
         graph = without_recorder(event_graph, trace)
     uncounted = [rows for rows, line in zip(members.values(), lines, strict=True) if not line.count]
     aside = sum(found[i].step >= 0 for rows in uncounted for i in rows)
@@ -85,6 +86,7 @@ def summarize(
         uses=step_uses(trace, event_graph, graph.origin),
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),
+        bound=bound_of(event_graph, graph, trusted.error is not None and trusted.error <= GATE),
     )
     if event_graph.uploads:
         size = (

@@ -28,6 +28,13 @@ def _idle(report: Report) -> str:
 
 
 def verdict(report: Report) -> str:
+    """What can be had at most, wherever that is known; then what to do."""
+    per = "step" if report.steps else "recording"
+    most = f"{report.bound.words(per)} " if report.bound and report.lines else ""
+    return most + _what_to_do(report)
+
+
+def _what_to_do(report: Report) -> str:
     """One or two sentences: what to fix and what it gives, or that nothing here is worth fixing."""
     per = "step" if report.steps else "recording"
     blocked = sum(line.blocked for line in report.lines)

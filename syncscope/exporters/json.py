@@ -14,6 +14,7 @@ from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
 
 if TYPE_CHECKING:
+    from syncscope.model.bound import SavingBound
     from syncscope.model.memory import Held, MemoryUse
     from syncscope.model.trace import StepLengths
     from syncscope.model.work import Work
@@ -60,6 +61,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "work": work(report.work),
         "memory": [memory(one) for one in report.memory],
         "device_busy": report.device_busy,
+        "bound": bound(report.bound),
         "verdict": report.verdict,
         "total_saving_ms": ms(report.saving),
         "total_saving_range_ms": [ms(t) for t in report.saving_range] if report.saving_range else None,
@@ -91,6 +93,20 @@ def as_object(report: Report) -> dict[str, Any]:
         ],
         "findings": [{**finding(f), "fix": fix(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
+    }
+
+
+def bound(found: SavingBound | None) -> dict[str, Any] | None:
+    """What no fix of waits can pass."""
+    if found is None:
+        return None
+    return {
+        "share": round(found.share, 6),
+        "least_ms": ms(found.least),
+        "left": found.left,
+        "device_ms": ms(found.device),
+        "host_ms": ms(found.host),
+        "chain_ms": ms(found.chain) if found.chain else None,
     }
 
 

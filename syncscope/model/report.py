@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from syncscope.model.bound import SavingBound
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
 from syncscope.model.words import all_visible
@@ -136,6 +137,7 @@ class Report:
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
     no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
     tells; None where they cannot be known. `late` is the share in which each queue and thread was late so.
+    `bound` is what no fix of waits can pass, known wherever work of a device is.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
     place, by what may have been the reason of the lateness, and by the spread of the steps; `plan_range` the same of the
     plan. `notes` says in words what was lost, guessed or left out.
@@ -161,6 +163,7 @@ class Report:
     late: Mapping[str, float] = field(default_factory=dict)
     saving: float | None = None
     saving_range: tuple[float, float] | None = None
+    bound: SavingBound | None = None
     verdict: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)

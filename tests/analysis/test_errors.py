@@ -84,7 +84,7 @@ def test_what_may_be_noise_is_not_in_the_plan():
     report = summarize(Device().run(program)[0])
     assert report.saving > 0.01 * report.step
     assert report.plan == ()
-    assert report.verdict.startswith("Nothing here is surely worth fixing")
+    assert "Nothing here is surely worth fixing" in report.verdict
     assert "Record more steps than 10" in report.verdict
 
 
@@ -236,7 +236,7 @@ def test_a_range_as_wide_as_the_step_is_no_price():
     assert report.saving is None
     assert report.plan == ()
     assert all(line.price is None for line in report.lines)
-    assert report.verdict.startswith("No prices: without its waits a step of")
+    assert "No prices: without its waits a step of" in report.verdict
     assert "Record more steps" in report.verdict
     wide = compare(trace, after)
     assert wide.predicted is None

@@ -150,7 +150,7 @@ def test_reads_after_the_last_step_are_named():
 def test_nothing_worth_fixing_is_said():
     trace, _ = Device().run([[("launch", 0, 10 * US), ("read", 1, 0), ("work", 9_000 * US)]] * 6)
     report = summarize(trace)
-    assert report.verdict.startswith("Nothing here is worth fixing")
+    assert "Nothing here is worth fixing" in report.verdict
     assert report.plan == ()
     calm, _ = Device().run([[("launch", 0, 10 * US), ("work", 9_000 * US)]] * 6)
     assert "never waits" in summarize(calm).verdict
@@ -176,7 +176,7 @@ def test_without_device_work_nothing_is_priced():
     report = summarize(trace)
     assert report.fidelity is None
     assert report.device_busy is None
-    assert report.verdict.startswith("No prices")
+    assert "No prices" in report.verdict
 
 
 def test_a_step_that_compiled_keeps_its_waits() -> None:

@@ -85,7 +85,7 @@ def training(
 def test_where_few_rows_are_kept_the_selection_is_left() -> None:
     report = summarize(training(kept=100, rows=1000))
     assert report.plan == ()
-    assert report.verdict.startswith("Nothing here is worth fixing: `")
+    assert "Nothing here is worth fixing: `" in report.verdict
     mask = next(line for line in report.lines if line.place == MASK)
     assert mask.advice is Advice.LEAVE
     assert "10% of the rows are kept" in mask.why
@@ -107,7 +107,7 @@ def test_where_all_rows_may_take_anything_there_is_no_price() -> None:
     assert line.price is None
     assert line.why.startswith("no price: 0.1% of the rows are kept")
     assert report.plan == ()
-    assert report.verdict.startswith("No price for")
+    assert "No price for" in report.verdict
     assert "syncscope verify" in report.verdict
 
 
@@ -308,7 +308,7 @@ def test_a_line_without_a_price_is_named_beside_a_plan() -> None:
     assert refused.advice is Advice.TRY
     assert REFUSED in report.verdict
     if report.plan:
-        assert report.verdict.startswith("Fixing one line saves")
+        assert "Fixing one line saves" in report.verdict
 
 
 def test_a_job_has_no_price_for_it_either() -> None:

@@ -1,0 +1,75 @@
+"""What a step takes at least, whatever the waits did: the device's own work, the host's own, and the longest chain of both.
+
+```text
+host   [launch a][ wait for a....]  Python  [launch b]         host's own:    launch a, Python, launch b
+queue              [=====a=======]                  [==b==]    device's own:  a, b
+```
+
+Work that a read enqueues itself (its copy, what counts) goes with it, an upload from pageable memory takes as long as from
+pinned, and whatever may be the recorder's, or the price of having waited, is taken off the host. So nothing here rests on a
+price being right: a step without waits is no shorter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.graph import Graph, Hold, Run
+from syncscope.analysis.intervals import covered, union
+from syncscope.analysis.price import TimedPart, timed_part
+from syncscope.analysis.recorder_cost import SEEN, unmeasured
+from syncscope.analysis.replay import replay
+from syncscope.model.bound import SavingBound
+
+
+def bound_of(event_graph: EventGraph, graph: Graph, replayed: bool) -> SavingBound | None:
+    """The bound of what `graph` is replayed for, per step, or over a recording without steps; None without work of a device.
+
+    Where a replay does not give back the recording (not `replayed`), the chain is left out: it would rest on one.
+    """
+    window = timed_part(graph)
+    step = window.of(replay(graph))
+    if not graph.ops or step <= 0:
+        return None
+    taken = SEEN if unmeasured(event_graph.trace) else event_graph.recorder
+    easiest = event_graph.graph(taken, gone=True, slow=True, late="never", added="nothing")
+    everything = range(len(graph.reads))
+    chain = window.of(replay(easiest, everything)) if replayed else 0.0
+    return SavingBound(step, device_alone(event_graph, graph, window), host_alone(easiest, window), min(chain, step))
+
+
+def device_alone(event_graph: EventGraph, graph: Graph, window: TimedPart) -> float:
+    """ns a step that the busiest queue works, without what is enqueued by reads, nor for them."""
+    work, out = event_graph.device_work, event_graph.taken_out
+    since = graph.ends[window.first] if window.first >= 0 else 0.0
+    until = graph.ends[window.last] if window.last >= 0 else graph.end
+    stays = out.launched_by(out.whole) < 0
+    for one in event_graph.selections:
+        stays[one.back] = False
+    end = work.end.copy()
+    for copy, (_, pinned) in out.uploads.items():
+        stays[copy], end[copy] = True, work.start[copy] + pinned
+    span = np.array([since], np.int64), np.array([until], np.int64)
+    found = 0.0
+    for queue in range(work.queues):
+        of = stays & (work.queue == queue)
+        worked = union(work.start[of].astype(np.int64), end[of].astype(np.int64))
+        found = max(found, float(covered(worked, *span)[0]))
+    others = float(event_graph.trace.meta.get("others") or 0.0) if event_graph.on_processor else 0.0
+    return found / window.steps * (1 - others)
+
+
+def host_alone(graph: Graph, window: TimedPart) -> float:
+    """ns a step that the host takes if it waits for nothing at all."""
+    host, ends = 0.0, list[float]()
+    for entry in graph.stream:
+        if isinstance(entry, Run):
+            host += entry.advance
+        elif isinstance(entry, Hold):
+            host += entry.host_gap + (entry.freed if entry.read >= 0 else 0.0)
+            if entry.mark >= 0:
+                ends.append(host)
+        else:
+            host += entry.host_gap - (entry.spare if entry.read >= 0 else 0.0)
+    return float(window.length(np.array([host]), np.array([ends]))[0])

@@ -1,0 +1,64 @@
+"""What no fix of waits can pass: the part of a step that is left whatever the waits did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+NEARLY = (
+    0.01  # by this part the device's or the host's own work may be shorter than the chain, and still be what is named
+)
+
+
+class Left(StrEnum):
+    """What is left of a step without any wait, and takes longest."""
+
+    DEVICE = "device"  # a queue's own work
+    HOST = "host"  # what the host does without waiting
+    CHAIN = "chain"  # the one now waits for the other, and neither for a read
+
+
+@dataclass(frozen=True, slots=True)
+class SavingBound:
+    """The least that a step of `step` ns can be without its waits, ns.
+
+    `device` is the work of its busiest queue without what the reads themselves enqueued, `host` what the host does without
+    waiting, `chain` the longest way through both, 0 where the recording does not tell who waited for whom.
+    """
+
+    step: float
+    device: float
+    host: float
+    chain: float = 0.0
+
+    @property
+    def left(self) -> Left:
+        """Which of them it is."""
+        longest = max(self.device, self.host, self.chain)
+        if self.device >= (1 - NEARLY) * longest:
+            return Left.DEVICE
+        return Left.HOST if self.host >= (1 - NEARLY) * longest else Left.CHAIN
+
+    @property
+    def least(self) -> float:
+        """ns that a step takes at least."""
+        return min(self.step, max(self.device, self.host, self.chain))
+
+    @property
+    def saving(self) -> float:
+        """ns by which a step can be shorter, at most."""
+        return self.step - self.least
+
+    @property
+    def share(self) -> float:
+        """The part of a step that can be saved, at most: 0 to 1."""
+        return self.saving / self.step if self.step > 0 else 0.0
+
+    def words(self, per: str = "step") -> str:
+        """The sentence that a report begins with; `per` is what figures are of: a step, or a recording without any."""
+        why = {
+            Left.DEVICE: f"the device works for {1 - self.share:.1%} of it",
+            Left.HOST: f"the host's own work, without waiting, is {1 - self.share:.1%} of it",
+            Left.CHAIN: f"the longest chain of the host's and the device's work is {1 - self.share:.1%} of it",
+        }[self.left]
+        return f"Fixing all waits saves at most {self.share:.1%} of a {per} ({why})."

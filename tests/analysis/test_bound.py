@@ -1,0 +1,61 @@
+"""What no fix of waits can pass: it holds for programs that a simulated machine then ran without them, and it is said first."""
+
+import pytest
+from drawn import COLUMN, device_early, timeline
+from effort import EFFORT
+from simulated import Machine, random_program
+from test_simulated import FAMILIES
+
+from syncscope.analysis.bound import bound_of
+from syncscope.analysis.event_graph import event_graph_of
+from syncscope.analysis.price import timed_part
+from syncscope.analysis.summary import summarize
+from syncscope.model.bound import SavingBound, Left
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_step_without_waits_is_no_shorter(family):
+    what, how = FAMILIES[family]
+    for seed in range(8 * EFFORT):
+        machine, program = Machine(seed, **how), random_program(seed, **what)
+        machine.run(program)
+        event_graph = event_graph_of(machine.trace())
+        graph = event_graph.graph()
+        found, window = bound_of(event_graph, graph, True), timed_part(graph)
+        true = machine.run(program, waits=False)
+        least = (true[window.last] - true[window.first]) / window.steps
+        assert max(found.device, found.host) <= least * 1.01
+        assert found.least <= least * 1.03  # a replay may be so far off
+
+
+BUSY = """
+steps  1=========|2=========|3=========|4=========|5=========|
+host   a..<item  >b..<item  >c..<item  >d..<item  >e..<item  >
+gpu    .AAAAAAAAA..BBBBBBBB..CCCCCCCC...DDDDDDDD...EEEEEEEE...
+"""
+
+
+def test_a_busy_device_leaves_little_to_be_had():
+    report = summarize(timeline(BUSY))
+    assert report.bound.left is Left.DEVICE
+    assert report.bound.share == pytest.approx(1 - report.bound.device / report.bound.step)
+    assert report.saving <= report.bound.saving
+    assert f"Fixing all waits saves at most {report.bound.share:.1%} of a step (the device works" in report.verdict
+
+
+def test_it_is_said_where_no_price_is_given():
+    trace = timeline("""
+        host   ...a.<item  >..b.<item  >..c..
+        gpu    ....AAAAAAAA....BBBBBBBB....CC
+    """)
+    report = summarize(device_early(trace, 8 * COLUMN))
+    assert report.saving is None
+    assert "No prices" in report.verdict
+    assert "Fixing all waits saves at most " in report.verdict
+    assert 0 < report.bound.share < 1
+    assert report.bound.chain == 0  # it would rest on a replay
+
+
+def test_nothing_can_be_saved_beyond_a_step():
+    assert SavingBound(step=10.0, device=12.0, host=3.0).share == 0.0
+    assert SavingBound(step=10.0, device=4.0, host=9.0, chain=9.05).left is Left.HOST
