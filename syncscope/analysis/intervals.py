@@ -62,3 +62,13 @@ def covered(intervals: Intervals, start: Times, end: Times) -> Times:
     start, end = np.asarray(start, np.int64), np.asarray(end, np.int64)
     result: Times = np.maximum(before(end) - before(start), 0)
     return result
+
+
+def minus(one: Intervals, other: Intervals) -> Intervals:
+    """What one covers and the other does not."""
+    bounds = np.unique(np.concatenate([*one, *other]))
+    if len(bounds) < 2:
+        return one
+    start, end = bounds[:-1], bounds[1:]
+    kept = (covered(one, start, end) > 0) & (covered(other, start, end) == 0)
+    return union(start[kept], end[kept])

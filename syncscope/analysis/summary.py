@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope.analysis.advice import advised, unforeseen
 from syncscope.analysis.bound import bound_of
@@ -16,13 +17,14 @@ from syncscope.analysis.fidelity import GATE, bounds, crowded, fidelity_of, too_
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
+from syncscope.analysis.idle_times import IdleTimes, idle_times
 from syncscope.analysis.join import Join
 from syncscope.analysis.memory import memory_uses
 from syncscope.analysis.price import Prices, alone_and_last, timed_part, unpriced
 from syncscope.analysis.price import prices as price_lines
 from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.replay import replay
-from syncscope.analysis.step_uses import step_uses
+from syncscope.analysis.step_uses import counted_steps, step_uses
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import WORTH, remarks, verdict
 from syncscope.model.finding import Adds, Finding, Hazard
@@ -54,9 +56,17 @@ def summarize(
     steady = tuple(found_steps[n] for n in alike(found_steps))
     numbers = {s.index for s in steady}
     join = Join(findings, hazards)
+    idle = idle_times(trace, event_graph, event_graph.host.origin)
+    found, after = _idle_after(trace, event_graph, idle)
     members = by_line(found)
     lines = [
-        _line(key, [found[i] for i in rows if not steady or found[i].step in numbers], max(1, len(steady)), join)
+        _line(
+            key,
+            [found[i] for i in rows if not steady or found[i].step in numbers],
+            max(1, len(steady)),
+            float(after[rows].sum()),
+            join,
+        )
         for key, rows in members.items()
     ]
     fixed = [(rows, line.finding.fix) for rows, line in zip(members.values(), lines, strict=True) if line.finding]
@@ -83,7 +93,7 @@ def summarize(
         step=_step(steady),
         steady=len(steady),
         unseen=join.unseen,
-        uses=step_uses(trace, event_graph, graph.origin),
+        uses=step_uses(trace, event_graph, idle),
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),
         bound=bound_of(event_graph, graph, trusted.error is not None and trusted.error <= GATE),
@@ -113,6 +123,20 @@ def summarize(
         report = _priced(report, event_graph, graph, [rows for rows, _ in counted])
     report = replace(report, verdict=verdict(report))
     return _sorted(report)
+
+
+def _idle_after(
+    trace: Trace, event_graph: EventGraph, idle: IdleTimes | None
+) -> tuple[tuple[Read, ...], NDArray[np.float64]]:
+    """The reads with how long the device was idle for each, and the ns of it in a counted step, by read."""
+    found = event_graph.reads
+    if idle is None:
+        return tuple(replace(read, idle_after=0) for read in found), np.zeros(len(found))
+    counted = counted_steps(trace, event_graph)
+    inside = idle.within(counted[0].start, counted[-1].end)
+    every = idle.after_reads(len(found)).round().astype(int).tolist()
+    charged = tuple(replace(read, idle_after=ns) for read, ns in zip(found, every, strict=True))
+    return charged, idle.after_reads(len(found), inside) / len(counted)
 
 
 def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
@@ -274,7 +298,7 @@ def by_line(reads: Sequence[Read]) -> dict[Key, list[int]]:
     return lines
 
 
-def _line(key: Key, members: list[Read], steps: int, join: Join) -> Line:
+def _line(key: Key, members: list[Read], steps: int, idle_after: float, join: Join) -> Line:
     op, place, _, function, fallback = key
     column = members[0].column if members else -1
     finding = None if fallback else join.finding(op, place, function, column)
@@ -283,7 +307,7 @@ def _line(key: Key, members: list[Read], steps: int, join: Join) -> Line:
         place=place,
         count=len(members) / steps,
         blocked=sum(r.blocked for r in members) / steps,
-        idle_after=sum(r.idle_after for r in members) / steps,
+        idle_after=idle_after,
         module=key[2] or max(Counter(r.module for r in members).items(), key=lambda kv: kv[1], default=("", 0))[0],
         rule="" if fallback else join.rule(op, finding),
         finding=finding,

@@ -183,3 +183,17 @@ def test_the_words_do_not_acquit_waits_that_cost_much_beside_something_that_cost
 def test_of_real_recordings(report, name, use, low, high):
     found = report(name).uses
     assert low <= {one.use: one.time for one in found.spent}[use] / found.step <= high
+
+
+def test_a_wait_has_the_same_idle_time_in_the_step_and_in_its_line():
+    """Blocked for 9 columns, it lends to every idle time that follows, not only to the next."""
+    trace = timeline("""
+        steps 1========================|
+        host  a.<item   >..b...c...d....
+        gpu   .AAAAAAAAAA..B...C...DDDDD
+    """)
+    report = summarize(trace, prices=False)
+    (line,) = report.lines
+    assert line.idle_after == pytest.approx(sum(behind(trace, Use.WAIT).values()) * COLUMN, rel=1e-3)
+    assert line.idle_after > 6 * COLUMN
+    assert sum(read.idle_after for read in report.reads) == pytest.approx(line.idle_after, abs=1)

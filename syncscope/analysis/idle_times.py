@@ -1,0 +1,255 @@
+"""Every time in which no device worked, and whose it is: a wait's, the loader's, a launch's, other work's of the host.
+
+```text
+host   [launch a][ wait for a....]  Python   [loader..]  [launch b]
+queue              [=====a=======]                              [==b==]
+                                 |<- credit ->|<---->|   |<---->|
+                                      wait     loader      launch
+```
+
+While the host waits it sends the device nothing. Had it gone on, it would have been as far ahead as it was blocked, so of the
+idle time that follows, so much is the wait's: its credit, which the newest wait gives first, and which lasts until it is used
+up. What is left goes to what the host did then: it loaded data, was in calls that launch, or did something else, named by the
+user's function or region around it. What began late for no recorded reason stays unexplained.
+
+This is the one account of idle time: what a step goes to, what a wait and what a line leave the device idle are sums of it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.event_graph import EventGraph
+from syncscope.analysis.intervals import Intervals, covered, minus, union
+from syncscope.analysis.nesting import Nesting
+from syncscope.analysis.reads import MODULE, carries
+from syncscope.analysis.steps import window
+from syncscope.analysis.waits import SLACK, working_threads
+from syncscope.model.report import Read, Step
+from syncscope.model.trace import Kind, Trace
+from syncscope.model.uses import Use
+
+LOADER = re.compile(r"enumerate\(DataLoader\)|dataloader\.py\(\d+\): __next__|dataloader_next|DataLoader\.__next__")
+OURS = re.compile(
+    r"^(?:ProfilerStep#|host (?:waits|reads))|^PyTorch Profiler"
+)  # regions that say nothing of the user's code
+LOOKED_UP = 3_000  # idle times that are given a function, the longest first
+UNNAMED = "what was not recorded"
+SHORT = "in many short pauses"
+Times = NDArray[np.int64]
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTimes:
+    """Times in which no device worked, ns, cut where steps begin and end.
+
+    `call` is the row of the call that launched what ended each, -1 at the end of the recording and where that is not known.
+    `parts` are the ns of each that each use has. Read `read[n]` (by number) has `lent[n]` ns of time `position[n]`.
+    `names` says what is behind the other uses: (use, name, position, ns).
+    """
+
+    start: Times
+    end: Times
+    call: NDArray[np.intp]
+    parts: Mapping[Use, Numbers]
+    read: NDArray[np.intp]
+    position: NDArray[np.intp]
+    lent: Numbers
+    names: list[tuple[Use, str, int, float]]
+
+    def within(self, first: int, last: int) -> NDArray[np.bool_]:
+        """Which of them lie between two moments at which they are cut."""
+        return (self.start >= first) & (self.end <= last)
+
+    def after_reads(self, reads: int, inside: NDArray[np.bool_] | None = None) -> Numbers:
+        """The ns that each read has of them all, or of those `inside`."""
+        counted = slice(None) if inside is None else inside[self.position]
+        return np.bincount(self.read[counted], self.lent[counted], reads).astype(float)
+
+
+def name_of(read: Read) -> str:
+    """A wait in a list: its line, else its module, and what waits."""
+    where = f"{read.place} " if read.place else f"in {read.module} " if read.module else ""
+    return f"{where}{read.op}"
+
+
+def idle_times(trace: Trace, event_graph: EventGraph, origin: int) -> IdleTimes | None:
+    """The idle times of a recording, from its first step to its last; None without work of a device.
+
+    `origin` is time 0 of the event graph, ns of the trace.
+    """
+    launched = event_graph.launched
+    if not len(launched.row):
+        return None
+    steps = event_graph.steps or (Step(0, *window(trace, launched), 0),)
+    begin = np.array([s.start for s in steps], np.int64)
+    end = np.array([s.end for s in steps], np.int64)
+    idle = _idle(trace, launched.row, launched.call, int(begin.min()), int(end.max()), np.concatenate([begin, end]))
+    return _shared_out(trace, event_graph, idle, origin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    start: Times
+    end: Times
+    call: NDArray[np.intp]
+
+
+def _idle(trace: Trace, rows: NDArray[np.intp], calls: NDArray[np.intp], since: int, until: int, cuts: Times) -> _Idle:
+    """The times from `since` to `until` in which no work ran, cut at the `cuts`."""
+    worked = union(trace.start[rows], trace.end[rows])
+    start = np.concatenate(([since], worked.end)).clip(since, until)
+    end = np.concatenate((worked.start, [until])).clip(since, until)
+    by_start = np.argsort(trace.start[rows], kind="stable")
+    ending = by_start[np.searchsorted(trace.start[rows][by_start], worked.start)]
+    call = np.append(calls[ending], -1)
+    kept = end > start
+    start, end, call = start[kept], end[kept], call[kept]
+    bounds = np.unique(np.concatenate([start, end, cuts]))
+    of = np.searchsorted(start, bounds, side="right") - 1
+    inside = (of >= 0) & (bounds < end[of]) if len(start) else np.zeros(len(bounds), bool)
+    at = np.flatnonzero(inside)
+    return _Idle(bounds[at], bounds[at + 1] if len(at) else bounds[:0], call[of[at]])
+
+
+def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int) -> IdleTimes:
+    """Each idle time given to its uses, reads and names."""
+    launched = idle.call >= 0
+    begun = np.where(launched, trace.start[idle.call], idle.end).clip(
+        idle.start, idle.end
+    )  # until when the host had not launched
+    over = np.where(launched, trace.end[idle.call], idle.end)
+    length = (idle.end - idle.start).astype(float)
+    built = trace.rows(Kind.COMPILE)
+    builds = union(trace.start[built], trace.end[built])
+    building = covered(builds, idle.start, idle.end).astype(float)
+    unknown = covered(minus(_late(event_graph, origin), builds), idle.start, idle.end).astype(float)
+    lanes = working_threads(trace, event_graph.launched)
+    waits = _together((r.start, r.end) for r in event_graph.reads)
+    loads = _of(trace, lanes, LOADER, Kind.OP, Kind.ANNOTATION, Kind.PYTHON)
+    calls = _of(trace, lanes, None, Kind.CALL)
+    names: list[tuple[Use, str, int, float]] = []
+
+    waiting = covered(waits, idle.start, begun).astype(float)
+    loading = covered(minus(loads, waits), idle.start, begun).astype(float)
+    taken = union(np.append(waits.start, loads.start), np.append(waits.end, loads.end))
+    calling = covered(minus(calls, taken), idle.start, begun).astype(float)
+    hosting = (begun - idle.start) - waiting - loading - calling
+    launching = np.where(over > idle.start, idle.end - begun, 0).astype(float)
+    queued = (idle.end - begun) - launching
+    shares = {
+        Use.WAIT: waiting,
+        Use.LOADER: loading,
+        Use.LAUNCH: calling + launching,
+        Use.HOST: hosting,
+        Use.QUEUE: queued,
+    }
+    credit = list(_credits(event_graph.reads, idle, length - unknown - building))
+    lent = np.bincount([position for _, position, _ in credit], [ns for *_, ns in credit], len(length)).astype(float)
+    rest = np.maximum(0.0, length - unknown - building - lent)
+    parts = {use: np.where(length > 0, share / np.maximum(length, 1.0), 0.0) * rest for use, share in shares.items()}
+    returned = parts[Use.WAIT].copy()
+    parts[Use.WAIT] = parts[Use.WAIT] + lent
+    parts[Use.UNEXPLAINED] = np.minimum(unknown, length)
+    credit += _returning(event_graph.reads, idle, returned)
+    names += _calls(trace, idle, parts[Use.LAUNCH])
+    names += _functions(trace, idle, begun, parts[Use.HOST])
+    parts[Use.HOST] = parts[Use.HOST] + building
+    names += ((Use.HOST, "building kernels", n, float(building[n])) for n in np.flatnonzero(building > 0).tolist())
+    read, position, ns = np.array(credit, float).reshape(-1, 3).T
+    return IdleTimes(idle.start, idle.end, idle.call, parts, read.astype(np.intp), position.astype(np.intp), ns, names)
+
+
+def _late(event_graph: EventGraph, origin: int) -> Intervals:
+    """When a queue had not begun or a thread not returned for no recorded reason, ns of the trace."""
+    found = event_graph.late
+    if not found:
+        return union(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    start = np.concatenate([late.start for late in found]).astype(np.int64) + origin
+    end = np.concatenate([late.end for late in found]).astype(np.int64) + origin
+    return union(start, end)
+
+
+def _together(spans: Iterable[tuple[int, int]]) -> Intervals:
+    start, end = np.array(list(spans), np.int64).reshape(-1, 2).T
+    return union(start, end)
+
+
+def _of(trace: Trace, lanes: set[int], pattern: re.Pattern[str] | None, *kinds: Kind) -> Intervals:
+    """When any of these lanes was in an event of these kinds, by name where there is a `pattern`."""
+    rows = trace.rows(*kinds)
+    rows = rows[np.isin(trace.lane[rows], list(lanes))]
+    if pattern is not None:
+        rows = rows[np.array([bool(pattern.search(name)) for name in trace.names], bool)[trace.name[rows]]]
+    return union(trace.start[rows], trace.end[rows])
+
+
+def _credits(reads: Sequence[Read], idle: _Idle, open_: Numbers) -> Iterator[tuple[int, int, float]]:
+    """What of each idle time a wait before it lent: (read, number of the idle time, ns)."""
+    waiting = sorted((r.start + r.blocked, n) for n, r in enumerate(reads) if r.blocked > 0)
+    credit: list[list[float]] = []  # number of the read and what it has left, the newest last
+    at = 0
+    for position, (start, left) in enumerate(zip(idle.start.tolist(), open_.tolist(), strict=True)):
+        while at < len(waiting) and waiting[at][0] <= start + SLACK:
+            credit.append([waiting[at][1], float(reads[waiting[at][1]].blocked)])
+            at += 1
+        while credit and left > 0:
+            lent = min(left, credit[-1][1])
+            yield int(credit[-1][0]), position, lent
+            left -= lent
+            credit[-1][1] -= lent
+            if credit[-1][1] <= 0:
+                credit.pop()
+
+
+def _returning(reads: Sequence[Read], idle: _Idle, times: Numbers) -> Iterator[tuple[int, int, float]]:
+    """The reads in which the host still was, by idle time."""
+    starts = [read.start for read in reads]
+    for position in np.flatnonzero(times > 0).tolist():
+        at = bisect_right(starts, int(idle.end[position])) - 1
+        yield max(at, 0), position, float(times[position])
+
+
+def _calls(trace: Trace, idle: _Idle, times: Numbers) -> Iterator[tuple[Use, str, int, float]]:
+    """The calls that launched what ended each idle time."""
+    for position in np.flatnonzero((times > 0) & (idle.call >= 0)).tolist():
+        yield Use.LAUNCH, trace.names[trace.name[idle.call[position]]], position, float(times[position])
+
+
+def _functions(trace: Trace, idle: _Idle, begun: Times, times: Numbers) -> Iterator[tuple[Use, str, int, float]]:
+    """What the host was in, in the middle of the longest idle times."""
+    around = Nesting(trace, Kind.PYTHON, Kind.ANNOTATION, Kind.OP)
+    steps = trace.rows(Kind.STEP)
+    main = int(trace.lane[steps[0]]) if len(steps) else -1
+    order = np.argsort(-times, kind="stable")
+    for rank, position in enumerate(order[times[order] > 0].tolist()):
+        ns = float(times[position])
+        if rank >= LOOKED_UP:
+            yield Use.HOST, SHORT, position, ns
+            continue
+        middle = int(idle.start[position] + begun[position]) // 2
+        call = int(idle.call[position])
+        lanes = dict.fromkeys([int(trace.lane[call]), main] if call >= 0 else [main])
+        found = (user(trace, around.around(lane, middle, middle)) for lane in lanes if lane >= 0)
+        yield Use.HOST, next((name for name in found if name), UNNAMED), position, ns
+
+
+def user(trace: Trace, chain: Sequence[int]) -> str:
+    """The innermost function of the user's among these events (outermost first), else region, else the outermost operator."""
+    region, operator = "", ""
+    for row in reversed(chain):
+        name, place, kind = trace.names[trace.name[row]], int(trace.place[row]), trace.kind[row]
+        if kind == Kind.PYTHON and place >= 0 and not carries(trace.places[place].path) and not MODULE.match(name):
+            return f"{name.rpartition(': ')[2]} ({trace.places[place]})"
+        if kind == Kind.ANNOTATION and not OURS.match(name):
+            region = region or name
+        if kind == Kind.OP:
+            operator = name
+    return region or operator
