@@ -163,7 +163,7 @@ def span(op: str, place: Place | None, blocked: int, lane: Lane, start: int, dur
 def about(read: Read, line: Line | None) -> str:
     """What is known of a wait, in a sentence for the viewers."""
     parts = [str(read.place)] if read.place else []
-    parts.append(f"the device then had nothing to do for {figures.time(read.idle_after)}")
+    parts.append(f"for it the device had nothing to do for {figures.time(read.idle_after)}")
     if line and line.price:
         saved = (line.price.alone, line.price.last)
         parts.append(

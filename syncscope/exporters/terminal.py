@@ -281,7 +281,7 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
         grid.add_row("1. 2. ...", "the order in which to fix them, for most of what can be had")
     if report.lines:
         grid.add_row("blocked", "how long the call held the host: neither what it costs nor what fixing it saves")
-        grid.add_row("idle after", "how long the device then had nothing to do")
+        grid.add_row("idle after", "how long the device had nothing to do because the host had waited there")
     if any(line.price for line in report.lines):
         grid.add_row(
             "alone, last", "a step is that much shorter if only this line is fixed; if it is fixed after all others"

@@ -41,7 +41,7 @@ class Read:
     `function` is set where only the enclosing function is known: then `place` is the line on which it begins.
 
     `waited_for` is the row of the device event whose end it needed (-1: none was found, the queue was empty), `ahead` how
-    much device work was still queued when it began, `idle_after` how long the device then had nothing to do.
+    much device work was still queued when it began, `idle_after` how long the device had nothing to do for it.
     """
 
     op: str

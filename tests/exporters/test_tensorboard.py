@@ -125,7 +125,7 @@ def test_waits_say_what_is_known_of_them(report):
     first = next(iter(tensorboard.waits(report)))
     assert first.name == WAIT
     assert json.loads(first.detail)["about"] == (
-        "train.py:5; the device then had nothing to do for 1.00 ms; "
+        "train.py:5; for it the device had nothing to do for 1.00 ms; "
         "a step is 100 us to 2.00 ms shorter without this line's reads; rule nonzero; "
         "rewrite: torch.where instead of index assignment (safe)"
     )

@@ -5,7 +5,7 @@ import {fixed, largest, make, msTime, percent, prose, section, three, under} fro
 const COLUMNS = [
   ["count", "reads", "How often a step makes the host wait there."],
   ["blocked_ms", "blocked", "ms a step that the call held the host: neither what it costs nor what fixing it saves."],
-  ["idle_after_ms", "idle after", "ms a step that the device then had nothing to do."],
+  ["idle_after_ms", "idle after", "ms a step that the device had nothing to do because the host had waited there."],
   ["saved_alone_ms", "alone", "ms that a step is shorter if only this line is fixed."],
   ["saved_last_ms", "last", "ms that a step is shorter if this line is fixed after all others."],
   ["share_ms", "share", "ms: its fair part of what fixing all of them saves (Shapley); below it what the share lies between, by all that is not known of it."],
