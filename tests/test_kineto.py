@@ -3,6 +3,7 @@ import gzip
 import io
 import json
 import zlib
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
@@ -13,7 +14,7 @@ from syncscope import kineto
 from syncscope.errors import UserError
 from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
-from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+from syncscope.model.trace import Event, Flag, Kind, Lane, Meta, Trace
 
 INT64 = st.integers(-(2**60), 2**60)
 LANES = st.builds(
@@ -23,6 +24,7 @@ LANES = st.builds(
     device=st.integers(-1, 3),
     label=st.text(max_size=5),
 )
+PLACES = st.none() | st.builds(Place, path=st.text(max_size=8), line=st.integers(1, 10**6))
 EVENTS = st.builds(
     Event,
     kind=st.sampled_from(Kind),
@@ -33,11 +35,15 @@ EVENTS = st.builds(
     correlation=st.integers(-1, 2**62),
     external=st.integers(-1, 2**62),
     bytes=st.integers(-1, 2**62),
-    place=st.none() | st.builds(Place, path=st.text(max_size=8), line=st.integers(1, 10**6)),
+    place=PLACES,
+    caller=PLACES,
+    forward=PLACES,
+    function=st.just("") | st.text(max_size=4),
     column=st.integers(-1, 2**31 - 1),
     flags=st.sampled_from([Flag.NONE, Flag.BLOCKING, Flag.FALLBACK, Flag.BLOCKING | Flag.FALLBACK]),
     detail=st.just("") | st.text(min_size=1, max_size=8) | st.just('{"module": "é", "n": [1, {"ph": 2}, {"ph": 3}]}'),
 )
+OTHER_KEYS = st.text(max_size=6).filter(lambda key: key not in Meta.__annotations__)
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -50,12 +56,60 @@ JSON = st.recursive(
 
 
 @settings(max_examples=50 * EFFORT)
-@given(st.lists(EVENTS, max_size=12), st.dictionaries(st.text(max_size=6), JSON, max_size=3))
+@given(st.lists(EVENTS, max_size=12), st.dictionaries(OTHER_KEYS, JSON, max_size=3))
 def test_what_is_written_is_read_back(events, meta):
     trace = Trace.of(events, **{"origin_ns": 7, "notes": ["a clock was guessed"], **meta})
     text = kineto.write(trace)
     assert kineto.read(text) == trace.visible()
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no strict JSON"))
+
+
+LIBRARY, HOST, QUEUE = Place("/x/site-packages/zoo/model.py", 30), Lane(7, 8), Lane(0, 1, 0)
+WITH_LINES = [
+    Event(Kind.STEP, "ProfilerStep#0", HOST, 0, 9000),
+    Event(Kind.CALL, "cuLaunchKernel", HOST, 1000, 500, correlation=1, place=Place("train.py", 5), function="step"),
+    Event(Kind.KERNEL, "gemm", QUEUE, 2000, 1000, correlation=1),
+    Event(Kind.CALL, "cuLaunchKernel", HOST, 3000, 500, correlation=2, place=LIBRARY, caller=Place("train.py", 6)),
+    Event(Kind.KERNEL, "relu", QUEUE, 3600, 1000, correlation=2),
+    Event(Kind.CALL, "cuLaunchKernel", HOST, 4000, 500, correlation=3, place=Place("train.py", 7), forward=LIBRARY),
+    Event(Kind.KERNEL, "relu_back", QUEUE, 5000, 1000, correlation=3),
+    Event(Kind.READ, "item", HOST, 6000, 900, place=LIBRARY, caller=Place("train.py", 8), function="Model.forward"),
+    Event(Kind.CALL, "cuStreamSynchronize", HOST, 6100, 700, correlation=4, flags=Flag.BLOCKING, place=LIBRARY),
+]
+
+
+def test_lines_of_calls(golden):
+    trace = Trace.of(WITH_LINES, origin_ns=10**18, recorder="syncscope")
+    text = kineto.write(trace)
+    golden("recording.json", text.decode())
+    assert text.count(str(LIBRARY.path).encode()) == 2  # in the table, and where viewers show what was read
+    again = kineto.read(text)
+    assert again == trace
+    assert [again.function(code) for code in again.place[again.rows(Kind.READ)]] == ["Model.forward"]
+
+
+def test_a_recording_from_before_lines_were_noted():
+    path = Path(__file__).parent / "golden" / "recording.1.json"
+    trace = kineto.read(path)
+    assert b'"version":1,' in path.read_bytes()
+    assert [str(event.place) for event in trace if event.kind == Kind.READ] == ["train.py:8"]
+    assert [event.caller or event.forward or event.function for event in trace] == [""] * 9
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"lines": 3},
+        {"lines": [[0, 7, -9], [None, {}, 2.5], 4, []]},
+        {"places": [[0, "x", 1], 5, [], ["a", True, None]]},
+    ],
+)
+def test_no_table_of_lines(table):
+    told = json.loads(kineto.write(Trace.of(WITH_LINES)))
+    told["syncscope"] |= table
+    trace = kineto.read(json.dumps(told).encode())
+    assert len(trace) == len(WITH_LINES)
+    assert all(isinstance(event, Event) for event in trace)
 
 
 @pytest.mark.parametrize("most", [1_000_000, pytest.param(None, marks=pytest.mark.slow)], ids=["small", "all"])

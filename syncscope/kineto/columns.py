@@ -46,7 +46,7 @@ WORK = {name for name, kind in CATEGORIES.items() if kind in DEVICE} | {"Kernel"
 WORDS = ("modules", "collective", "group", "group_size", "elements", "sync_kind", "wait_on_stream", "wait_on_record")
 _TYPES: dict[str, type[np.generic]] = {
     **dict.fromkeys(("kind", "flags"), np.uint8),
-    **dict.fromkeys(("name", "lane", "place", "column", "detail"), np.int32),
+    **dict.fromkeys(("name", "lane", "place", "column", "detail", "at"), np.int32),
     **dict.fromkeys(("start", "duration", "correlation", "external", "bytes"), np.int64),
 }
 GROWTH = 1.25  # of the columns when they are full: memory that is grown is moved page by page, not copied
@@ -149,6 +149,7 @@ class Columns:
             kind = np.where((kinds >= 0) & (kinds <= max(Kind)), kinds, kind).astype(np.uint8)
             found["column"] = integers([a.column for a in args]).astype(np.int32)
             found["flags"] = integers([a.flags for a in args]).astype(np.uint8)
+            found["at"] = integers([a.at for a in args]).astype(np.int32)
         else:
             self._others.update(events[row].cat for row in np.flatnonzero(kind == Kind.OTHER).tolist())
             found["column"] = np.full(len(kind), -1, np.int32)
@@ -234,6 +235,8 @@ class Columns:
         head = self._head
         self.lost += sum(len(stack) for stack in self._open.values())
         columns: dict[str, Any] = self._filled
+        if not len(columns["at"]):  # of a file of others, where each event would have -1
+            del columns["at"]
         for column in columns.values():
             column.resize(self._count, refcheck=False)
         start, duration = columns["start"], columns["duration"]
@@ -252,26 +255,32 @@ class Columns:
             lanes = tables.own_lanes(list(self._lanes), head["syncscope"]["lanes"])
             places: list[Place | None] = [tables.place(text) for _, text in self._places]
             meta = tables.own_meta(head["syncscope"].get("meta"))
+            lines = tables.own_lines(head["syncscope"])
             if notes:
                 meta["notes"] = [*(meta.get("notes") or ()), *notes]
         else:
             lanes = [tables.lane(key, self._labels) for key in self._lanes]
             places = [tables.place(t) if how == 0 else tables.innermost(t) for how, t in self._places]
             tables.name_kinds(columns, names, places)
-            first = int(columns["start"][0]) if self._count else 0
+            begin = int(columns["start"][0]) if self._count else 0
             meta = tables.meta_of(head, columns["start"], notes)
             if told is not None and self._count:
-                told = told.shifted(first - int(columns["start"][0]))
+                told = told.shifted(begin - int(columns["start"][0]))
             unknown = {
                 str(name): count for name, count in self._others.most_common() if str(name).lower() not in BESIDE
             }
             if unknown and not np.isin(columns["kind"], DEVICE).any():
                 meta["unknown"] = unknown
+            lines = tables.own_lines({})
+        first = len(places)
+        places += lines.places
         lane_codes, lanes = tables.merged(lanes)
         detail_codes, details = tables.merged(details)
         place_codes, known = tables.merged(places)
         for column, codes in (("lane", lane_codes), ("detail", detail_codes), ("place", place_codes)):
             columns[column] = codes[columns[column]]
+        found = lines.columns(columns.pop("at", None), place_codes[first:], self._count)
+        columns |= found | {"place": np.where(found["place"] >= 0, found["place"], columns["place"])}
         if told is not None:
             told = replace(told, lane=lane_codes[told.lane], place=place_codes[told.place])
         return Trace(
@@ -287,10 +296,13 @@ class Columns:
             column=columns["column"],
             flags=columns["flags"],
             detail=columns["detail"],
+            caller=columns["caller"],
+            forward=columns["forward"],
             names=names,
             lanes=tuple(lanes),
             places=tuple(known),
             details=tuple(details),
+            functions=lines.functions(known),
             meta=meta,
             memory=told,
         )

@@ -75,6 +75,7 @@ class Args(msgspec.Struct, gc=False):
     # our own
     kind: Any = msgspec.field(default=-1, name="as")
     place: Any = ""
+    at: Any = -1  # in the table of lines
     column: Any = -1
     flags: Any = 0
     detail: msgspec.Raw = NOTHING

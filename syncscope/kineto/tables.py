@@ -97,6 +97,49 @@ def own_lanes(keys: list[Any], table: list[Any]) -> list[Lane]:
     return [known.get(tuple(key[:2])) or lane(key, {}) for key in keys]
 
 
+class Lines(NamedTuple):
+    """The lines that a file of our own numbers: its places and their functions, and in each line the numbers of a place, of
+    its caller's and of its forward operator's."""
+
+    places: list[Place | None]
+    names: list[str]
+    lines: NDArray[np.int32]  # the last is none
+
+    def columns(self, at: Column | None, codes: Column, count: int) -> dict[str, Column]:
+        """Place, caller and forward of each event, by its line; `codes` are the new numbers of our places, and -1."""
+        words = ("place", "caller", "forward")
+        if at is None:  # nobody knows of any: one value for all takes no memory
+            return dict.fromkeys(words, np.broadcast_to(np.int32(-1), count))
+        lines = codes[self.lines]
+        at[(at < 0) | (at >= len(lines))] = -1
+        return {word: lines[at, number] for number, word in enumerate(words)}
+
+    def functions(self, places: list[Place]) -> tuple[str, ...]:
+        """The function of each of these places."""
+        known = dict(zip(self.places, self.names, strict=True))
+        return tuple(known.get(place, "") for place in places) if any(self.names) else ()
+
+
+def own_lines(own: dict[str, Any]) -> Lines:
+    """The lines of a file of our own, as far as they are what they should be."""
+    places: list[Place | None] = []
+    names: list[str] = []
+    for path, line, name in _triples(own.get("places")):
+        well = isinstance(path, str) and isinstance(line, int) and abs(line) < 10**9
+        places.append(Place(path, line) if well else None)
+        names.append(name if isinstance(name, str) else "")
+    lines = [
+        [n if isinstance(n, int) and 0 <= n < len(places) else -1 for n in numbers]
+        for numbers in _triples(own.get("lines"))
+    ]
+    return Lines(places, names, np.array([*lines, [-1, -1, -1]], np.int32))
+
+
+def _triples(table: Any) -> list[list[Any]]:
+    entries = table if isinstance(table, list) else []
+    return [entry if isinstance(entry, list) and len(entry) == 3 else [None] * 3 for entry in entries]
+
+
 def own_meta(told: Any) -> Meta:
     """What a file of our own says of its recording, as far as it is of the types that `Meta` names."""
     types: dict[str, type | tuple[type, ...]] = {

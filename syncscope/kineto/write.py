@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from syncscope import files
 from syncscope.kineto import memory
@@ -36,6 +37,7 @@ CATEGORY: dict[int, str] = {
     Kind.SYNC: "cuda_sync",
     Kind.OTHER: "other",
 }
+VERSION = 2  # of what is ours in it: 1 knew no lines of calls
 FIRST_MADE_UP = 1_000_000_000  # numbers for processes and threads that have none
 BATCH = 2000  # events in one piece of text
 
@@ -66,8 +68,8 @@ def _put(trace: Trace, file: IO[bytes] | gzip.GzipFile) -> None:
 
 def chunks(trace: Trace) -> Iterator[bytes]:
     """The JSON text of a trace in pieces of some hundred kilobytes."""
-    numbers = _numbers(trace.lanes)
-    yield _head(trace, numbers)
+    numbers, (lines_of, at) = _numbers(trace.lanes), _lines(trace)
+    yield _head(trace, numbers, lines_of)
     lines = _labels(trace.lanes, numbers)
     if len(trace):
         begin, end = int(trace.start.min()), int(trace.end.max())
@@ -85,8 +87,8 @@ def chunks(trace: Trace) -> Iterator[bytes]:
     separator = ",\n" if lines else ""
     for first in range(0, len(trace), BATCH):
         lines = []
-        for values in _rows(trace, first, first + BATCH):
-            kind, name, lane, start, duration, correlation, external, size, place, column, flags, detail = values
+        for values in _rows(trace, at, first, first + BATCH):
+            kind, name, lane, start, duration, correlation, external, size, place, column, flags, detail, line = values
             pid, tid = numbers[lane]
             args = []
             if external != -1:
@@ -98,7 +100,9 @@ def chunks(trace: Trace) -> Iterator[bytes]:
                 args.append(f'"device":{max(0, queue.device)},"stream":{tid}')
             if size != -1:
                 args.append(f'"bytes":{size}')
-            if place >= 0:
+            if line >= 0:
+                args.append(f'"at":{line}')
+            if place >= 0 and (kind != Kind.CALL or line < 0):  # of a thousand calls nobody reads it
                 args.append(f'"place":{places[place]}')
             if column != -1:
                 args.append(f'"column":{column}')
@@ -129,7 +133,19 @@ def chunks(trace: Trace) -> Iterator[bytes]:
     yield b"\n]}\n"
 
 
-def _rows(trace: Trace, first: int, last: int) -> Iterator[tuple[int, ...]]:
+def _lines(trace: Trace) -> tuple[list[list[int]], NDArray[np.int32]]:
+    """Each different (place, caller, forward) once, where a place alone does not say it all; which is each event's, or -1."""
+    told = (trace.kind == Kind.CALL) & (trace.place >= 0) | (trace.caller >= 0) | (trace.forward >= 0)
+    named = [bool(trace.function(place)) for place in range(len(trace.places))]
+    told |= np.array([*named, False], bool)[trace.place]
+    rows = np.flatnonzero(told)
+    at = np.full(len(trace), -1, np.int32)
+    columns = np.stack([trace.place[rows], trace.caller[rows], trace.forward[rows]])
+    found, at[rows] = np.unique(columns, axis=1, return_inverse=True)
+    return found.T.tolist(), at
+
+
+def _rows(trace: Trace, at: NDArray[np.int32], first: int, last: int) -> Iterator[tuple[int, ...]]:
     columns = (
         trace.kind,
         trace.name,
@@ -143,12 +159,13 @@ def _rows(trace: Trace, first: int, last: int) -> Iterator[tuple[int, ...]]:
         trace.column,
         trace.flags,
         trace.detail,
+        at,
     )
     part = [c[first:last].tolist() for c in columns]
     return zip(*part, strict=True)
 
 
-def _head(trace: Trace, numbers: list[tuple[int, int]]) -> bytes:
+def _head(trace: Trace, numbers: list[tuple[int, int]], lines: list[list[int]]) -> bytes:
     """Everything but the events; TensorBoard cuts the text at its last bracket, so nothing may follow them."""
     meta = trace.meta
     lanes = [
@@ -163,7 +180,10 @@ def _head(trace: Trace, numbers: list[tuple[int, int]]) -> bytes:
     job = {key: meta[key] for key in ("backend", "rank", "world_size") if key in meta}
     if "rank" in job:
         head["distributedInfo"] = job
-    head["syncscope"] = {"version": 1, "lanes": lanes, "meta": meta}
+    head["syncscope"] = {"version": VERSION, "lanes": lanes, "meta": meta}
+    if lines:
+        places = [[place.path, place.line, trace.function(number)] for number, place in enumerate(trace.places)]
+        head["syncscope"] |= {"places": places, "lines": lines}
     return json.dumps(head, separators=(",", ":"), allow_nan=False)[:-1].encode() + b',"traceEvents":[\n'
 
 

@@ -74,6 +74,9 @@ class Event:
     column: int = -1
     flags: Flag = Flag.NONE
     detail: str = ""  # further facts, as a JSON object: `Detail.of` reads it
+    caller: Place | None = None  # where `place` is a library's: the user's line that led there
+    forward: Place | None = None  # of a launch in the backward pass: the line whose gradient it is
+    function: str = ""  # in which `place` stands
 
     @property
     def end(self) -> int:
@@ -133,6 +136,8 @@ _DTYPES = {
     "column": np.int32,
     "flags": np.uint8,
     "detail": np.int32,
+    "caller": np.int32,
+    "forward": np.int32,
 }
 
 
@@ -142,6 +147,11 @@ class Trace:
 
     `name`, `lane`, `place` and `detail` hold indices into `names`, `lanes`, `places` and `details`; -1 is none. Times are ns
     since the recording's origin, `meta["origin_ns"]`. What was recorded of devices' memory is beside the events: `memory`.
+
+    A call of the driver and a read stand at their innermost line outside of torch, `place`; where that is a library's, `caller`
+    is the user's line that led there. What the backward pass launches has the line that called it as `place`, and as `forward`
+    the line of the operator whose gradient it is. Both are indices into `places`, too, and -1 in recordings that do not know;
+    they may be read-only. `functions` names the function of each place, as far as it goes: `function` asks it.
     """
 
     kind: NDArray[np.uint8]
@@ -156,10 +166,13 @@ class Trace:
     column: NDArray[np.int32]
     flags: NDArray[np.uint8]
     detail: NDArray[np.int32]
+    caller: NDArray[np.int32]
+    forward: NDArray[np.int32]
     names: tuple[str, ...] = ()
     lanes: tuple[Lane, ...] = ()
     places: tuple[Place, ...] = ()
     details: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
     meta: Meta = field(default_factory=Meta)
     memory: Allocations | None = None
 
@@ -181,7 +194,10 @@ class Trace:
             "column": [e.column for e in rows],
             "flags": [int(e.flags) for e in rows],
             "detail": [-1 if not e.detail else details[e.detail] for e in rows],
+            "caller": [-1 if e.caller is None else places[e.caller] for e in rows],
+            "forward": [-1 if e.forward is None else places[e.forward] for e in rows],
         }
+        told = {e.place: e.function for e in reversed(rows) if e.function}
         arrays: dict[str, Any] = {k: np.array(v, _DTYPES[k]) for k, v in columns.items()}
         return cls(
             **arrays,
@@ -189,6 +205,7 @@ class Trace:
             lanes=tuple(lanes),
             places=tuple(places),
             details=tuple(details),
+            functions=tuple(told.get(place, "") for place in places) if told else (),
             meta=meta,
         )
 
@@ -196,7 +213,8 @@ class Trace:
         return len(self.start)
 
     def __getitem__(self, row: int) -> Event:
-        place, detail = int(self.place[row]), int(self.detail[row])
+        detail = int(self.detail[row])
+        place, caller, forward = (int(column[row]) for column in (self.place, self.caller, self.forward))
         return Event(
             kind=Kind(int(self.kind[row])),
             name=self.names[self.name[row]],
@@ -210,6 +228,9 @@ class Trace:
             column=int(self.column[row]),
             flags=Flag(int(self.flags[row])),
             detail="" if detail < 0 else self.details[detail],
+            caller=None if caller < 0 else self.places[caller],
+            forward=None if forward < 0 else self.places[forward],
+            function=self.function(place),
         )
 
     def __iter__(self) -> Iterator[Event]:
@@ -242,6 +263,10 @@ class Trace:
         code = self.detail[row]
         return Detail.of(self.details[code] if code >= 0 else "")
 
+    def function(self, place: int) -> str:
+        """The function in which a place stands, by its number in `places`; "" where that is not known."""
+        return self.functions[place] if 0 <= place < len(self.functions) else ""
+
     @property
     def end(self) -> NDArray[np.int64]:
         """When each event was over, ns."""
@@ -249,7 +274,7 @@ class Trace:
 
     def visible(self) -> Trace:
         """The trace with every name in it `visible`: for one that a stranger made. Texts of programs are no names, and stay."""
-        tables = {name: getattr(self, name) for name in ("names", "lanes", "places", "meta")}
+        tables = {name: getattr(self, name) for name in ("names", "lanes", "places", "functions", "meta")}
         shown = {name: new for name, old in tables.items() if (new := all_visible(old)) is not old}
         if "programs" in self.meta and "meta" in shown:
             shown["meta"] = {**shown["meta"], "programs": self.meta["programs"]}

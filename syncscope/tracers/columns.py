@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.model.memory import Allocations
+from syncscope.model.source import Place
 from syncscope.model.trace import Event, Lane, Meta, Table, Trace
 
-TABLES = {"name": "names", "lane": "lanes", "place": "places", "detail": "details"}
-COLUMNS = tuple(f.name for f in fields(Trace) if f.name not in {*TABLES.values(), "meta", "memory"})
+PLACES = ("place", "caller", "forward")  # columns that hold numbers of places
+TABLES = {"name": "names", "lane": "lanes", "detail": "details"} | dict.fromkeys(PLACES, "places")
+COLUMNS = tuple(f.name for f in fields(Trace) if f.name not in {*TABLES.values(), "functions", "meta", "memory"})
 
 
 class Builder:
@@ -27,6 +29,12 @@ class Builder:
         self.tables: dict[str, Table[Any]] = {table: Table() for table in TABLES.values()}
         self._blocks: list[dict[str, NDArray[Any]]] = []
         self._memory: list[Allocations] = []
+        self._functions: dict[Place, str] = {}
+
+    def named(self, place: Place, function: str) -> Place:
+        """The place, which stands in this function."""
+        self._functions.setdefault(place, function)
+        return place
 
     def numbers(self, column: str, values: Iterable[Any]) -> NDArray[np.int64]:
         """The numbers of these values in the column's table; None is -1."""
@@ -55,6 +63,8 @@ class Builder:
         for column, table in TABLES.items():
             numbers = np.append(self.numbers(column, getattr(part, table)), -1)
             block[column] = numbers[block[column]]
+        for place, function in zip(part.places, part.functions, strict=False):
+            self.named(place, function)
         self._blocks.append(block)
 
     def add_memory(self, part: Allocations) -> None:
@@ -73,5 +83,7 @@ class Builder:
             )
         order = np.lexsort((-columns["duration"], columns["start"]))
         tables: dict[str, Any] = {table: tuple(values) for table, values in self.tables.items()}
+        if self._functions:
+            tables["functions"] = tuple(self._functions.get(place, "") for place in tables["places"])
         memory = Allocations.together(self._memory) if self._memory else None
         return Trace(**{c: v[order] for c, v in columns.items()}, **tables, meta=meta, memory=memory)
