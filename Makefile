@@ -11,7 +11,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test check fuzz docs clean
+.PHONY: demo test check fuzz docs site clean
 
 demo: $(VENV)/ready
 	$(BIN)/python samples/demo.py
@@ -41,6 +41,11 @@ $(VENV)/ready: pyproject.toml
 	$(BIN)/pip install --quiet "$(TORCH)"
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --editable ".[trace,opencl,tensorboard,fleet,dev]"
 	touch $@
+
+# The documentation as pages, in build/site: open index.html; it asks the network for nothing, its search works from the file.
+site: $(VENV)/ready
+	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet "zensical>=0.0.70"
+	$(BIN)/python -m zensical build --strict
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
