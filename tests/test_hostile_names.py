@@ -17,6 +17,7 @@ import syncscope
 from syncscope import discover, exporters, kineto
 from syncscope.cli._console import harmless
 from syncscope.model.finding import Edit, Finding, Fix, Safety
+from syncscope.model.heat import Reason
 from syncscope.model.report import Line, Report
 from syncscope.model.source import Place, Span
 from syncscope.model.trace import Event, Kind, Lane, Trace
@@ -31,7 +32,7 @@ def found(path: str = EVIL) -> Finding:
     fix = Fix(f"rewrite {EVIL}", (Edit(Span(0, 1), "\x0c"),), Safety.UNSAFE, f"changes {EVIL}")
     return Finding(
         *("host-read", Place(path, 3), 1, 3, 4, Span(2, 5)),
-        *(f"`{EVIL}` waits, as [you](https://example.com) know", 3, True, EVIL, (EVIL,), fix, EVIL),
+        *(f"`{EVIL}` waits, as [you](https://example.com) know", 3, Reason.SET_UP(EVIL), (EVIL,), fix, EVIL),
     )
 
 

@@ -52,8 +52,8 @@ def frame(
 def notes(finding: Finding, provenance: bool, first: int | None = None) -> list[str]:
     """What is known beside the message: how sure it is, whether it is hot, what would mend it."""
     said = []
-    if finding.hotness or finding.why:
-        heat = f"{'hot' if finding.hot else 'cold'}{f' ({finding.hotness})' if finding.hotness else ''}"
+    if finding.heat.words or finding.why:
+        heat = f"{'hot' if finding.hot else 'cold'}{f' ({finding.heat.words})' if finding.heat.words else ''}"
         said.append(f"confidence {CONFIDENCE[finding.confidence]}, {heat}")
     if provenance:
         said += [f"known because {why}" if n == 0 else f"        and {why}" for n, why in enumerate(finding.why)]

@@ -291,7 +291,7 @@ def finding(found: Finding) -> dict[str, Any]:
         "confidence": CONFIDENCE[found.confidence],
         "severity": found.severity,
         "hot": found.hot,
-        "heat": found.hotness,
+        "heat": found.heat.words,
         "function": found.function,
         "message": found.message,
         "why": list(found.why),

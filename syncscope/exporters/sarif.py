@@ -69,7 +69,12 @@ def result(finding: Finding, index: int, sources: Mapping[str, bytes]) -> dict[s
         "message": {"text": LINK.sub(r"\\[\1\\](", cell + finding.message)},
         "locations": [{"physicalLocation": location(finding)}],
         "partialFingerprints": {"statement/v1": finding.fingerprint},
-        "properties": {"confidence": confidence, "hot": finding.hot, "heat": finding.hotness, "why": list(finding.why)},
+        "properties": {
+            "confidence": confidence,
+            "hot": finding.hot,
+            "heat": finding.heat.words,
+            "why": list(finding.why),
+        },
     }
     if finding.function:
         said["locations"][0]["logicalLocations"] = [{"fullyQualifiedName": finding.function, "kind": "function"}]

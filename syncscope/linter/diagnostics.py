@@ -42,7 +42,6 @@ def unparsable(path: str, error: SyntaxError, source: SourceFile) -> Finding:
         span=Span(start, end),
         message=f"not linted: {message}",
         confidence=3,
-        hot=True,
         severity="error",
         fingerprint=fingerprint("syntax-error", source, line, line),
     )
@@ -75,7 +74,6 @@ def unused_allow(source: SourceFile, comment: suppressions.Comment, known: Colle
         span=comment.span,
         message=said,
         confidence=3,
-        hot=True,
         severity="note",
         fix=None if strange else suppressions.removal(source.code, comment),
         fingerprint=fingerprint("unused-allow", source, line, line),

@@ -33,9 +33,10 @@ from syncscope.linter.source import (
     disjoint,
     with_newlines,
 )
-from syncscope.linter.worth import IDLE, beside_others, cooled, is_idle
+from syncscope.linter.worth import beside_others, cooled, is_idle
 from syncscope.model.fact import Site
 from syncscope.model.finding import Edit, Finding
+from syncscope.model.heat import Reason
 from syncscope.model.source import Place, Span
 from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
 from syncscope.tensors.interpret import Project, sites
@@ -194,7 +195,7 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
     function = view.function(site)
     if not finding.hot or function.depth > DEEPEST or not is_idle(finding, site, function):
         return finding
-    return cooled(finding, f"{finding.hotness}, {IDLE}")
+    return cooled(finding, Reason.IDLE(of=finding.heat))
 
 
 @dataclass(frozen=True)
@@ -266,8 +267,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
                 span=site.span,
                 message=message,
                 confidence=site.confidence,
-                hot=site.hot,
-                hotness=site.hotness,
+                heat=site.heat,
                 function=names.get(site.function, "") if site.function else "",
                 severity=rule.SEVERITY.value if site.hot else "note",
                 fingerprint=fingerprint(name, source, line, end_line),

@@ -14,6 +14,7 @@ from syncscope.linter.diagnostics import fingerprint, unparsable
 from syncscope.linter.source import OPENCL_SUFFIXES, CFile, SourceFile
 from syncscope.linter.suppressions import Comment
 from syncscope.model.finding import Edit, Finding
+from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import Family
 from syncscope.model.source import Place, Span
 from syncscope.opencl_c import embedded
@@ -80,27 +81,27 @@ def findings(source: SourceFile, held: Programs, config: Config) -> Iterator[Fin
         for name, rule in on.items():
             if rule.FAMILY is Family.HOST_PROGRAM:
                 for sighting in rule.find(held.host):
-                    hotness = "" if TESTS.search(source.path.replace("\\", "/")) else sighting.hotness
-                    yield found(source, name, rule, replace(sighting, hotness=hotness), "")
+                    heat = Reason.SILENT() if TESTS.search(source.path.replace("\\", "/")) else sighting.heat
+                    yield found(source, name, rule, replace(sighting, heat=heat), "")
     for each, program in zip(held.units, programs, strict=True):
         for name, rule in on.items():
             if rule.FAMILY is Family.KERNEL:
                 for sighting in rule.find(program):
                     node = each.root.descendant_for_byte_range(sighting.start, sighting.end)
                     routine = program.routine(node)
-                    kernel = f"in the kernel `{routine.name}`" if routine and routine.is_kernel else "in a kernel"
+                    kernel = Reason.KERNEL(routine.name) if routine and routine.is_kernel else Reason.IN_A_KERNEL()
                     yield found(
                         source, name, rule, moved(sighting, each.start, kernel), routine.name if routine else ""
                     )
 
 
-def moved(sighting: opencl_c.Sighting, start: int, hotness: str) -> opencl_c.Sighting:
+def moved(sighting: opencl_c.Sighting, start: int, heat: Heat) -> opencl_c.Sighting:
     """A sighting in a program as one in the file that holds it."""
     fix = sighting.fix
     if fix is not None:
         edits = (Edit(Span(e.span.start + start, e.span.end + start), e.text) for e in fix.edits)
         fix = replace(fix, edits=tuple(edits))
-    return replace(sighting, start=sighting.start + start, end=sighting.end + start, fix=fix, hotness=hotness)
+    return replace(sighting, start=sighting.start + start, end=sighting.end + start, fix=fix, heat=heat)
 
 
 def found(source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c.Sighting, function: str) -> Finding:
@@ -115,11 +116,10 @@ def found(source: SourceFile, name: str, rule: opencl_c.KernelRule, at: opencl_c
         span=Span(at.start, at.end),
         message=at.message,
         confidence=at.confidence,
-        hot=bool(at.hotness),
-        hotness=at.hotness,
+        heat=at.heat,
         fix=at.fix,
         function=function,
-        severity=rule.SEVERITY.value if at.hotness else "note",
+        severity=rule.SEVERITY.value if at.heat.hot else "note",
         fingerprint=fingerprint(name, source, line, end_line),
     )
 

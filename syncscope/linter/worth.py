@@ -14,15 +14,19 @@ from syncscope.linter.sizes import is_brought_along, is_size
 from syncscope.linter.source import DEEPEST
 from syncscope.model.fact import Site
 from syncscope.model.finding import Finding, Safety
+from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import COPIES, VALUES, Family, Op
 from syncscope.model.source import Span
 from syncscope.rules import Function, View
-from syncscope.tensors.accepted import DRAINED
-from syncscope.tensors.hotness_by_name import MAYBE
 from syncscope.tensors.syntax import statements
 
 NOTED = VALUES | COPIES  # what they fetch is often only noted, and can be later
-IDLE = "and nothing is known to write instead"  # how the reason ends of what is cold for that
+DRAINED = {
+    Reason.DRAINED,
+    Reason.ASKED_AFTER,
+    Reason.SAME_STATEMENT,
+    Reason.ENVIRONMENT,
+}  # what waits where nothing is in flight
 NUMBERS = {"int", "float", "bool", "ndarray"}  # in what a function says that it gives, where nothing else is but these:
 HELD = {*NUMBERS, *"str None list tuple dict List Tuple Dict Optional Sequence np numpy".split()}
 SAMPLES = re.compile(r"(^|_)(sample|sampling|decode|decoding|search|select_actions?|get_actions?|simulate)(_|$)")
@@ -36,7 +40,7 @@ def is_idle(finding: Finding, site: Site, function: Function) -> bool:
         return False
     if site.op in VALUES and is_brought_along(site, function):
         return True
-    if not finding.hotness.endswith(MAYBE):
+    if finding.heat.reason is not Reason.MAYBE:
         return False
     needed = site.op in (Op.CONDITION, Op.LINALG_CHECK) or site.op.family in (Family.SHAPE, Family.COPY)
     return needed or (site.op in VALUES and (asked_for(site) or is_size(site, function)))
@@ -77,8 +81,8 @@ def beside_others(
         found = next((s for s in later if not leads_to(site, s, beside)), None)
         if found is not None:
             beside[id(site)] = found
-    said = {at: f"{named(site, view)} waits right after, and stays" for at, site in beside.items()}
-    said |= {at: f"{named(site, view)} has just waited: {DRAINED}" for at, site in before.items()}
+    said = {at: Reason.BEFORE(named(site, view)) for at, site in beside.items()}
+    said |= {at: Reason.DRAINED(named(site, view)) for at, site in before.items()}
     return [cooled(f, said[id(s)]) if f.hot and id(s) in said else f for f, s in zip(findings, sites, strict=True)]
 
 
@@ -101,7 +105,7 @@ def stays(finding: Finding, site: Site, after: Site, states: Mapping[int, Findin
     other = states.get(id(after))
     if elsewhere(after, site):
         return after.confidence >= LEAST["medium"] and finding.fix is not None
-    if other is None or other.confidence < LEAST["medium"] or after.hotness.endswith(DRAINED):
+    if other is None or other.confidence < LEAST["medium"] or after.heat.reason in DRAINED:
         return False
     if finding.fix is None:
         return other.fix is None and other.hot and id(after) not in before  # one of both is told
@@ -145,6 +149,6 @@ def holds(outer: Span, inner: Span) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end and outer != inner
 
 
-def cooled(finding: Finding, hotness: str) -> Finding:
+def cooled(finding: Finding, heat: Heat) -> Finding:
     """The finding as one of cold code."""
-    return replace(finding, hot=False, hotness=hotness, severity="note")
+    return replace(finding, heat=heat, severity="note")

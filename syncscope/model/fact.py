@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from syncscope.model.heat import Heat
 from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span
 
@@ -187,7 +188,11 @@ class Site:
     operand: ast.expr | None
     fact: Fact
     confidence: int
-    hot: bool
-    hotness: str = ""  # why it is hot or cold, in words
+    heat: Heat
     function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
     fact_of: Callable[[ast.expr], Fact] = field(default=lambda _: UNKNOWN, repr=False, compare=False)
+
+    @property
+    def hot(self) -> bool:
+        """Whether it runs in every step."""
+        return self.heat.hot

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from syncscope.model.heat import SURE, Heat
 from syncscope.model.source import Place, Span
 
 
@@ -95,14 +96,18 @@ class Finding:
     span: Span
     message: str
     confidence: int
-    hot: bool
-    hotness: str = ""
+    heat: Heat = SURE
     why: tuple[str, ...] = ()
     fix: Fix | None = None
     function: str = ""  # dotted name of the enclosing function, "" at module level
     severity: str = "warning"
     cell: int = 0
     fingerprint: str = ""
+
+    @property
+    def hot(self) -> bool:
+        """Whether it lies in code that runs in every step."""
+        return self.heat.hot
 
     @property
     def source_name(self) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from syncscope.model.example import Example
 from syncscope.model.finding import Fix, Severity
+from syncscope.model.heat import SILENT, Heat
 from syncscope.model.ops import Family
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Sighting:
     message: str
     confidence: int = 3
     fix: Fix | None = None
-    hotness: str = ""
+    heat: Heat = SILENT
 
 
 def seen(node: Node, message: str, confidence: int = 3, fix: Fix | None = None) -> Sighting:

@@ -8,55 +8,54 @@ from functools import lru_cache
 from typing import Any
 
 from syncscope.model.fact import Fact, Value
+from syncscope.model.heat import Heat, Reason
 from syncscope.model.ops import ASKED, COPIES, Family, Op
 from syncscope.model.source import line_starts
 from syncscope.tensors import conventions
 from syncscope.tensors.frame import Emitted
-from syncscope.tensors.hotness_by_name import MAYBE
 from syncscope.tensors.project import ProjectFunction
 from syncscope.tensors.roles import Role
 from syncscope.tensors.syntax import last_word, name_of, walk
 
-DRAINED = "nothing is in flight"  # how the reason ends of what waits where another wait has just ended
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _UPLOADS = frozenset((Op.TO_DEVICE, Op.CREATED_ON_HOST, Op.TENSOR_LITERAL))
 _POSITIONS = frozenset((Op.NONZERO, Op.ARGWHERE, Op.WHERE))
 _NO_OTHER_FORM = frozenset("svd svdvals eig eigh eigvals eigvalsh matrix_rank cond".split())
 
 
-def accepted(wait: Emitted, function: ProjectFunction | None, why: str) -> tuple[bool, str] | None:
+def accepted(wait: Emitted, function: ProjectFunction | None, heat: Heat) -> Heat | None:
     """Cold, where the host needs the value and nothing would help, or asks for it where no step is in sight."""
     op, node = wait.op, wait.node
     if op is Op.GRAD_SCALER:
-        return False, "by design, once a step"
-    if op is Op.TIMING and why == conventions.LOOP:
-        return False, "a clock for the log: to wait for it would cost more than it tells"
+        return Reason.BY_DESIGN()
+    if op is Op.TIMING and heat.reason in (Reason.TRAINING, Reason.LOOP):
+        return Reason.CLOCK()
     if function is None:
         return None
     if op is Op.CONDITION and _asked_after_another(node, function):
-        return False, f"the test before has just waited: {DRAINED}"
+        return Reason.ASKED_AFTER()
     if op in _POSITIONS and _positions_are_kept(node, function.node):
-        return False, "looked for once, and the positions are what is needed"
-    if op in ASKED and why.endswith(MAYBE):
-        return False, "asked for, where nothing says that it runs in every step"
+        return Reason.POSITIONS()
+    if op in ASKED and heat.reason is Reason.MAYBE:
+        return Reason.ASKED()
     if (
         op is Op.LINALG_CHECK
         and name_of(getattr(node, "func", None)) in _NO_OTHER_FORM
         and not _loops_around(node, function)
     ):
-        return False, "asked for once, and there is no form that does not check"
+        return Reason.NO_FORM()
     if op is Op.TO_DEVICE and _of_a_batch(wait.fact) and not _may_be_pinned(function):
-        return False, "of a batch that nothing here pins: it is copied by the host all the same"
+        return Reason.BATCH()
     if (
         op is Op.TO_DEVICE
         and isinstance(wait.operand, ast.Call)
         and conventions.PREPARERS.search(name_of(wait.operand.func))
     ):
-        return False, "of what was just prepared, in memory that nobody pins: it is copied by the host all the same"
+        return Reason.PREPARED()
     if op in _UPLOADS and function.name in ("step", "reset") and conventions.ENVIRONMENT.search(_text(function)):
-        return False, "of what an environment on the host gave: nothing is in flight"
+        return Reason.ENVIRONMENT()
     if _generates(function):
-        return False, "beside a generation, which takes far longer"
+        return Reason.GENERATION()
     return _read_by_intent(wait, function) or _for_the_host(wait, function)
 
 
@@ -97,17 +96,17 @@ def _generates(function: ProjectFunction) -> bool:
     return False
 
 
-def _for_the_host(wait: Emitted, function: ProjectFunction) -> tuple[bool, str] | None:
+def _for_the_host(wait: Emitted, function: ProjectFunction) -> Heat | None:
     """Cold, where what is copied is for something that runs on the host."""
     if wait.op not in COPIES:
         return None
     if function.cls is not None and function.cls.name.endswith("Buffer"):
-        return False, "for a buffer that the host keeps"
+        return Reason.BUFFER()
     text = _text(function)
     if conventions.SOLVERS.search(text):
-        return False, "for a solver that runs on the host"
+        return Reason.SOLVER()
     if conventions.is_action(last_word(_owner(wait.operand))) and conventions.ENVIRONMENT.search(text):
-        return False, "for an environment that runs on the host"
+        return Reason.ACTION()
     return None
 
 
@@ -117,24 +116,24 @@ def _text(function: ProjectFunction) -> bytes:
     return source[starts[function.node.lineno - 1] : starts[last] if last < len(starts) else len(source)]
 
 
-def _read_by_intent(wait: Emitted, function: ProjectFunction) -> tuple[bool, str] | None:
+def _read_by_intent(wait: Emitted, function: ProjectFunction) -> Heat | None:
     """Cold, where a number is what the function is to give, or is read beside what is copied to the host anyway."""
     if wait.op.family is not Family.READ:
         return None
     above = _above(function.node, wait.node)
     for each in above:
         if isinstance(each, ast.Call) and conventions.SCORES.search(name_of(each.func)):
-            return False, f"for `{name_of(each.func)}`, which runs on the host"
+            return Reason.SCORE(name_of(each.func))
     statement = next((each for each in above if isinstance(each, ast.stmt)), None)
     if isinstance(statement, _SIMPLE) and any(_copied_before(each, wait.node) for each in walk(statement)):
-        return False, "beside what the same statement copies to the host"
+        return Reason.COPIED()
     if statement is not None and _just_waited(wait, function, statement):
-        return False, f"the same statement has just waited: {DRAINED}"
+        return Reason.SAME_STATEMENT()
     if isinstance(statement, ast.Return) and conventions.is_loss(last_word(_owner(wait.operand))):
         noted = isinstance(above[0], (ast.keyword, ast.Dict))
         whole = all(isinstance(each, (ast.keyword, ast.Dict, ast.Call)) for each in above[: above.index(statement)])
         if noted and whole and sum(map(_reads, walk(function.node))) == 1:
-            return False, "the one number that it gives"
+            return Reason.ONE_NUMBER()
     return None
 
 

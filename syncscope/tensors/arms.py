@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import ast
 
+from syncscope.model.heat import Heat, Reason
 from syncscope.tensors import conventions
 from syncscope.tensors.syntax import dotted, name_of
 
 
-def of_test(node: ast.expr) -> tuple[bool, str] | None:
+def of_test(node: ast.expr) -> Heat | None:
     """Cold inside `if step % n == 0` and the like."""
     for part in _asked_for(node):
         inner = part.operand if isinstance(part, ast.UnaryOp) else part
         inner = inner.left if isinstance(inner, ast.Compare) else inner
         if _is_remainder(inner):
-            return False, f"only when `{ast.unparse(node)}`"
+            return Reason.WHEN(ast.unparse(node))
         if _moved(part):
-            return False, f"only when `{ast.unparse(part)}`: it is moved once"
+            return Reason.WHEN_MOVED(ast.unparse(part))
         name = name_of(inner)
         if inner is part and conventions.on_cpu(name):
-            return False, f"only when `{name}`"
+            return Reason.WHEN(name)
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and name == "training":
-            return False, f"only when `{ast.unparse(part)}`"
+            return Reason.WHEN(ast.unparse(part))
         if _asks_seldom(part):
-            return False, f"only when `{ast.unparse(node)}`"
+            return Reason.WHEN(ast.unparse(node))
     return None
 
 
@@ -49,7 +50,7 @@ def _asks_seldom(test: ast.expr) -> bool:
     return conventions.seldom(name_of(test.func if isinstance(test, ast.Call) else test))
 
 
-def of_rest(test: ast.expr) -> tuple[bool, str] | None:
+def of_rest(test: ast.expr) -> Heat | None:
     """Cold behind `if step % n: return`, `if not should_log: return` and the like."""
     for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]:
         left: ast.expr = part
@@ -63,17 +64,17 @@ def of_rest(test: ast.expr) -> tuple[bool, str] | None:
             and isinstance(op, (ast.NotEq, ast.Gt))
             and "accum" not in ast.unparse(left)
         ):
-            return False, f"only when not `{ast.unparse(part)}`"
+            return Reason.WHEN_NOT(ast.unparse(part))
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) and _asks_seldom(part.operand):
-            return False, f"only when `{ast.unparse(part.operand)}`"
+            return Reason.WHEN(ast.unparse(part.operand))
         if isinstance(part, ast.Attribute) and part.attr == "training":
-            return False, f"only when not `{ast.unparse(part)}`"
+            return Reason.WHEN_NOT(ast.unparse(part))
         if isinstance(part, ast.Compare) and isinstance(op, ast.Is) and bound is None and _asks_seldom(left):
-            return False, f"only when `{ast.unparse(left)}` is given"
+            return Reason.WHEN_GIVEN(ast.unparse(left))
     return None
 
 
-def of_nothing(node: ast.If) -> tuple[bool, str] | None:
+def of_nothing(node: ast.If) -> Heat | None:
     """Cold where a value is not finite, `if not x.isfinite(): ...`, and where nothing is left, `if total == 0: return ...`."""
     test = node.test
     denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
@@ -86,30 +87,30 @@ def of_nothing(node: ast.If) -> tuple[bool, str] | None:
         asked = asked.func.value
     name = name_of(asked.func) if isinstance(asked, ast.Call) else ""
     if name == "isfinite" if denied else name in ("isnan", "isinf"):
-        return False, f"only when `{ast.unparse(test)}`"
+        return Reason.WHEN(ast.unparse(test))
     if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and isinstance(node.body[0], ast.Return)):
         return None
     zero, left = test.comparators[0], test.left
     called = name_of(left.func) if isinstance(left, ast.Call) else name_of(left)
     if isinstance(zero, ast.Constant) and zero.value == 0 and conventions.AMOUNT.search(called):
-        return False, f"only when `{ast.unparse(test)}`: there is nothing to do"
+        return Reason.WHEN_NOTHING(ast.unparse(test))
     return None
 
 
-def of_notice(body: list[ast.stmt]) -> tuple[bool, str] | None:
+def of_notice(body: list[ast.stmt]) -> Heat | None:
     """Cold where an arm of a test of values does nothing but say so."""
     for each in body:
         call = each.value if isinstance(each, ast.Expr) else None
         if not (isinstance(call, ast.Call) and name_of(call.func) in conventions.NOTICES):
             return None
-    return False, "only when it says that values are odd"
+    return Reason.ODD()
 
 
-def of_warning(body: list[ast.stmt]) -> tuple[bool, str] | None:
+def of_warning(body: list[ast.stmt]) -> Heat | None:
     """Cold where an arm does nothing but to put a warning together, and to give it."""
     calls = [each.value for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
     if any(name_of(call.func) in conventions.WARNINGS for call in calls) and all(map(_only_tells, body)):
-        return False, "only when it warns"
+        return Reason.WARNS()
     return None
 
 
@@ -142,17 +143,17 @@ def _moved(test: ast.expr) -> bool:
     return all(name_of(side).endswith("device") for side in sides) and any(isinstance(s, ast.Attribute) for s in sides)
 
 
-def of_first(node: ast.If) -> tuple[bool, str] | None:
+def of_first(node: ast.If) -> Heat | None:
     """Cold where something is made because it is not there, and kept: `if self.mask is None: self.mask = ...`."""
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
         if any(_switches(each, part) for each in node.body):
-            return False, f"only when `{ast.unparse(part)}`: the first time"
+            return Reason.FIRST(ast.unparse(part))
         if isinstance(part, ast.Name) and conventions.FIRST.match(part.id):
-            return False, f"only when `{part.id}`: the first time"
+            return Reason.FIRST(part.id)
         if not isinstance(part, ast.Compare):
             inner = part.operand if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not) else None
             if name_of(inner).endswith("state"):
-                return False, f"only when `{ast.unparse(part)}`: the first time"
+                return Reason.FIRST(ast.unparse(part))
             continue
         left, right, op = part.left, part.comparators[0], part.ops[0]
         kept, state = "", not isinstance(op, ast.Is)
@@ -163,7 +164,7 @@ def of_first(node: ast.If) -> tuple[bool, str] | None:
         elif isinstance(op, ast.Eq) and isinstance(left, ast.Call) and name_of(left.func) == "len" and left.args:
             kept = dotted(left.args[0])
         if (state and kept.endswith("state")) or any(_keeps(each, kept) for each in node.body if kept):
-            return False, f"only when `{ast.unparse(part)}`: the first time"
+            return Reason.FIRST(ast.unparse(part))
     return None
 
 
@@ -186,17 +187,17 @@ def _keeps(statement: ast.stmt, name: str) -> bool:
     return kept or ("cache" in name.lower() and name in items) or (bool(items) and dotted(statement.value) == name)
 
 
-def of_else(node: ast.If) -> tuple[bool, str] | None:
+def of_else(node: ast.If) -> Heat | None:
     """Cold in the other arm of `if self.training`, alone or beside other reasons, and of one that ends by raising."""
     for part in node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]:
         if name_of(part) == "training" and isinstance(part, ast.Attribute):
-            return False, f"only when not `{ast.unparse(part)}`"
+            return Reason.WHEN_NOT(ast.unparse(part))
     return of_arm(node.orelse)
 
 
-def of_arm(body: list[ast.stmt]) -> tuple[bool, str] | None:
+def of_arm(body: list[ast.stmt]) -> Heat | None:
     """Cold where an arm of an `if` ends by raising: it runs once, for the message."""
-    return (False, "only before an error is raised") if isinstance(body[-1], ast.Raise) else None
+    return Reason.BEFORE_ERROR() if isinstance(body[-1], ast.Raise) else None
 
 
 def special(test: ast.expr) -> bool:

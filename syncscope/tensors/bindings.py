@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
-from syncscope.tensors import hotness
 from syncscope.tensors.annotations import annotated
 from syncscope.tensors.attributes import set_attribute
 from syncscope.tensors.facts import (
@@ -143,11 +143,11 @@ def assign(frame: Frame, node: ast.Assign) -> None:
     if value.__class__ is ast.Tuple and len(node.targets) == 1 and node.targets[0].__class__ is ast.Tuple:
         pairs(frame, node.targets[0], value)
         return
-    before = frame.hotness
+    before = frame.heat
     if value.__class__ is ast.Call and node.targets[0].__class__ is ast.Attribute and _keeps(node.targets[0], value):
-        frame.hotness = hotness.MOVED
+        frame.heat = Reason.MOVED()
     fact = frame.table[value.__class__](frame, value)
-    frame.hotness = before
+    frame.heat = before
     if fact is TRUTH and ((value.__class__ is ast.Call and value.args) or value.__class__ in (ast.Compare, ast.BoolOp)):
         fact = Fact(SCALAR, BOOL, HOST, confidence=3, ref=value)  # `known = isinstance(x, Tensor)`: asked for later
     for target in node.targets:

@@ -8,8 +8,9 @@ from functools import cache
 
 from syncscope import discover
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
-from syncscope.tensors import conventions, hotness, libraries
+from syncscope.tensors import conventions, libraries
 from syncscope.tensors.attributes import attribute, set_attribute
 from syncscope.tensors.call import Call, Keywords
 from syncscope.tensors.containers import container_method, string_method
@@ -60,9 +61,9 @@ def call(frame: Frame, node: ast.Call) -> Fact:
     if isinstance(func, ast.Attribute):
         receiver = evaluate(frame, func.value)
         if func.attr in conventions.WARNINGS:
-            before, frame.hotness = frame.hotness, hotness.WARNED
+            before, frame.heat = frame.heat, Reason.WARNS()
             args, keywords = _arguments(frame, node)
-            frame.hotness = before
+            frame.heat = before
         else:
             args, keywords = _arguments(frame, node)
         return call_member(Call(frame, node, func.attr, args, keywords, receiver, func.value))
@@ -111,7 +112,9 @@ def _run_module(call: Call, module: Fact) -> Fact:
     frame, ref = call.frame, module.ref
     frame.work = True
     masked = isinstance(ref, str) and ref.endswith(".TransformerEncoder") and "src_key_padding_mask" in call.keywords
-    if masked and frame.hotness is not hotness.TRAINING:  # in training the mask is not looked into
+    if masked and (
+        frame.heat is None or frame.heat.reason is not Reason.TRAINING
+    ):  # in training the mask is not looked into
         call.emit(Op.TRANSFORMER_MASK, call.node.func, tensor(confidence=2, why=call.node))
     return call_module(call, module)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from syncscope.model.heat import Reason
+
 # -- values
 
 # Parameters that are tensors more often than not.
@@ -165,24 +167,24 @@ FORWARD = frozenset(
 )
 SET_UP = tuple("__init__ __post_init__ setup build reset_parameters".split())  # they set what an object holds
 
-LOOP = "in the training loop"
 HOT = {
-    "forward": "in `forward`",
-    "__call__": "in `__call__`",
-    "training_step": "in the training step",
-    "train_step": "in the training step",
-    "train_batch": "in the training step",
-    "_train_batch": "in the training step",
-    "train_one_epoch": LOOP,
-    "train_epoch": LOOP,
-    "train": LOOP,
-    "training_loop": LOOP,
-    "fit": LOOP,
-    "step": "in `step`",
-    "compute_loss": "in the loss",
-    "get_loss": "in the loss",
-    "backward": "in `backward`",
+    "forward": Reason.NAMED("forward"),
+    "__call__": Reason.NAMED("__call__"),
+    "training_step": Reason.STEP(),
+    "train_step": Reason.STEP(),
+    "train_batch": Reason.STEP(),
+    "_train_batch": Reason.STEP(),
+    "train_one_epoch": Reason.LOOP(),
+    "train_epoch": Reason.LOOP(),
+    "train": Reason.LOOP(),
+    "training_loop": Reason.LOOP(),
+    "fit": Reason.LOOP(),
+    "step": Reason.NAMED("step"),
+    "compute_loss": Reason.IN_LOSS(),
+    "get_loss": Reason.IN_LOSS(),
+    "backward": Reason.NAMED("backward"),
 }
+LOOPS = frozenset(name for name, heat in HOT.items() if heat.reason is Reason.LOOP)
 HOOKS = frozenset("_reset _step".split())  # what the base class of an environment calls, in each of its steps
 FIRST = re.compile(r"^(is_)?first_(pass|time|run|call)$")  # a flag of what has not been done before
 STATISTICS = re.compile(

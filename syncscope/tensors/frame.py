@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.heat import Heat
 from syncscope.model.ops import Op
 from syncscope.tensors import conventions
 from syncscope.tensors.facts import DEVICE, HOST, INT, TENSOR, tensor
@@ -22,7 +23,7 @@ class Emitted(NamedTuple):
     operand: ast.expr | None
     fact: Fact
     confidence: int
-    hotness: tuple[bool, str] | None
+    heat: Heat | None
 
 
 class Frame:
@@ -35,7 +36,7 @@ class Frame:
         "env",
         "function",
         "guarded",
-        "hotness",
+        "heat",
         "inlined",
         "interpreter",
         "module",
@@ -70,7 +71,7 @@ class Frame:
         self.seen: dict[int, Fact] | None = None
         self.on_host = False  # the data pipeline, whose tensors live on the host
         self.guarded = False  # a dtype was asked for before: it waits in that precision only
-        self.hotness: tuple[bool, str] | None = None  # what the surrounding block says
+        self.heat: Heat | None = None  # what the surrounding block says
         self.returns: list[Fact] = []
         self.dead = False  # the rest of this block is not reached
         self.used: dict[str, int] = {}
@@ -118,7 +119,7 @@ class Frame:
         if op is Op.CPU and fact.device is not DEVICE and isinstance(operand, ast.Attribute) and self._sets_up:
             return  # objects are set up on the host: most often it is there
         self.waits[(id(node), op)] = Emitted(
-            op, node, operand, fact, min(confidence, fact.confidence, 1 if self.guarded else 3), self.hotness
+            op, node, operand, fact, min(confidence, fact.confidence, 1 if self.guarded else 3), self.heat
         )
 
 
@@ -129,12 +130,12 @@ def evaluate(frame: Frame, node: ast.expr) -> Fact:
 
 def execute(frame: Frame, body: list[ast.stmt]) -> None:
     """Run statements until the block ends or cannot go on; what one of them says of how hot the rest is ends with it."""
-    table, around = frame.interpreter.statements, frame.hotness
+    table, around = frame.interpreter.statements, frame.heat
     for statement in body:
         table[statement.__class__](frame, statement)
         if frame.dead:
             break
-    frame.hotness = around
+    frame.heat = around
 
 
 def recording(table: Mapping[type, Callable[[Frame, Any], Fact]]) -> Mapping[type, Callable[[Frame, Any], Fact]]:

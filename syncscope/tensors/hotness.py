@@ -10,9 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from syncscope.model.heat import Heat, Reason
 from syncscope.model.source import LINE_END, line_starts
 from syncscope.tensors import conventions
-from syncscope.tensors.hotness_by_name import MAYBE, by_name, by_place, known_by_name, picks_rows
+from syncscope.tensors.hotness_by_name import by_name, by_place, known_by_name, picks_rows
 from syncscope.tensors.hotness_by_role import by_role
 from syncscope.tensors.project import Module, ProjectFunction
 from syncscope.tensors.syntax import expressions, name_of, statements, walk
@@ -21,19 +22,14 @@ _IN_WORD = re.compile(rb"\w")
 _NO_GRAD = {"no_grad", "inference_mode"}
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FARTHEST = 3  # callers of callers that are asked
-TRAINING = (True, conventions.LOOP)  # known by the backward pass in it: outranks what the function is called
 
-OUTSIDE = "outside its training loop"  # how the reason ends of what such a function does before and after
-LOADER = (True, "in a loop over a loader")
-EPOCHS = (False, "in the loop over epochs, around the one over steps")
-WARNED = (False, "only when it warns")
-MOVED = (False, "it is moved once, and kept")
+TRAINING, EPOCHS = Reason.TRAINING(), Reason.EPOCHS()
 
 
 def trains(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction | None, source: bytes) -> bool:
     """Whether a loop is a training loop: it holds a backward pass, or stands in a function called so and calls its steps."""
     spoken_of = any(node.lineno <= line <= (node.end_lineno or 0) for line in _backward_lines(source))
-    called_so = function is not None and conventions.HOT.get(function.name) is conventions.LOOP
+    called_so = function is not None and function.name in conventions.LOOPS
     return (spoken_of or called_so) and any(
         isinstance(each, ast.Call)
         and (
@@ -44,9 +40,7 @@ def trains(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction |
     )
 
 
-def of_loop(
-    node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction | None, source: bytes
-) -> tuple[bool, str] | None:
+def of_loop(node: ast.For | ast.AsyncFor | ast.While, function: ProjectFunction | None, source: bytes) -> Heat | None:
     """Hot in a loop that trains; cold in one over epochs that only holds the loop that does."""
     if not trains(node, function, source):
         return None
@@ -135,52 +129,55 @@ def _backward_lines(source: bytes) -> tuple[int, ...]:
     return tuple(n for n, line in enumerate(LINE_END.split(source), 1) if b"backward" in line)
 
 
-def of_wait(around: tuple[bool, str] | None, function: ProjectFunction | None, module: Module) -> tuple[bool, str]:
+def of_wait(around: Heat | None, function: ProjectFunction | None, module: Module) -> Heat:
     """Hot or cold by what a wait stands in: the loop or the arm around it, its function, its file."""
     if beside := _of_file(module):
-        return False, beside
+        return beside
     said = of_function(function)
     if around is None or (
-        around[0] and around is not TRAINING and function is not None and not (said[0] or said[1].endswith(OUTSIDE))
+        around.hot
+        and around.reason is not Reason.TRAINING
+        and function is not None
+        and not (said.hot or said.reason is Reason.OUTSIDE)
     ):
         return said
     return around
 
 
 @lru_cache(maxsize=64)
-def _of_file(module: Module) -> str:
-    """Why all of a file is cold; "" where it is not."""
+def _of_file(module: Module) -> Heat | None:
+    """Cold, where all of a file is."""
     path = Path(module.path)
     if conventions.TEST_FILE.search(path.stem) or {path.parent.name, Path(module.package[0]).name} & {"test", "tests"}:
-        return "in a file of tests"
+        return Reason.TESTS()
     if path.suffix == ".ipynb" and any(map(conventions.teaches, (path.stem, *path.parts[-4:-1]))):
-        return "in a notebook that shows how it is used"
-    return ""
+        return Reason.TEACHES()
+    return None
 
 
 @lru_cache(maxsize=64)
-def of_function(function: ProjectFunction | None) -> tuple[bool, str]:
+def of_function(function: ProjectFunction | None) -> Heat:
     """Hot or cold by the function, for what stands outside its loops: by itself, or by who speaks of it."""
     said = by_itself(function)
-    if function is None or not said[0]:
+    if function is None or not said.hot:
         return said
-    return by_role(function, said[1].endswith(MAYBE)) or _by_its_callers(function, 0) or said
+    return by_role(function, said.reason is Reason.MAYBE) or _by_its_callers(function, 0) or said
 
 
-def _by_its_callers(function: ProjectFunction, depth: int) -> tuple[bool, str] | None:
+def _by_its_callers(function: ProjectFunction, depth: int) -> Heat | None:
     """Cold, where only cold functions of its file call a private function, or only cold methods of its own a public method."""
     private = conventions.is_private(function.name)
-    if depth > _FARTHEST or not (private or (function.cls is not None and by_itself(function)[1].endswith(MAYBE))):
+    if depth > _FARTHEST or not (private or (function.cls is not None and by_itself(function).reason is Reason.MAYBE)):
         return None
-    why = ""
+    said = None
     for caller in _callers(function.module, function.name, private):
         if caller is None:
             return None
         if caller is not function:
-            hot, why = _by_its_callers(caller, depth + 1) or by_itself(caller)
-            if hot or why.endswith(OUTSIDE):
+            said = _by_its_callers(caller, depth + 1) or by_itself(caller)
+            if said.hot or said.reason is Reason.OUTSIDE:
                 return None
-    return (False, f"`{function.name}` is called {why}") if why else None
+    return Reason.CALLED_COLD(function.name, of=said) if said is not None else None
 
 
 @lru_cache(maxsize=64)
@@ -238,53 +235,52 @@ def _uses(root: ast.AST, name: str, lines: list[int], anyhow: bool) -> list[bool
 
 
 @lru_cache(maxsize=64)
-def by_itself(function: ProjectFunction | None) -> tuple[bool, str]:
+def by_itself(function: ProjectFunction | None) -> Heat:
     """Hot or cold by the function alone."""
     if function is None:
-        return False, "at the top level of the file, once"
+        return Reason.TOP_LEVEL()
     name = function.name
     node = function.node
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         if name_of(target) in _NO_GRAD:
-            return False, "under no_grad: not in the training step"
+            return Reason.NO_GRAD()
         if name_of(target) in ("cache", "lru_cache", "cached_property"):
-            return False, f"`{name}` is cached: it runs once"
+            return Reason.CACHED(name)
         if name_of(target) == "command":
-            return False, f"`{name}` is a command: it runs once"
+            return Reason.COMMAND(name)
         if name_of(target) == "setter":
-            return False, f"in the setter of `{name}`: set-up"
+            return Reason.SETTER(name)
     owner, methods = (function.cls.name, function.cls.methods) if function.cls is not None else ("", ())
     said = by_name(name, owner, methods)
-    if said[0] and known_by_name(name, methods):
+    if said.hot and known_by_name(name, methods):
         package, stem = function.module.package[1:], Path(function.module.path).stem.strip("_")
         if conventions.NO_STEPS.intersection(package) or stem in conventions.EXPORTS:
-            return False, by_place(package, stem, name)
+            return by_place(package, stem, name) or Reason.SILENT()
         if stem in conventions.TRANSFORMS and b"torchvision" in function.module.source:
-            return False, f"in `{owner or name}`: data is prepared on the host"
-        if said[1] is conventions.LOOP and _holds_its_loop(function):
-            return False, f"in `{name}`, {OUTSIDE}"
+            return Reason.DATA(owner or name)
+        if said.reason is Reason.LOOP and _holds_its_loop(function):
+            return Reason.OUTSIDE(name)
         given = {*function.names} - {"self", "mode"}  # a `train` that takes a batch may be a step itself
-        if said[1] is conventions.LOOP and (name == "fit" or not given) and not _calls_steps(function):
-            return False, f"in `{name}`, which calls no step: once"
+        if said.reason is Reason.LOOP and (name == "fit" or not given) and not _calls_steps(function):
+            return Reason.NO_STEP(name)
         return said
     around = getattr(function.closure, "function", None)
-    if around is not None and not (outer := by_itself(around))[0] and not outer[1].endswith(OUTSIDE):
+    if around is not None and not (outer := by_itself(around)).hot and outer.reason is not Reason.OUTSIDE:
         return outer  # what is made before a training loop may be what runs in it
-    if said[1].endswith(MAYBE):
+    if said.reason is Reason.MAYBE:
         if _holds_all_steps(function):
-            return False, f"in `{name}`, {OUTSIDE}"
+            return Reason.OUTSIDE(name)
         if conventions.STATISTICS.match(name) and not _gives(function):
-            return False, f"in `{name}`: for the log"
+            return Reason.LOG(name)
         if conventions.DATA_SETS.intersection(each.arg for each in (*node.args.args, *node.args.kwonlyargs)):
-            return False, f"in `{name}`, which goes through a data set: once"
+            return Reason.DATA_SET(name)
         if _makes_weights(function):
-            return False, f"in `{name}`: weights are made anew, once"
+            return Reason.NEW_WEIGHTS(name)
         if _keeps_by_hand(function):
-            return False, f"`{name}` keeps what it makes: it runs once"
-    if said[0] and (why := by_place(function.module.package[1:], Path(function.module.path).stem, name)):
-        return False, why
-    return said
+            return Reason.KEEPS(name)
+    beside = by_place(function.module.package[1:], Path(function.module.path).stem, name) if said.hot else None
+    return beside or said
 
 
 def on_host(function: ProjectFunction) -> bool:
@@ -295,23 +291,25 @@ def on_host(function: ProjectFunction) -> bool:
     )
 
 
-def of_with(around: tuple[bool, str] | None, node: ast.With | ast.AsyncWith) -> tuple[bool, str] | None:
+def of_with(around: Heat | None, node: ast.With | ast.AsyncWith) -> Heat | None:
     """Cold inside `with torch.no_grad()`, but for what a training loop does there in each round: it counts what was right,
     where a loop of its own would validate."""
-    if around is TRAINING and not any(isinstance(each, _LOOPS) for each in walk(node)):
+    if (
+        around is not None
+        and around.reason is Reason.TRAINING
+        and not any(isinstance(each, _LOOPS) for each in walk(node))
+    ):
         return None
     for item in node.items:
         call = item.context_expr
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _NO_GRAD:
-            return False, "under no_grad: not in the training step"
+            return Reason.NO_GRAD()
     return None
 
 
-def within(
-    around: tuple[bool, str] | None, said: tuple[bool, str], node: ast.For | ast.AsyncFor | ast.While
-) -> tuple[bool, str]:
+def within(around: Heat | None, said: Heat, node: ast.For | ast.AsyncFor | ast.While) -> Heat:
     """What a loop says, but where what it stands in says more: a validation every n steps trains nothing."""
-    if around is None or around[0] or around is EPOCHS or _runs_backward(node):
+    if around is None or around.hot or around.reason is Reason.EPOCHS or _runs_backward(node):
         return said
     return around
 

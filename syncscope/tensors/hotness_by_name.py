@@ -4,45 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from syncscope.model.heat import Heat, Reason
 from syncscope.tensors import conventions
 
-MAYBE = "may run in every step"  # how the reason ends where there is none
 
-
-def by_name(name: str, cls: str, methods: Collection[str]) -> tuple[bool, str]:
+def by_name(name: str, cls: str, methods: Collection[str]) -> Heat:
     """Of a function or, where `cls` is not "", a method of a class with these methods."""
     if conventions.ASIDE_CLASS.search(cls):
-        return False, f"in `{cls}`: beside the training"
+        return Reason.ASIDE(cls)
     if cls.endswith("Coder") and name.startswith("decode"):
-        return False, f"in `{name}` of `{cls}`: evaluation"
+        return Reason.DECODING(name, cls)
     sampler = "set_timesteps" in methods
     if known_by_name(name, methods):
-        return True, conventions.HOT[name]
+        return conventions.HOT[name]
     if conventions.COLD.match(name):
-        return False, f"in `{name}`: set-up"
+        return Reason.SET_UP(name)
     if conventions.REPARAMETRIZATION.search(name):
-        return False, f"in `{name}`: weights are made anew, once"
+        return Reason.NEW_WEIGHTS(name)
     if conventions.RESULT.search(name) and "loss" not in name:
-        return False, f"in `{name}`: a result, once an epoch"
+        return Reason.RESULT(name)
     if conventions.is_result_of(cls, name):
-        return False, f"in `{name}` of a metric: a result, once an epoch"
+        return Reason.METRIC(name)
     if conventions.CHECK.match(name):
-        return False, f"in `{name}`: a check that is meant"
+        return Reason.CHECK(name)
     if conventions.TO_HOST.match(name):
-        return False, f"in `{name}`: it is asked for what the host needs"
+        return Reason.TO_HOST(name)
     if conventions.DATA.match(name):
-        return False, f"in `{name}`: data is prepared on the host"
+        return Reason.DATA(name)
     if conventions.EVALUATION.search(name):
-        return False, f"in `{name}`: evaluation"
+        return Reason.EVALUATION(name)
     if conventions.is_inference(cls, name):
-        return False, f"in `{cls}`: inference"
+        return Reason.INFERENCE(cls)
     if conventions.is_loss(name) or conventions.is_loss(cls):
-        return True, f"in the loss `{name}`"
+        return Reason.LOSS(name)
     if sampler and name not in conventions.NOISING:
-        return False, f"in `{cls}`: it samples, when training is over"
+        return Reason.SAMPLES(cls)
     if cls.endswith(conventions.PREPARING_CLASSES) or picks_rows(cls, methods):
-        return False, f"in `{cls}`: data is prepared on the host"
-    return True, conventions.HOT.get(name, f"`{name}` {MAYBE}")
+        return Reason.DATA(cls)
+    return conventions.HOT.get(name) or Reason.MAYBE(name)
 
 
 def known_by_name(name: str, methods: Collection[str]) -> bool:
@@ -50,15 +49,15 @@ def known_by_name(name: str, methods: Collection[str]) -> bool:
     return name in conventions.HOT and name != "__call__" and "set_timesteps" not in methods
 
 
-def by_place(package: Sequence[str], stem: str, name: str) -> str:
+def by_place(package: Sequence[str], stem: str, name: str) -> Heat | None:
     """Why a function is cold by the file that it is in: the folders that are packages, the file's name without its suffix."""
     if aside := conventions.ASIDE.intersection((*package, stem.strip("_"))):
-        return f"in `{min(aside)}`: beside the training"
+        return Reason.ASIDE(min(aside))
     if conventions.ASIDE_WORD.search(stem):
-        return f"in `{stem}`: beside the training"
+        return Reason.ASIDE(stem)
     if "update" not in name and name != "forward" and any(p.endswith(("metric", "metrics")) for p in (*package, stem)):
-        return f"in `{name}` of a metric: a result, once an epoch"
-    return ""
+        return Reason.METRIC(name)
+    return None
 
 
 def picks_rows(cls: str, methods: Collection[str]) -> bool:

@@ -6,33 +6,34 @@ import ast
 import re
 from functools import lru_cache
 
+from syncscope.model.heat import Heat, Reason
 from syncscope.model.source import line_starts
 from syncscope.tensors.project import Module, ProjectFunction
 from syncscope.tensors.roles import Role
 from syncscope.tensors.syntax import walk
 
 
-def by_role(function: ProjectFunction, maybe: bool) -> tuple[bool, str] | None:
+def by_role(function: ProjectFunction, maybe: bool) -> Heat | None:
     """Cold by what a function, or the one around it, is for in its project; `maybe`: no name says that it runs in steps."""
     outermost = function
     while (around := getattr(outermost.closure, "function", None)) is not None:
         outermost = around
     module, owner = outermost.module, outermost.cls.name if outermost.cls is not None else ""
     if not module.path.endswith(".ipynb") and (name := _defined_again(outermost)) is not None:  # cells run one by one
-        return False, f"`{name}` is defined again further down: this one never runs"
+        return Reason.REDEFINED(name)
     role = module.project.role(module.path, outermost.name, owner)
     if role is Role.PREPARES:
-        return False, f"`{owner}` stands among transforms, or makes batches: data is prepared on the host"
+        return Reason.PREPARES(owner)
     if role is Role.OVERRIDDEN:
-        return False, f"`{owner}` is there to be derived from, and who does has a `{outermost.name}` of its own"
+        return Reason.OVERRIDDEN(owner, outermost.name)
     if role is Role.UNREACHED and maybe:
-        return False, f"nothing that runs in every step speaks of `{function.name}`"
+        return Reason.UNREACHED(function.name)
     if role is Role.UNUSED and (maybe or owner):
-        return False, f"nobody imports `{owner or outermost.name}`, and nothing that is used speaks of it"
+        return Reason.UNUSED(owner or outermost.name)
     if role is Role.NAMESAKE and maybe:
-        return False, f"nobody imports this `{function.name}`: another of its name is in use"
+        return Reason.NAMESAKE(function.name)
     if role is Role.OFFERED and maybe and _gives_numbers(outermost):
-        return False, f"`{outermost.name}` gives a number of Python, and no step here asks for it"
+        return Reason.OFFERED(outermost.name)
     return None
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from syncscope.model.fact import UNKNOWN, Fact, Site
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
 from syncscope.model.source import Place, Span, line_starts
 from syncscope.tensors import hotness
@@ -131,9 +132,9 @@ def _site(
     node = wait.node
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
-    hot, why = hotness.of_wait(wait.hotness, function, module)
-    if hot:
-        hot, why = accepted(wait, function, why) or (hot, why)
+    heat = hotness.of_wait(wait.heat, function, module)
+    if heat.hot:
+        heat = accepted(wait, function, heat) or heat
     return Site(
         wait.op,
         Place(module.path, line),
@@ -142,8 +143,7 @@ def _site(
         wait.operand,
         wait.fact,
         wait.confidence,
-        hot,
-        why,
+        heat,
         function.node if function is not None else None,
         facts_of,
     )
@@ -172,8 +172,9 @@ def waits_of(function: ProjectFunction) -> list[Site]:
     for op, node, operand, fact, confidence, said in (frame.waits or {}).values():
         line = node.lineno  # type: ignore[attr-defined]
         place, span = Place(module.path, line), Span(line, line)
-        hot, why = said or (True, "")
-        found.append(Site(op, place, span, node, operand, fact, confidence, hot, why, function.node, known))
+        found.append(
+            Site(op, place, span, node, operand, fact, confidence, said or Reason.SURE(), function.node, known)
+        )
     return found
 
 

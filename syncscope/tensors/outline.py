@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from syncscope.model.heat import Reason
 from syncscope.tensors import conventions
-from syncscope.tensors.hotness_by_name import MAYBE, by_name
+from syncscope.tensors.hotness_by_name import by_name
 
 _DEFINED = re.compile(rb"def (\w+)"), re.compile(rb"class (\w+)")  # apart, for each is then looked for as a word
 _BASES = re.compile(rb"[ \t]*\(([^()]*(?:\([^()]*\)[^()]*)*)\)[ \t]*:")
@@ -54,14 +55,14 @@ class FunctionText(NamedTuple):
             and not conventions.is_loss(self.cls)
         ):
             return False  # most are not, and the rest would be asked in vain
-        hot, why = by_name(self.name, self.cls, self.methods)
-        return hot and not why.endswith(MAYBE)
+        heat = by_name(self.name, self.cls, self.methods)
+        return heat.hot and heat.reason is not Reason.MAYBE
 
     def goes_on(self) -> bool:
         """Whether what it speaks of runs where it does: all but what is set-up, evaluation and the like."""
         if conventions.STATISTICS.match(self.name) and not _GIVES.search(self.text()):
             return False
-        return by_name(self.name, self.cls, self.methods)[0]
+        return by_name(self.name, self.cls, self.methods).hot
 
     def is_decorated(self) -> bool:
         """Whether a decorator stands above it, which may keep it under another name."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from syncscope.model.fact import UNKNOWN, Fact
+from syncscope.model.heat import Reason
 from syncscope.tensors import arms, conventions, hotness, timing
 from syncscope.tensors.bindings import ann_assign, assign, aug_assign, bind
 from syncscope.tensors.conditions import condition
@@ -49,11 +50,11 @@ def expression(frame: Frame, node: ast.Expr) -> None:
 
 def raised(frame: Frame, node: ast.Raise) -> None:
     """`raise`: what an error message reads costs nothing until it is raised."""
-    before, frame.hotness = frame.hotness, (False, "only when it raises")
+    before, frame.heat = frame.heat, Reason.RAISES()
     waits, frame.waits = frame.waits, None  # what an error message reads costs nothing until it is raised
     if node.exc is not None:
         evaluate(frame, node.exc)
-    frame.hotness, frame.waits = before, waits
+    frame.heat, frame.waits = before, waits
     frame.dead = True
 
 
@@ -90,9 +91,9 @@ def branch(frame: Frame, node: ast.If) -> None:
     test = node.test
     said = condition(frame, test)
     if _main_guard(test):
-        before, frame.hotness = frame.hotness, (False, "under `if __name__ == '__main__'`: once")
+        before, frame.heat = frame.heat, Reason.MAIN()
         execute(frame, node.body)
-        frame.hotness = before
+        frame.heat = before
         frame.dead = False
         return
     when, otherwise = learnt(frame, test)
@@ -101,13 +102,13 @@ def branch(frame: Frame, node: ast.If) -> None:
     left = dict(start)
     left.update(when)
     frame.env = left
-    before = frame.hotness
+    before = frame.heat
     guarded = frame.guarded
     rare_body, rare_else = rare_arms(frame, test)
     frame.guarded = guarded or rare_body
     asked = _asked(frame, test)
     if frame.waits is not None:
-        frame.hotness = (
+        frame.heat = (
             arms.of_test(asked)
             or arms.of_arm(node.body)
             or arms.of_first(node)
@@ -120,7 +121,7 @@ def branch(frame: Frame, node: ast.If) -> None:
         execute(frame, node.body)
     else:
         frame.dead = True
-    frame.hotness = before
+    frame.heat = before
     frame.guarded = guarded
     left, left_dead = frame.env, frame.dead
     frame.dead = False
@@ -131,12 +132,12 @@ def branch(frame: Frame, node: ast.If) -> None:
         frame.dead = True
     elif node.orelse:
         frame.guarded = guarded or rare_else
-        frame.hotness = arms.of_else(node) or before
+        frame.heat = arms.of_else(node) or before
         execute(frame, node.orelse)
-        frame.hotness = before
+        frame.heat = before
         frame.guarded = guarded
-    if left_dead and not node.orelse and (before is None or before[0]):
-        frame.hotness = arms.of_rest(asked) or before
+    if left_dead and not node.orelse and (before is None or before.hot):
+        frame.heat = arms.of_rest(asked) or before
     merge(frame, left, left_dead, frame.env, frame.dead)
 
 
@@ -155,9 +156,9 @@ def _main_guard(test: ast.expr) -> bool:
 def loop_while(frame: Frame, node: ast.While) -> None:
     """`while`: the body once, and again when it changed a tensor that it starts from."""
     start = dict(frame.env)
-    before = frame.hotness
+    before = frame.heat
     said = hotness.of_loop(node, frame.function, frame.module.source)
-    frame.hotness = before if said is None else hotness.within(before, said, node)
+    frame.heat = before if said is None else hotness.within(before, said, node)
     condition(frame, node.test)
     when, otherwise = learnt(frame, node.test)
     frame.env.update(when)
@@ -175,7 +176,7 @@ def loop_while(frame: Frame, node: ast.While) -> None:
         merge(frame, frame.env, False, after, False)
     timing.settle(frame, node)
     frame.env.update(otherwise)
-    frame.hotness = before
+    frame.heat = before
     if node.orelse:
         execute(frame, node.orelse)
     endless = isinstance(node.test, ast.Constant) and node.test.value
@@ -187,14 +188,14 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
     over = evaluate(frame, node.iter)
     each, loader = iterated(frame, node.iter, over)
     start = dict(frame.env)
-    before = frame.hotness
+    before = frame.heat
     said = hotness.of_loop(node, frame.function, frame.module.source)
     if said is not None:
-        frame.hotness = hotness.within(before, said, node)
-    elif loader and (before is None or before[0] or before is hotness.EPOCHS):
-        hot, why = hotness.by_itself(frame.function)
-        if hot or frame.function is None or why.endswith(hotness.OUTSIDE):
-            frame.hotness = hotness.LOADER
+        frame.heat = hotness.within(before, said, node)
+    elif loader and (before is None or before.hot or before.reason is Reason.EPOCHS):
+        own = hotness.by_itself(frame.function)
+        if own.hot or frame.function is None or own.reason is Reason.OUTSIDE:
+            frame.heat = Reason.LOADER()
     bind(frame, node.target, each)
     execute(frame, node.body)
     frame.dead = False
@@ -207,7 +208,7 @@ def loop_for(frame: Frame, node: ast.For | ast.AsyncFor) -> None:
         frame.dead = False
         merge(frame, frame.env, False, after, False)
     timing.settle(frame, node)
-    frame.hotness = before
+    frame.heat = before
     if node.orelse:
         execute(frame, node.orelse)
     frame.dead = False
@@ -236,17 +237,14 @@ def iterated(frame: Frame, node: ast.expr, over: Fact) -> tuple[Fact, bool]:
 
 def with_block(frame: Frame, node: ast.With | ast.AsyncWith) -> None:
     """`with`."""
-    before = frame.hotness
+    before = frame.heat
     for item in node.items:
         fact = evaluate(frame, item.context_expr)
         if item.optional_vars is not None:
             bind(frame, item.optional_vars, fact if isinstance(fact.ref, Instance) else UNKNOWN)
-    frame.hotness = hotness.of_with(before, node) or before
+    frame.heat = hotness.of_with(before, node) or before
     execute(frame, node.body)
-    frame.hotness = before
-
-
-AFTER_AN_ERROR = (False, "only after an error was caught")
+    frame.heat = before
 
 
 def try_block(frame: Frame, node: ast.Try) -> None:
@@ -255,13 +253,13 @@ def try_block(frame: Frame, node: ast.Try) -> None:
     execute(frame, node.body)
     if not frame.dead and node.orelse:
         execute(frame, node.orelse)
-    end, dead, hotness_around = frame.env, frame.dead, frame.hotness
+    end, dead, heat_around = frame.env, frame.dead, frame.heat
     for handler in node.handlers:
-        frame.env, frame.dead, frame.hotness = dict(start), False, AFTER_AN_ERROR
+        frame.env, frame.dead, frame.heat = dict(start), False, Reason.AFTER_ERROR()
         execute(frame, handler.body)
         merge(frame, end, dead, frame.env, frame.dead)
         end, dead = frame.env, frame.dead
-    frame.env, frame.dead, frame.hotness = end, dead, hotness_around
+    frame.env, frame.dead, frame.heat = end, dead, heat_around
     if node.finalbody:
         execute(frame, node.finalbody)
         frame.dead = frame.dead or dead

@@ -110,7 +110,7 @@ def test_the_report_meets_the_findings_and_says_what_to_do():
     trace, _ = Device().run(loop([57]))
 
     def finding(line, rule="host-read", path="src/train.py"):
-        return Finding(rule, Place(path, line), 1, line, 9, Span(0, 1), "a read", 3, True)
+        return Finding(rule, Place(path, line), 1, line, 9, Span(0, 1), "a read", 3)
 
     hazards = [Hazard("host-read", "", "", seen_as=("item",))]
     report = summarize(trace, [finding(57), finding(99), finding(57, path="other/train2.py")], hazards)
@@ -129,7 +129,7 @@ def test_a_line_that_reads_only_at_the_start_is_no_line_of_the_loop():
     program = loop([57])
     program[0] = [("read", 3, 0), *program[0]]
     place = Place("train.py", 3)
-    found = Finding("host-read", place, 1, 3, 9, Span(0, 1), "a read", 3, True)
+    found = Finding("host-read", place, 1, 3, 9, Span(0, 1), "a read", 3)
     report = summarize(Device().run(program)[0], [found])
     assert [line.place.line for line in report.lines] == [57]
     assert "1 read in steps that are not counted left out" in report.notes

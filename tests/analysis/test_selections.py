@@ -138,10 +138,10 @@ def test_without_a_gradients_return_nothing_is_said_to_hang_on_it_but_may() -> N
 def test_a_rewrite_that_adds_nothing_has_the_price_of_the_wait() -> None:
     trace = training(kept=100, rows=1000)
     fix = Fix("say how many", (), Safety.SAFE)
-    finding = Finding("boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, True, fix=fix)
+    finding = Finding("boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, fix=fix)
     assert summarize(trace, [finding]).plan
     adding = Finding(
-        "boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, True, fix=Fix("", (), Safety.SAFE, "", Adds.ROWS)
+        "boolean-mask-read", MASK, 1, 26, 9, Span(0, 1), "", 3, fix=Fix("", (), Safety.SAFE, "", Adds.ROWS)
     )
     assert not summarize(trace, [adding]).plan
 

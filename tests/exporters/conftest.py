@@ -34,7 +34,7 @@ def span(text: bytes) -> Span:
 
 
 def finding(rule: str, line: int, message: str, fix: Fix | None = None) -> Finding:
-    return Finding(rule, Place(PATH, line), 5, line, 10, Span(0, 0), message, 3, True, fix=fix, function="loss")
+    return Finding(rule, Place(PATH, line), 5, line, 10, Span(0, 0), message, 3, fix=fix, function="loss")
 
 
 def events():

@@ -15,6 +15,7 @@ from syncscope.cli import commands
 from syncscope.exporters import _source_frame, github, gitlab, junit, sarif
 from syncscope.exporters import json as as_json
 from syncscope.model.finding import Edit, Finding, Fix, Hazard, Safety
+from syncscope.model.heat import Reason
 from syncscope.model.report import Report
 from syncscope.model.source import Place, Span
 
@@ -43,8 +44,7 @@ def finding(rule: str, path: str, line: int, text: str, source: str, **more) -> 
         **{
             "message": f"`{text}` waits",
             "confidence": 3,
-            "hot": True,
-            "hotness": "in the loss `loss`",
+            "heat": Reason.LOSS("loss"),
             "why": ("because",),
         }
         | more,
@@ -62,9 +62,11 @@ def report() -> Report:
     findings = (
         finding("boolean-mask-read", "train.py", 5, "logits[keep]", SOURCE, fix=fix, function="loss"),
         finding("boolean-mask-read", "train.py", 5, "target[keep]", SOURCE, confidence=2, function="loss"),
-        finding("host-read", ODD, 2, "x.item()", CELL, severity="note", hot=False, hotness="set-up", confidence=1),
+        finding("host-read", ODD, 2, "x.item()", CELL, severity="note", heat=Reason.SET_UP("build"), confidence=1),
         finding("host-read", "x.ipynb", 2, "x.item()", CELL, cell=3, message="two\nlines & <tags> \x07 100 %"),
-        finding("syntax-error", "bad.py", 1, "x", "x", severity="error", why=(), hotness="", message="not linted"),
+        finding(
+            "syntax-error", "bad.py", 1, "x", "x", severity="error", why=(), heat=Reason.SURE(), message="not linted"
+        ),
     )
     sources = {"train.py": SOURCE.encode(), ODD: CELL.encode(), "x.ipynb:cell 3": CELL.encode()}
     hazards = (

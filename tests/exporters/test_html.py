@@ -361,7 +361,7 @@ def test_an_empty_report_has_a_page(show):
 
 
 def test_findings_that_did_not_wait_are_told(show):
-    found = Finding("unique", Place("a.py", 3), 1, 3, 9, Span(0, 1), "waits", 3, True)
+    found = Finding("unique", Place("a.py", 3), 1, 3, 9, Span(0, 1), "waits", 3)
     line = Line("item", Place("b.py", 1), 1.0, 5.0, 1.0, price=Price(1.0, 1.0, 1.0, 0.0, low=0.5, high=2.0))
     page = show(Report(findings=(found,), lines=(line,)))
     page.click("#lines details >> text=did not wait here")

@@ -38,7 +38,9 @@ def test_what_runs_once_is_cold(name: str) -> None:
 
 def test_what_is_only_known_of_a_loss_is_none() -> None:
     code = "import torch\ndef {}(x: torch.Tensor):\n    x.item()\n"
-    said = {name: sites(code.format(name).encode(), "use.py")[0].hotness for name in ("masked_loss", "given_loss_args")}
+    said = {
+        name: sites(code.format(name).encode(), "use.py")[0].heat.words for name in ("masked_loss", "given_loss_args")
+    }
     assert said == {
         "masked_loss": "in the loss `masked_loss`",
         "given_loss_args": "`given_loss_args` may run in every step",
@@ -51,7 +53,7 @@ def test_what_stands_in_a_package_below_tests_is_cold(tmp_path: Path) -> None:
     for each in (folder, folder.parent):
         (each / "__init__.py").touch()
     found = sites(b"import torch\ndef loss(x: torch.Tensor):\n    return x * x.max().item()\n", str(folder / "misc.py"))
-    assert [(site.hot, site.hotness) for site in found] == [(False, "in a file of tests")]
+    assert [(site.hot, site.heat.words) for site in found] == [(False, "in a file of tests")]
 
 
 @pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py"])

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
 from syncscope.opencl_c.host import HostProgram, Verb
@@ -70,4 +71,4 @@ def find(program: HostProgram) -> Iterator[Sighting]:
         launches = any(c.verb is Verb.LAUNCH and loop in c.loops for c in program.commands)
         if launches and not command.uses & program.changed.get(loop, set()) - {command.target}:
             message = f"{program.written(command)} makes the same buffer in every round"
-            yield Sighting(command.start, command.end, message, 2, hotness="in a loop")
+            yield Sighting(command.start, command.end, message, 2, heat=Reason.IN_LOOP())

@@ -23,6 +23,7 @@ from itertools import pairwise
 
 from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
 from syncscope.opencl_c.host import HostProgram, Verb
@@ -84,8 +85,8 @@ def find(program: HostProgram) -> Iterator[Sighting]:
         more = then is not None and then.verb is Verb.LAUNCH and then.function == wait.function and between < NEAR
         is_last = then is None or not set(wait.loops) & set(then.loops)  # of a round: the next launch comes after it
         if more or (wait.loops and is_last):
-            hotness = "in a loop" if wait.loops else "between launches"
+            heat = Reason.IN_LOOP() if wait.loops else Reason.BETWEEN()
             message = (
                 f"{program.written(wait)} waits for one launch alone: the queue is in order, and runs the next after it"
             )
-            yield Sighting(wait.start, wait.end, message, 1, hotness=hotness)
+            yield Sighting(wait.start, wait.end, message, 1, heat=heat)

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
 from syncscope.opencl_c.host import HostProgram, Verb
@@ -94,4 +95,4 @@ def find(program: HostProgram) -> Iterator[Sighting]:
             if (not names and not in_python) or handed_on.search(program.code, command.end):
                 continue
             message = f"{program.written(command)} is mapped, and nothing in this file unmaps it"
-            yield Sighting(command.start, command.end, message, 1 if in_python else 2, hotness="mapped memory")
+            yield Sighting(command.start, command.end, message, 1 if in_python else 2, heat=Reason.MAPPED())

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
 from syncscope.opencl_c.host import HostProgram, Verb
@@ -91,4 +92,4 @@ def find(program: HostProgram) -> Iterator[Sighting]:
         if inside:
             what = "reads and waits" if command.verb is Verb.READ else "waits for all that is enqueued"
             message = f"{program.written(command)} {what} in every round: the device idles until the host has enqueued the next"
-            yield Sighting(command.start, command.end, message, 2, hotness="in a loop")
+            yield Sighting(command.start, command.end, message, 2, heat=Reason.IN_LOOP())

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
 from syncscope.opencl_c.host import HostProgram
@@ -83,4 +84,4 @@ def find(program: HostProgram) -> Iterator[Sighting]:
             message = (
                 f"{program.written(command)} waits for {listed} of its own in-order queue, which it does in any case"
             )
-            yield Sighting(command.start, command.end, message, 3, hotness="enqueued")
+            yield Sighting(command.start, command.end, message, 3, heat=Reason.ENQUEUED())

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 from syncscope.model.example import KernelExample, Shows
 from syncscope.model.finding import Severity
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Family
 from syncscope.opencl_c import Sighting
 from syncscope.opencl_c.divergence import REQUIRED
@@ -102,7 +103,7 @@ def find(program: HostProgram) -> Iterator[Sighting]:
                 message = (
                     f"the kernel `{command.kernel}` requires groups of {needs}, and is launched with {given or None}"
                 )
-                yield Sighting(command.start, command.end, message, 3, hotness="enqueued")
+                yield Sighting(command.start, command.end, message, 3, heat=Reason.ENQUEUED())
 
 
 def required(program: KernelProgram, routine: Routine) -> tuple[int, ...]:

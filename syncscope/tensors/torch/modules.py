@@ -6,8 +6,8 @@ import ast
 import re
 
 from syncscope.model.fact import UNKNOWN, Device, Fact
+from syncscope.model.heat import Reason
 from syncscope.model.ops import Op
-from syncscope.tensors import hotness
 from syncscope.tensors.attributes import prepare
 from syncscope.tensors.call import Call
 from syncscope.tensors.facts import (
@@ -99,9 +99,9 @@ def _moved(call: Call) -> Fact:
     if target is None or target is owner.device:
         return owner
     if owner.device is HOST and target is not HOST and holds_parameters(owner) and not call.flag("non_blocking"):
-        before, call.frame.hotness = call.frame.hotness, hotness.MOVED
+        before, call.frame.heat = call.frame.heat, Reason.MOVED()
         call.emit(Op.TO_DEVICE, call.at, Fact(MODULE, device=target, confidence=3, why=call.node), 2)
-        call.frame.hotness = before
+        call.frame.heat = before
     moved = owner.but(device=target)
     path = dotted(call.at) if call.at is not None and owner.device is HOST else ""
     if path in call.frame.env:

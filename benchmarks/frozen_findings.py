@@ -1,0 +1,85 @@
+"""Whether a change leaves all findings as they were: `python benchmarks/frozen_findings.py save|compare FILE FOLDER...`.
+
+`save` writes a line of JSON for each finding of the folders, cold and unsure ones included: path, span, rule, whether it
+is hot, title and safety of its fix, a hash of its edits. `compare` lints them again, prints what is gone and what is new, and
+fails where there is any. With `--shuffled` the words of all reasons are exchanged before: no finding may hang on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncscope.linter.config import Config
+from syncscope.linter.engine import check_file
+from syncscope.linter.pool import frugal
+from syncscope.model.heat import Reason
+
+SHOWN = 20  # lines of each kind that a comparison prints
+
+
+def rows(folders: list[Path]) -> Iterator[str]:
+    """The findings, as they are frozen."""
+    for folder in folders:
+        config = Config(root=str(folder.resolve()), all=True, min_confidence="low")
+        for path in sorted(folder.rglob("*.py")) if folder.is_dir() else [folder]:
+            for found in check_file(str(path), config).findings:
+                fix = found.fix
+                edits = "" if fix is None else repr([(e.span.start, e.span.end, e.text) for e in fix.edits])
+                yield json.dumps(
+                    {
+                        "path": str(path),
+                        "line": found.place.line,
+                        "span": [found.span.start, found.span.end],
+                        "rule": found.rule,
+                        "hot": found.hot,
+                        "fix": fix.title if fix else None,
+                        "safety": fix.safety.value if fix else None,
+                        "edits": hashlib.blake2b(edits.encode(), digest_size=6).hexdigest(),
+                    }
+                )
+
+
+def exchange_words() -> None:
+    """Give each reason the words of another."""
+    prose = [reason.prose for reason in Reason]
+    random.Random(0).shuffle(prose)
+    for reason, words in zip(Reason, prose, strict=True):
+        reason.prose = re.sub(r"\{\w+\}", "something", words)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=("save", "compare"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--shuffled", action="store_true", help="exchange the words of all reasons")
+    said = parser.parse_args()
+    if said.shuffled:
+        exchange_words()
+    begin = time.process_time()
+    with frugal():
+        now = list(rows(said.folders))
+    print(f"{len(now)} findings, {time.process_time() - begin:.1f} CPU s", file=sys.stderr)
+    if said.what == "save":
+        said.file.write_text("".join(f"{row}\n" for row in now))
+        return
+    folders = tuple(str(folder) for folder in said.folders)
+    frozen = [row for row in said.file.read_text().splitlines() if json.loads(row)["path"].startswith(folders)]
+    gone, new = set(frozen) - set(now), set(now) - set(frozen)
+    for sign, each in (("-", gone), ("+", new)):
+        for row in sorted(each)[:SHOWN]:
+            print(sign, row)
+    print(f"{len(gone)} gone, {len(new)} new")
+    sys.exit(bool(gone or new))
+
+
+if __name__ == "__main__":
+    main()
