@@ -77,13 +77,13 @@ class EventGraph:
         pinned: float | None = None,
     ) -> None:
         self.launched, self.reads, self.marked = launched, reads, steps
-        self._held = [w for w in waits if not w.closing]
+        self.held = [w for w in waits if not w.closing]
         self._calls = np.array(sorted(w.row for w in waits if w.targets or w.closing), np.intp)
         self.trace = trace
         self.recorder = Recorder()
         self._plain: frozenset[int] = frozenset()
         self._graphs: dict[tuple[object, ...], Graph] = {}
-        self._host = host = Host(trace, launched, self._held, steps)
+        self._host = host = Host(trace, launched, self.held, steps)
         self._work = work = DeviceWork(trace, launched, host)
         self._first = np.searchsorted(work.item, np.arange(len(host.row) + 1)).tolist()
         self._item_of = {row: item for item, row in enumerate(host.row.tolist()) if row >= 0}
@@ -239,7 +239,7 @@ class EventGraph:
             assumed=work.assumed,
             odd=int((work.cause == Cause.NOTHING).sum()),
             crowded=int((work.cause == Cause.FULL).sum()),
-            guessed=sum(w.guessed and bool(targets[w.row]) for w in self._held),
+            guessed=sum(w.guessed and bool(targets[w.row]) for w in self.held),
             ops=len(work.start),
             origin=host.origin,
             overlap=host.overlap,
@@ -283,7 +283,7 @@ class EventGraph:
         order = np.argsort(self._work.row)
         rows, over, ends = self._work.row[order], self._host.end, self._work.end
         found = {}
-        for wait in self._held:
+        for wait in self.held:
             item = self._item_of[wait.row]
             numbers = order[np.searchsorted(rows, np.array(wait.targets, np.intp))].tolist()
             launched = self._first[item + 1]
@@ -340,9 +340,7 @@ class EventGraph:
         for number, lane in enumerate(work.lanes):
             of = (work.queue == number) & (work.late > 0)
             found.append(Late(lane, work.start[of] - work.late[of], work.start[of]))
-        lanes: dict[Lane, list[tuple[float, float]]] = {
-            self.trace.lanes[self.trace.lane[w.row]]: [] for w in self._held
-        }
+        lanes: dict[Lane, list[tuple[float, float]]] = {self.trace.lanes[self.trace.lane[w.row]]: [] for w in self.held}
         for row, time in self._returns.items():
             if time > self._prompt[row]:
                 end = float(self._host.end[self._item_of[row]])

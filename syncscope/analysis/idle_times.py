@@ -131,10 +131,9 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     builds = union(trace.start[built], trace.end[built])
     building = covered(builds, idle.start, idle.end).astype(float)
     unknown = covered(minus(_late(event_graph, origin), builds), idle.start, idle.end).astype(float)
-    lanes = working_threads(trace, event_graph.launched)
     waits = _together((r.start, r.end) for r in event_graph.reads)
-    loads = _of(trace, lanes, LOADER, Kind.OP, Kind.ANNOTATION, Kind.PYTHON)
-    calls = _of(trace, lanes, None, Kind.CALL)
+    loads = loading_times(trace, event_graph)
+    calls = _of(trace, working_threads(trace, event_graph.launched), None, Kind.CALL)
     names: list[tuple[Use, str, int, float]] = []
 
     waiting = covered(waits, idle.start, begun).astype(float)
@@ -165,6 +164,12 @@ def _shared_out(trace: Trace, event_graph: EventGraph, idle: _Idle, origin: int)
     names += ((Use.HOST, "building kernels", n, float(building[n])) for n in np.flatnonzero(building > 0).tolist())
     read, position, ns = np.array(credit, float).reshape(-1, 3).T
     return IdleTimes(idle.start, idle.end, idle.call, parts, read.astype(np.intp), position.astype(np.intp), ns, names)
+
+
+def loading_times(trace: Trace, event_graph: EventGraph) -> Intervals:
+    """When a thread that launches work was in the data loader."""
+    lanes = working_threads(trace, event_graph.launched)
+    return _of(trace, lanes, LOADER, Kind.OP, Kind.ANNOTATION, Kind.PYTHON)
 
 
 def _late(event_graph: EventGraph, origin: int) -> Intervals:

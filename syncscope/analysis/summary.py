@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from syncscope.analysis.advice import advised, unforeseen
 from syncscope.analysis.bound import bound_of
+from syncscope.analysis.by_line import uses_by_line
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
 from syncscope.analysis.fidelity import GATE, bounds, crowded, fidelity_of, too_wide, unforeseen_lines
@@ -94,6 +95,7 @@ def summarize(
         steady=len(steady),
         unseen=join.unseen,
         uses=step_uses(trace, event_graph, idle),
+        by_line=uses_by_line(trace, event_graph, idle),
         memory=memory_uses(trace, found_steps),
         held_up=held_up(trace, event_graph),
         bound=bound_of(event_graph, graph, trusted.error is not None and trusted.error <= GATE),

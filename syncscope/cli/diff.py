@@ -121,7 +121,7 @@ def show(found: Comparison, before: str, after: str) -> None:
 
     from syncscope.cli._console import console
     from syncscope.cli._places import here
-    from syncscope.exporters.terminal import shortened
+    from syncscope.exporters._figures import shortened
 
     out = console()
     totals = Table(box=None, padding=(0, 2, 0, 0))

@@ -15,7 +15,9 @@ from syncscope.model.uses import StepUses, Use
 
 if TYPE_CHECKING:
     from syncscope.model.bound import SavingBound
+    from syncscope.model.line_use import LineUse
     from syncscope.model.memory import Held, MemoryUse
+    from syncscope.model.source import Place
     from syncscope.model.trace import StepLengths
     from syncscope.model.work import Work
 
@@ -58,6 +60,7 @@ def as_object(report: Report) -> dict[str, Any]:
             for number, step in enumerate(report.steps)
         ],
         "uses": uses(report.uses),
+        "by_line": [by_line(one) for one in report.by_line.lines] if report.by_line else [],
         "work": work(report.work),
         "memory": [memory(one) for one in report.memory],
         "device_busy": report.device_busy,
@@ -128,6 +131,28 @@ def uses(found: StepUses | None) -> dict[str, Any] | None:
             for one in found.spent
         ],
     }
+
+
+def by_line(one: LineUse) -> dict[str, Any]:
+    """What a line takes of a step; path and line are null where it is not known."""
+    return {
+        "path": one.place.path if one.place else None,
+        "line": one.place.line if one.place else None,
+        "function": one.function,
+        "library": one.library,
+        "caller": place(one.caller),
+        "launches": round(one.launches, 6),
+        "host_ms": ms(one.host),
+        "device_ms": ms(one.device),
+        "backward_ms": ms(one.backward),
+        "waits": round(one.waits, 6),
+        "idle_ms": ms(one.idle),
+    }
+
+
+def place(found: Place | None) -> dict[str, Any] | None:
+    """A file and a line."""
+    return None if found is None else {"path": found.path, "line": found.line}
 
 
 def memory(found: MemoryUse) -> dict[str, Any]:
@@ -232,10 +257,10 @@ def step_lengths(known: StepLengths | None) -> dict[str, Any] | None:
 
 
 def by_place(lines: Iterable[Line]) -> list[list[Line]]:
-    """Lines at one place together, in the order of the first; those without a place stay apart."""
+    """Lines at one place, reached from one, together, in the order of the first; those without a place stay apart."""
     groups: dict[object, list[Line]] = {}
     for line in lines:
-        groups.setdefault(line.place or id(line), []).append(line)
+        groups.setdefault((line.place, line.caller) if line.place else id(line), []).append(line)
     return list(groups.values())
 
 
@@ -256,6 +281,7 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
     return {
         "path": first.place.path if first.place else None,
         "line": first.place.line if first.place else None,
+        "caller": place(first.caller),
         "op": ", ".join(dict.fromkeys(line.op for line in lines)),
         "module": first.module,
         "function": first.function,

@@ -11,6 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from syncscope.exporters import _by_line
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.memory import MemoryUse
@@ -59,6 +60,8 @@ def render(report: Report, width: int = WIDTH) -> RenderableType:
         parts += [Text(), *table(report, width)]
     elif report.steps or report.trace is not None:
         parts += [Text(), nowhere(report)]
+    if by_line := list(_by_line.rows(report, width)):
+        parts += [Text(), *by_line]
     if report.verdict:
         parts += [Text(), Text(report.verdict, "bold")]
     parts += [Text(), *footnotes(report)]
@@ -206,6 +209,8 @@ def table(report: Report, width: int) -> Iterator[Text]:
         yield head(line, share, turn, shown, room)
         if line.place and not line.function and (code := line_of(report.sources.get(line.place.path), line.place.line)):
             yield Text(f"{margin}{code}", no_wrap=True, overflow="ellipsis")
+        if line.caller:
+            yield Text(f"{margin}called from {figures.place(line.caller)}", "dim", no_wrap=True, overflow="ellipsis")
         yield Text.assemble(margin, about(line), no_wrap=True, overflow="ellipsis")
         if line.why and line.advice is not None:
             said = Text(
@@ -236,22 +241,13 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
     """Its turn in the plan, the place, the op and the figures; what costs much stands out, what costs nothing recedes."""
     weight = "bold" if share is None else "dim" if share < NOTHING else "bold red" if share >= MUCH else "bold"
     op = f"  {line.op}"
-    place = str(line.place) if line.place else f"in {line.module}" if line.module else "no line known"
-    place = shortened(place, room - len(turn) - len(op) - 1)
+    place = figures.place(line.place) if line.place else f"in {line.module}" if line.module else "no line known"
+    place = figures.shortened(place, room - len(turn) - len(op) - 1)
     text = Text.assemble((turn, "green"), (place, weight), (op, "cyan"), no_wrap=True)
     text.pad_right(room - text.cell_len)
     for cell, priced in cells:
         text.append(cell, weight if priced else "")
     return text
-
-
-def shortened(place: str, width: int) -> str:
-    """A path that fits: the outer folders go first."""
-    parts = place.split("/")
-    while len(place) > width and len(parts) > 1:
-        parts = parts[1:]
-        place = "/".join(["…", *parts])
-    return place if len(place) <= width else "…" + place[len(place) - width + 1 :]
 
 
 def about(line: Line) -> Text:

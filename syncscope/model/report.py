@@ -14,6 +14,7 @@ from syncscope.model.words import all_visible
 
 if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace needs numpy
     from syncscope.model.held_up import HeldUp
+    from syncscope.model.line_use import LineUses
     from syncscope.model.memory import MemoryUse
     from syncscope.model.trace import Trace
     from syncscope.model.uses import StepUses
@@ -62,6 +63,7 @@ class Read:
     function: str = ""
     row: int = -1  # the row of the trace that stands for the whole expression or operator
     besides: int = 0  # what the expression or operator took on the host besides its waiting calls
+    caller: Place | None = None  # where `place` is a library's: the user's line that led there
     saved_alone: float | None = None  # ns, in all, if only this one read were not made
     saved_last: float | None = None  # ns, in all, if all other reads were gone already
 
@@ -114,6 +116,7 @@ class Line:
     finding: Finding | None = None
     fallback: bool = False
     function: str = ""  # set where only the enclosing function is known: then `place` is the line on which it begins
+    caller: Place | None = None  # where `place` is a library's: the user's line that led there
     advice: Advice | None = None
     why: str = ""
 
@@ -122,7 +125,7 @@ class Line:
 class Group:
     """The reads of one function, module or line together. `count` and `blocked` are per step, times in ns."""
 
-    kind: str  # "function", "module", or "line" where several ops read on one
+    kind: str  # "function", "module", "line" where several ops read on one, "caller" where a line leads to reads of libraries
     name: str
     count: float
     blocked: float
@@ -143,9 +146,9 @@ class Report:
     plan. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
-    `uses` is where a step goes, None without work of a device; `memory` what devices held, where that was recorded;
-    `held_up` what each event of `trace`, and each of `reads`, waited for last; `work` what the device did, where it was
-    asked for; `verified` what `syncscope verify --format json` measured of the rewrites, as it wrote it.
+    `uses` is where a step goes, `by_line` the same by line, None without work of a device; `memory` what devices held, where
+    that was recorded; `held_up` what each event of `trace`, and each of `reads`, waited for last; `work` what the device did,
+    where it was asked for; `verified` what `syncscope verify --format json` measured of the rewrites, as it wrote it.
 
     Its words are those of strangers (names in a recording, in source, of files), so it makes them `visible`: whatever an
     exporter writes of them stays on its line. The text of edits and sources is exact, and an exporter that shows a line of
@@ -180,6 +183,7 @@ class Report:
     name: str = ""
     hazards: tuple[Hazard, ...] = ()
     uses: StepUses | None = None
+    by_line: LineUses | None = field(default=None, repr=False)
     work: Work | None = field(default=None, repr=False)
     memory: tuple[MemoryUse, ...] = field(default=(), repr=False)
     held_up: HeldUp | None = field(default=None, repr=False)
@@ -202,6 +206,7 @@ class Report:
             "sources",
             "name",
             "uses",
+            "by_line",
             "work",
             "memory",
             "verified",

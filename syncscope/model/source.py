@@ -17,6 +17,10 @@ def line_starts(code: bytes) -> tuple[int, ...]:
     return starts if code.endswith((b"\n", b"\r")) or not code else starts[:-1]  # the last line may have no end
 
 
+PACKAGES = r"(?:site|dist)-packages"
+INSTALLED = re.compile(rf"(?:^|[/\\])(?:{PACKAGES}|lib[/\\]python3[.\d]*(?![/\\]{PACKAGES}))[/\\]|^<frozen ")
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
     """A file and a line (the first is 1): the key on which lint and trace meet."""
@@ -38,3 +42,14 @@ class Span:
     def overlaps(self, other: Span) -> bool:
         """Whether an edit of one could disturb the other; two insertions at one point do."""
         return (self.start < other.end and other.start < self.end) or self.start == other.start
+
+
+def installed(path: str) -> bool:
+    """Whether a file is a library's: an installed package's, or the standard library's."""
+    return INSTALLED.search(path) is not None
+
+
+def shortly(path: str) -> str:
+    """A library's file without the folder that it is installed in: `torchvision/models/resnet.py`; any other as it is."""
+    found = INSTALLED.search(path)
+    return path[found.end() :] if found and found.end() < len(path) else path

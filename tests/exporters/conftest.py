@@ -3,6 +3,7 @@
 import pytest
 
 from syncscope.model.finding import Edit, Finding, Fix, Safety
+from syncscope.model.line_use import LineUse, LineUses
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place, Span
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
@@ -149,7 +150,38 @@ def report(trace: Trace) -> Report:
         ),
         *(1e11, 1e12, 0.0, "an example"),
     )
+    library = Place("/env/lib/python3.12/site-packages/losses/focal.py", 40)
+    by_line = LineUses(
+        9.0 * MS,
+        9.0 * MS,
+        (
+            LineUse(
+                *(Place(PATH, 5), "loss"),
+                launches=1,
+                driver=9_000,
+                between=0.991 * MS,
+                waiting=5 * MS,
+                device=3.5 * MS,
+                bytes=4.0,
+                waits=1.0,
+                idle=2.996 * MS,
+                kernels=(("conv2d", 3.5 * MS),),
+            ),
+            LineUse(
+                *(library, "focal", True, Place(PATH, 10)),
+                launches=3,
+                driver=0.5 * MS,
+                between=1.0 * MS,
+                device=1.0 * MS,
+                backward=1.5 * MS,
+                since=Place(PATH, 7),
+                kernels=(("focal", 2.5 * MS),),
+            ),
+            LineUse(None, between=1.5 * MS, device=4_000.0),
+        ),
+    )
     return Report(
+        by_line=by_line,
         findings=(nonzero, unique, cold),
         steps=steps,
         reads=reads,

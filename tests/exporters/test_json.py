@@ -51,6 +51,7 @@ def test_times_are_milliseconds_per_step(report):
     assert {k: first[k] for k in first if k not in ("fix", "share_error_ms", "share_range_ms")} == {
         "path": "train.py",
         "line": 5,
+        "caller": None,
         "op": "nonzero",
         "module": "loss",
         "function": "",
@@ -68,6 +69,26 @@ def test_times_are_milliseconds_per_step(report):
         "advice": None,
         "why": None,
     }
+
+
+def test_each_line_has_what_it_takes_of_a_step(report):
+    value = exported(report)
+    assert value["by_line"][1] == {
+        "path": "/env/lib/python3.12/site-packages/losses/focal.py",
+        "line": 40,
+        "function": "focal",
+        "library": True,
+        "caller": {"path": "train.py", "line": 10},
+        "launches": 3.0,
+        "host_ms": 1.5,
+        "device_ms": 1.0,
+        "backward_ms": 1.5,
+        "waits": 0.0,
+        "idle_ms": 0.0,
+    }
+    parts = ("device_ms", "backward_ms", "idle_ms")
+    assert sum(line[part] for line in value["by_line"] for part in parts) == pytest.approx(value["uses"]["step_ms"])
+    assert value["by_line"][-1]["path"] is None
 
 
 def test_the_plan_and_the_groups_are_there(report):
