@@ -20,6 +20,7 @@ from syncscope.tracers.hooks.patches import patches
 
 HOST = {"cpu", "numpy", "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__"}
 _users = 0
+_asked = [0]  # how often a tensor was found to count
 
 
 class _Mark(weakref.ref[Any]):
@@ -63,8 +64,17 @@ def mark(value: Any) -> Any:
 def counts(tensor: Any) -> bool:
     """Whether this tensor of the CPU is treated as one of a device."""
     known = _marks.get(id(tensor))
-    if known is not None and known() is tensor:
-        return known.counts
+    found = known.counts if known is not None and known() is tensor else _needs_gradient(tensor)
+    _asked[0] += found
+    return found
+
+
+def counted() -> int:
+    """How often so far a tensor of the CPU was treated as one of a device: where it stays the same, nothing was checked."""
+    return _asked[0]
+
+
+def _needs_gradient(tensor: Any) -> bool:
     lib = sys.modules["torch"]._C
     if not lib._has_torch_function_unary(tensor):
         return bool(tensor.requires_grad)

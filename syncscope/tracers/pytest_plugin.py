@@ -13,6 +13,10 @@ import pytest
 if TYPE_CHECKING:
     from syncscope.tracers.watch import Watch
 
+NOTHING = (
+    "max_syncs checked nothing: without a device a tensor counts as one of a device if it is a parameter, needs a gradient, "
+    "is part of a DataLoader's batch or was computed from one of these, and none here is"
+)
 _WATCH = pytest.StashKey["Watch"]()
 
 
@@ -41,10 +45,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return (yield)
     if len(mark.args) != 1 or not isinstance(mark.args[0], int):
         raise pytest.UsageError(f"{pyfuncitem.nodeid}: max_syncs takes one number: @pytest.mark.max_syncs(2)")
+    from syncscope.tracers import dry_run, guard
     from syncscope.tracers.watch import watch
 
+    dry, before = not guard.has_device(), dry_run.counted()
     with watch(dry=None) as found:
         result = yield
+    if dry and dry_run.counted() == before:
+        pyfuncitem.warn(pytest.PytestWarning(NOTHING))
     if found.count > mark.args[0]:
         pytest.fail(f"{found.count} syncs, at most {mark.args[0]} are allowed:\n{found}", pytrace=False)
     return result

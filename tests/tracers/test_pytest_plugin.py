@@ -31,6 +31,19 @@ def test_wrong_use():
     pass
 
 
+@pytest.mark.max_syncs(1)
+def test_of_the_host_alone():
+    plain = torch.ones(5)
+    for i in range(5):
+        plain[i].item()
+
+
+@pytest.mark.max_syncs(1)
+def test_of_a_batch():
+    for batch in torch.utils.data.DataLoader(torch.ones(4)):
+        batch + 1
+
+
 def test_counts(sync_trace):
     x.tolist()
     assert sync_trace.count == 1
@@ -48,11 +61,13 @@ def test_marks_and_the_fixture(pytester: pytest.Pytester) -> None:
     # by its module, whether or not the package in use is installed with its entry point
     plugin = ("-p", "no:syncscope", "-p", "syncscope.tracers.pytest_plugin")
     done = pytester.runpytest_subprocess(*plugin, "--strict-markers", "-p", "no:cacheprovider")
-    done.assert_outcomes(passed=2, failed=4)
+    done.assert_outcomes(passed=4, failed=4, warnings=1)
     text = done.stdout.str()
     assert "3 syncs, at most 1 are allowed:" in text
     assert "test_marks_and_the_fixture.py:15: item, 3 times" in text
     assert "ValueError: the test's own" in text
     assert "max_syncs takes one number" in text
+    assert text.count("max_syncs checked nothing") == 1
+    assert "::test_of_the_host_alone" in text
     assert "lines that made the host wait" in text
-    assert "test_marks_and_the_fixture.py:35: tolist, 1 times" in text
+    assert "test_marks_and_the_fixture.py:48: tolist, 1 times" in text
