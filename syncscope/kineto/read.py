@@ -32,7 +32,8 @@ def read(source: str | os.PathLike[str] | bytes | BinaryIO, most: int = MOST) ->
 
     A file that is truncated or damaged is used as far as it is whole; `meta["notes"]` says what was lost. Names are `visible`:
     control characters are written as Python escapes them. An event takes 62 bytes (70 where lines of calls are known), and up
-    to 90 while they are put in order; beside them reading needs some 60 MB, whatever the size of the file (`benchmarks/read_speed.py` prints both).
+    to 90 while they are put in order; beside them reading needs some 60 MB, whatever the size of the file
+    (`benchmarks/read_speed.py` prints both).
 
     At most `most` bytes of text are read, unpacked, and `meta["notes"]` says where there was more.
 

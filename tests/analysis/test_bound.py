@@ -10,7 +10,7 @@ from syncscope.analysis.bound import bound_of
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.price import timed_part
 from syncscope.analysis.summary import summarize
-from syncscope.model.bound import SavingBound, Left
+from syncscope.model.bound import Left, SavingBound
 
 
 @pytest.mark.parametrize("family", FAMILIES)
