@@ -244,7 +244,12 @@ class Draft:
         return f"({text})" if tight else text
 
     def insert_before(self, statement: ast.stmt, template: str, **parts: Part) -> None:
-        """Put a statement before another."""
+        """Put a statement before another.
+
+        Raises:
+            CannotRewrite: there is no line between them.
+        """
+        self._begins_its_line(statement)
         start = self.file.starts[statement.lineno - 1]
         if self.file.code[:start].rstrip(b"\r\n").endswith(b"\\"):
             raise CannotRewrite("the line before goes on here: nothing can be put between")
@@ -269,11 +274,20 @@ class Draft:
         return name
 
     def insert_after(self, statement: ast.stmt, template: str, **parts: Part) -> None:
-        """Put a statement after another, and after those that were put there before it."""
+        """Put a statement after another, and after those that were put there before it.
+
+        Raises:
+            CannotRewrite: it does not begin its line, so that what comes after does not stand beside it.
+        """
+        self._begins_its_line(statement)
         end = line_end(self.file, self._last_put_after(statement, template))
         newline = "" if self.file.code[:end].endswith(b"\n") else "\n"
         code = self.code(template, **parts).rstrip("\n")
         self.edits.append(Edit(Span(end, end), f"{newline}{self.function.indent(statement)}{code}\n"))
+
+    def _begins_its_line(self, statement: ast.stmt) -> None:
+        if self.function.indent(statement).strip():
+            raise CannotRewrite("it stands behind another on its line: `if test: this`")
 
     def _last_put_after(self, statement: ast.stmt, template: str) -> ast.stmt:
         """The last of the statements `name = read(name)` that follow a loop on the next lines: as other fixes write them."""
@@ -296,12 +310,14 @@ class Draft:
         """Take a statement out, with its lines; comments in them stay, on lines of their own, unless they have moved.
 
         Raises:
-            CannotRewrite: a comment says what type is assigned.
+            CannotRewrite: a comment says what type is assigned, or something else stands on its line.
         """
         moved = [line for edit in self.edits for line in edit.text.splitlines()]
         if len(self.function.block(statement)) == 1:
             self.edits.append(Edit(self.file.span(statement), "pass"))
         else:
+            if not self.function.alone(statement):
+                raise CannotRewrite("something else stands on its line")
             start, end = self.file.starts[statement.lineno - 1], line_end(self.file, statement)
             indent = self.function.indent(statement)
             comments = self.comments(statement, end)

@@ -13,6 +13,9 @@ from syncscope.tensors.syntax import held, statements, walk
 SHORTEST = 88  # of what a line may at least hold, where a project says nothing
 FOR_TOOLS = re.compile(r"#\s*(?:noqa|nosec|type:|pragma|pylint|pyright|mypy|fmt:|yapf)|https?://", re.IGNORECASE)
 OWN_TENSORS = re.compile(rb"as_subclass|__torch_function__|quantize_per_|class \w+\((?:torch\.)?Tensor\b")
+OTHER_LAYOUTS = re.compile(
+    rb"to_sparse|torch\.sparse|sparse_(?:coo|cs[rc]|bs[rc])|torch_sparse|mkldnn|\bnested\b|nested_tensor|\blayout\b"
+)
 TEXT = re.compile(r"""(["'])(?:\\.|(?!\1).)*\1""")  # on one line
 LONGEST = 60  # characters of the user's code quoted in a message
 
@@ -58,6 +61,11 @@ class Text:
     def own_tensors(self) -> bool:
         """Whether tensors here may be of a class of their own, or quantized: these take or give what others do not."""
         return OWN_TENSORS.search(self.code) is not None
+
+    @cached_property
+    def other_layouts(self) -> bool:
+        """Whether tensors here may be sparse, nested or MKL-DNN's: these have no zeros, or other ones."""
+        return OTHER_LAYOUTS.search(self.code) is not None
 
     @cached_property
     def tree(self) -> ast.Module:

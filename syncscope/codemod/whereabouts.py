@@ -94,9 +94,15 @@ def given(function: Function, name: str) -> Iterator[ast.expr]:
 
 def attributes(function: Function, name: str) -> Iterator[ast.expr]:
     """The values that the class around gives one of its attributes."""
-    for cls in (c for c in statements(function.file.tree) if isinstance(c, ast.ClassDef) and function.scope in c.body):
+    for cls in classes(function):
         for statement in statements(cls):
             if isinstance(statement, ast.Assign):
                 for target in statement.targets:
                     if isinstance(target, ast.Attribute) and target.attr == name:
                         yield statement.value
+
+
+def classes(function: Function) -> Iterator[ast.ClassDef]:
+    """The class that a function is a method of."""
+    every = statements(function.file.tree)
+    return (c for c in every if isinstance(c, ast.ClassDef) and function.scope in c.body)

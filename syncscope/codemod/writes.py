@@ -62,6 +62,35 @@ def exposed(function: Function, name: str, start: ast.AST, end: ast.AST) -> bool
     return lent and any(function.file.span(n).start in between and _runs_others(function, n) for n in run)
 
 
+def lent_before(function: Function, expr: ast.AST, start: ast.AST, end: ast.AST) -> bool:
+    """Whether code that is not seen runs between two nodes and may write this: what others gave, or an object holds.
+
+    A parameter of a network is read before `optimizer.step()` and after, without having been handed to it here.
+    """
+    between = _between(function, start, end, within=False)
+    run = function.every(ast.Call, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Await, ast.Yield, ast.YieldFrom)
+    others = any(function.file.span(n).start in between and _runs_others(function, n) for n in run)
+    return others and any(_given(function, n) for n in walk(expr) if isinstance(n, (ast.Name, ast.Attribute)))
+
+
+def _given(function: Function, node: ast.expr, depth: int = 3) -> bool:
+    """Whether what this is was not made here: an attribute, an argument, or a part of one."""
+    if isinstance(node, ast.Attribute):
+        return node.attr not in DESCRIBE and not isinstance(function.parent(node), ast.Call)
+    made = function.reaching_definition(node)
+    if made is None:
+        return True
+    held = made.value
+    while isinstance(held, (ast.Subscript, ast.Call, ast.Attribute)):
+        if isinstance(held, ast.Call) and not (isinstance(held.func, ast.Attribute) and held.func.attr in VIEWS):
+            return function.dotted(held.func) == "next"
+        held = held.func.value if isinstance(held, ast.Call) and isinstance(held.func, ast.Attribute) else held
+        if isinstance(held, ast.Attribute):
+            return True
+        held = held.value if isinstance(held, ast.Subscript) else held
+    return isinstance(held, ast.Name) and bool(depth) and _given(function, held, depth - 1)
+
+
 def overwritten(function: Function, tensor: ast.expr, read: ast.AST, loop: ast.AST) -> bool:
     """Whether what is read in a pass of a loop is surely written in place later, before another value takes its name."""
     span, after = function.file.span(_located(loop)), function.file.span(_located(read)).end

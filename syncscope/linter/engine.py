@@ -33,9 +33,9 @@ from syncscope.linter.source import (
     disjoint,
     with_newlines,
 )
-from syncscope.linter.worth import beside_others, cooled, is_idle
+from syncscope.linter.worth import beside_others, cooled, is_idle, waits_beside
 from syncscope.model.fact import Site
-from syncscope.model.finding import Edit, Finding
+from syncscope.model.finding import Edit, Finding, Safety
 from syncscope.model.heat import Reason
 from syncscope.model.source import Place, Span
 from syncscope.rules import ASKED, CannotRewrite, Family, View, mended
@@ -174,6 +174,10 @@ def check_source(source: SourceFile, config: Config) -> Checked:
         of_sites = [here.get(id(f)) for f in result.findings]
         states |= {id(one): f for one, f in zip(of_sites, findings, strict=True) if one is not None}
         findings = beside_others(findings, of_sites, states, view)
+        findings = [
+            freed(source, f, here.get(id(g)), states, view, config)
+            for f, g in zip(findings, result.findings, strict=True)
+        ]
         kept = [(f, one) for f, one in zip(findings, of_sites, strict=True) if f.hot or config.all]
         idle = len(findings) - len(kept)
         findings = [f if one is None else replace(f, why=one.fact.why) for f, one in kept]
@@ -196,6 +200,25 @@ def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view
     if not finding.hot or function.depth > DEEPEST or not is_idle(finding, site, function):
         return finding
     return cooled(finding, Reason.IDLE(of=finding.heat))
+
+
+def freed(
+    source: SourceFile, finding: Finding, site: Site | None, states: Mapping[int, Finding], view: View, config: Config
+) -> Finding:
+    """The finding without its safe fix where its line waits all the same, for something else that nothing mends."""
+    if site is None or finding.fix is None or finding.fix.safety is not Safety.SAFE:
+        return finding
+    gone = finding.fix.edits
+    for other in waits_beside(view.function(site), site):
+        said = states.get(id(other))
+        if said is None or said.confidence < LEAST["medium"]:
+            continue
+        if any(edit.span.start <= other.span.start and other.span.end <= edit.span.end for edit in gone):
+            continue
+        mended = (said if said.fix is not None else with_fix(source, said, other, view, config)).fix
+        if mended is None or mended.safety is Safety.SUGGEST:
+            return replace(finding, fix=None)
+    return finding
 
 
 @dataclass(frozen=True)

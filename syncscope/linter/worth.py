@@ -27,6 +27,7 @@ DRAINED = {
     Reason.SAME_STATEMENT,
     Reason.ENVIRONMENT,
 }  # what waits where nothing is in flight
+REPEATED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 NUMBERS = {"int", "float", "bool", "ndarray"}  # in what a function says that it gives, where nothing else is but these:
 HELD = {*NUMBERS, *"str None list tuple dict List Tuple Dict Optional Sequence np numpy".split()}
 SAMPLES = re.compile(r"(^|_)(sample|sampling|decode|decoding|search|select_actions?|get_actions?|simulate)(_|$)")
@@ -123,6 +124,32 @@ def named(site: Site, view: View) -> str:
 def elsewhere(one: Site, other: Site) -> bool:
     """Whether two waits are in different files."""
     return one.place.path != other.place.path
+
+
+def waits_beside(function: Function, site: Site) -> list[Site]:
+    """The other waits of a statement that surely run where this one does: not in another arm of an expression."""
+    statement = function.statement(site.node)
+    others = function.sites_in(statement) if statement is not None else []
+    ways = _ways(function, site.node)
+    return [other for other in others if other is not site and _ways(function, other.node) <= ways]
+
+
+def _ways(function: Function, node: ast.AST) -> set[tuple[int, int]]:
+    """The parts of expressions around a node that may be left out, by `id` and which part it is."""
+    found, child = set(), node
+    for outer in function.around(node):
+        if isinstance(outer, ast.stmt):
+            break
+        parts: list[ast.expr] = []
+        match outer:
+            case ast.IfExp(body=body, orelse=orelse):
+                parts = [body, orelse]
+            case ast.BoolOp(values=[_, *values]):
+                parts = values
+        if child in parts or isinstance(outer, REPEATED):
+            found.add((id(outer), parts.index(child) if isinstance(child, ast.expr) and child in parts else 0))
+        child = outer
+    return found
 
 
 def leads_to(site: Site, other: Site | None, beside: Mapping[int, Site]) -> bool:

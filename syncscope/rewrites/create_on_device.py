@@ -204,7 +204,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
 
 def converted_then_moved(site: Site, function: Function) -> Fix | None:
     """The fix for `torch.zeros(n).to(device)`, `torch.zeros(n).long().to(device)` and `torch.tensor(0.0).to(device)`."""
-    move, where = site.node, target(site.node)
+    move, where = site.node, target(function, site.node)
     dtype: ast.expr | str | None = None
     match move:
         case ast.Call(
@@ -291,7 +291,7 @@ def reshaped_then_moved(site: Site, function: Function) -> Fix | None:
     if not isinstance(made, ast.Call) or name == "torch.tensor" or not may_be_moved(function, made):
         return None
     draft = Draft(function)
-    where, other = target(move), None
+    where, other = target(function, move), None
     match move:
         case ast.Call(
             func=ast.Attribute(attr="to" | "type_as"), args=[ast.Name() | ast.Attribute() as given], keywords=[]

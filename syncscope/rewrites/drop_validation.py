@@ -55,8 +55,11 @@ EXAMPLES = (
 
 def rewrite(site: Site, function: Function) -> Fix | None:
     call: ast.AST | None = site.node
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-        call = function.maker(call.func.value) or call  # dist.log_prob(x): what made dist
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as kept)):
+            call = function.maker(kept) or call  # dist.log_prob(x): what made dist
+        case ast.Call(func=ast.Attribute(value=ast.Call() as made_there)):
+            call = made_there  # Normal(0, s).log_prob(x)
     if (
         not isinstance(call, ast.Call)
         or not (function.dotted(call.func) or "").startswith("torch.distributions.")

@@ -7,7 +7,8 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.numbers import as_long, element, filling, own_int, special
+from syncscope.codemod.patterns.asked import may_be_several
+from syncscope.codemod.patterns.numbers import as_long, element, filling, own_int, special, too_large
 from syncscope.model.example import Example
 from syncscope.model.fact import Site, Value
 from syncscope.model.finding import Fix, Safety
@@ -199,6 +200,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         return None
     if any(k.arg not in ("device", "dtype", "requires_grad") for k in call.keywords):
         return None
+    if any(may_be_several(function, n) or too_large(function, n) for n in single(call.args[0])):
+        return None
     if (repeated := seen(function, call.args[0], "[{c}] * {n}", "{n} * [{c}]")) is not None:
         return of_equal_numbers(function, call, repeated["c"], repeated["n"])
     value, size = element(function, call.args[0])
@@ -239,6 +242,12 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if guessed:
         changes = f"{function.file.text(value)} must be one number; {changes}"
     return draft.fix(title, Safety.UNSAFE, changes)
+
+
+def single(filled: ast.expr) -> list[ast.expr]:
+    """What must be one number: the argument itself, and what stands in a list."""
+    listed = [e for n in ast.walk(filled) if isinstance(n, ast.List) for e in n.elts]
+    return [filled, *listed]
 
 
 def of_equal_numbers(function: Function, call: ast.Call, number: ast.expr, count: ast.expr) -> Fix | None:
@@ -284,6 +293,11 @@ def new_full(site: Site, function: Function, call: ast.Call) -> Fix | None:
     draft = Draft(function)
     draft.replace(call, "{call}", call=filling(draft, call, value, size))
     title = "fill a tensor on the device"
+    of = function.file.text(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    if function.file.other_layouts:
+        return draft.fix(
+            title, Safety.UNSAFE, f"{of} must be dense: new_zeros keeps its layout, as new_tensor does not"
+        )
     if plain or (written is not None and abs(written) <= 127):
         return draft.fix(title, Safety.SAFE)
     if written is not None or special(function, value):

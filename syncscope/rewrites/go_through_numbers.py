@@ -6,6 +6,7 @@ import ast
 
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.passes import bound_again, element_of, in_every_pass, loop_of
 from syncscope.codemod.patterns.reads import as_listed, read_of
 from syncscope.codemod.writes import disturbed, exposed
@@ -70,6 +71,9 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None or tensor is None or bound_again(function, found[0], name):
         return None
     loop, fact = found[0], function.fact(tensor)
+    statement = function.statement(loop)
+    if statement is None or (isinstance(tensor, ast.Name) and may_be_none(function, tensor, statement)):
+        return None
     if fact.confidence < 2 or not fact.is_tensor or fact.ndim not in (1, None) or function.mixed(tensor):
         return None
     uses = [n for n in function.reads(name) if loop_of(function, n) == found]

@@ -7,9 +7,10 @@ import ast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.pattern import seen
-from syncscope.codemod.patterns.numbers import named, new_number, written_out
+from syncscope.codemod.patterns.asked import may_be_several
+from syncscope.codemod.patterns.numbers import named, new_number, too_large, written_out
 from syncscope.model.example import Example
-from syncscope.model.fact import Dtype, Shape, Site, Value
+from syncscope.model.fact import Device, Dtype, Shape, Site, Value
 from syncscope.model.finding import Fix, Safety
 from syncscope.tensors.syntax import each_of
 
@@ -133,6 +134,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
             return None
     if target is not site.node or value is not site.operand or maybe_mask(target, site) or looked_for(target, site):
         return None
+    if any(of_host(function, part) for part in parts(target)):  # which is copied all the same
+        return None
     if site.fact.confidence < 2:  # a guess is no ground to change code on; where the tensor lives changes no value
         return None
     draft = Draft(function)
@@ -142,7 +145,11 @@ def rewrite(site: Site, function: Function) -> Fix | None:
         if found is None:
             return None
         value, safety, changes = found, Safety.UNSAFE, "a tensor of another dtype is no longer an error"
+    elif too_large(function, value):
+        return None
     elif not written_out(function, value):
+        if may_be_several(function, value):
+            return None
         safety, changes = Safety.UNSAFE, "a numpy number, or a tensor, is taken otherwise"
     if one_element(target, site):
         if not isinstance(target.value, ast.Name) and not function.pure(value):
@@ -170,6 +177,13 @@ def maybe_mask(target: ast.Subscript, site: Site) -> bool:
     """Whether a part of an index may be a mask: then the number does not wait, and a tensor in its place would."""
     facts = [site.fact_of(part) for part in parts(target)]
     return any(f.kind is Value.UNKNOWN or (f.is_tensor and f.dtype in (Dtype.UNKNOWN, Dtype.BOOL)) for f in facts)
+
+
+def of_host(function: Function, part: ast.expr) -> bool:
+    """Whether a part of an index is copied to the device itself: a list, an array, a tensor of the host."""
+    fact = function.fact(part)
+    listed = fact.kind in (Value.ARRAY, Value.SEQUENCE) or isinstance(part, (ast.List, ast.ListComp))
+    return listed or (fact.is_tensor and fact.ndim != 0 and fact.device in (Device.HOST, Device.DEFAULT))
 
 
 def parts(target: ast.Subscript) -> list[ast.expr]:

@@ -133,7 +133,7 @@ EXAMPLES = (
 
 
 def rewrite(site: Site, function: Function) -> Fix | None:
-    move, where = site.node, target(site.node)
+    move, where = site.node, target(function, site.node)
     if not isinstance(move, ast.Call) or not isinstance(move.func, ast.Attribute):
         return None
     given = {k.arg: k.value for k in move.keywords}

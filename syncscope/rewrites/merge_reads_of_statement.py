@@ -10,7 +10,7 @@ from syncscope.codemod.draft import Draft
 from syncscope.codemod.function import Function
 from syncscope.codemod.patterns.joined import joined, names_for, once_each, put_before
 from syncscope.codemod.patterns.reads import by_float, by_int, detached, number_read, reads_of
-from syncscope.codemod.writes import disturbed, written_in
+from syncscope.codemod.writes import disturbed, lent_before, written_in
 from syncscope.model.example import Example
 from syncscope.model.fact import Site
 from syncscope.model.finding import Fix, Safety
@@ -294,6 +294,8 @@ def only_for(site: Site, function: Function) -> tuple[Named, ast.stmt] | None:
         return None
     op = function.op(tensor)
     shared = op is None or op.name not in REDUCTIONS  # its memory may be that of a tensor that is written until then
+    if shared and lent_before(function, tensor, assign, later):
+        return None
     if shared and any(disturbed(function, n.id, assign, later) for n in ast.walk(tensor) if isinstance(n, ast.Name)):
         return None
     return Named(assign, name, tensor), later

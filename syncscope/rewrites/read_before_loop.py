@@ -9,6 +9,7 @@ from typing import cast
 from syncscope.codemod.draft import Draft
 from syncscope.codemod.enclosure import CONDITIONAL, SCOPES
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.asked import may_be_none
 from syncscope.codemod.patterns.numbers import is_whole
 from syncscope.codemod.patterns.passes import Loop, in_every_pass
 from syncscope.codemod.patterns.reads import as_listed
@@ -75,6 +76,8 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if found is None or loop is None or statement is None or not takes_one_before(function, statement):
         return None
     taken, tensor = found
+    if may_be_none(function, tensor, statement):
+        return None
     reads = {s.node: e for s in function.sites if (e := entry(function, s.node)) is not None and e[1].id == tensor.id}
     reads = {node: e for node, e in reads.items() if outermost(function, *e) is loop}
     depth, fact = len(each_of(taken.slice)), function.fact(tensor)

@@ -40,7 +40,7 @@ def _named_here(tree: ast.Module) -> bool:
 
 def is_device(name: str) -> bool:
     """Whether people call a device so."""
-    return name.lower().endswith("device")
+    return name.lower().endswith(("device", "device_type", "device_id", "device_name"))
 
 
 def _plain(value: ast.expr) -> bool:

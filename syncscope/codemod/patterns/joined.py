@@ -26,6 +26,7 @@ TOGETHER = "there must be at least one, and all must have one dtype and no dimen
 FEW = "of too few elements the error is a ValueError, no IndexError"
 FLAT = "at most one dimension"
 ONE_ELEMENT = TOGETHER.replace("no dimensions", f"one element in {FLAT}")
+FRACTIONS = re.compile(r"loss|mean|norm|err|std|var\b|grad|scale|reward|prob|dist|exp\b|/")
 NOTED = {"log", "add_scalar", "log_metric", "report", "logkv", "record", "append_scalar"}  # log(name, number)
 
 
@@ -75,6 +76,8 @@ def joining(function: Function, tensors: Sequence[ast.expr]) -> str | None:
     """What joins such numbers: `torch.stack`, or `torch.hstack` where one may have a dimension; None where neither can."""
     facts = [function.fact(t) for t in tensors]
     if any(f.ndim not in (0, None) for f in facts) or not may_mix({f.dtype for f in facts}):
+        return None
+    if any(f.dtype is Dtype.INT for f in facts) and not all(may_be_whole(function, t) for t in tensors):
         return None
     return STACK if all(f.ndim == 0 for f in facts) else "torch.hstack"
 
@@ -138,6 +141,14 @@ def of_one_tensor(function: Function, tensors: list[ast.expr], floats: bool) -> 
 def may_mix(dtypes: set[Dtype]) -> bool:
     """Whether numbers of these dtypes can go through one tensor: not bool, which would come back as 0 and 1."""
     return dtypes <= {Dtype.FLOAT, Dtype.UNKNOWN} or dtypes <= {Dtype.INT, Dtype.UNKNOWN}
+
+
+def may_be_whole(function: Function, tensor: ast.expr) -> bool:
+    """Whether a number of unknown dtype may be a count: it is called no loss, and made by nothing that gives fractions.
+
+    Beside a loss a count comes back as a float, and rounded where it is larger than 2**24.
+    """
+    return function.fact(tensor).dtype is not Dtype.UNKNOWN or FRACTIONS.search(ast.unparse(tensor)) is None
 
 
 def once_each(function: Function, reads: Sequence[ast.expr]) -> list[ast.expr]:

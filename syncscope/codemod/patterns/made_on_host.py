@@ -6,8 +6,11 @@ import ast
 from typing import NamedTuple
 
 from syncscope.codemod.function import Function
+from syncscope.codemod.patterns.devices import is_device
 from syncscope.codemod.proofs import ELEMENTWISE, NOT_ELEMENTWISE, cast, one_value
-from syncscope.tensors.syntax import each_of
+from syncscope.codemod.whereabouts import attributes, classes
+from syncscope.tensors.syntax import each_of, name_of, walk
+from syncscope.tensors.torch.signatures import FACTORIES
 
 SAME = {f"torch.{name}" for name in "zeros ones full eye empty".split()}
 CLOSE = {f"torch.{name}" for name in "arange linspace logspace hann_window hamming_window".split()}
@@ -27,6 +30,9 @@ COPYING = {"repeat", "contiguous", "triu", "tril"}  # what they give is laid out
 DESCRIBED = {"shape", "size", "dim", "dtype", "numel"}
 JOINING = {"cat", "stack", "hstack", "vstack"}
 SAID: set[str | None] = {"device", "out", "requires_grad", "pin_memory", "generator", None}
+
+
+TENSORS = {"torch.nn.Parameter", "torch.nn.Buffer", *(f"torch.{name}" for name in FACTORIES)}
 
 
 class Made(NamedTuple):
@@ -190,8 +196,32 @@ def takes_all(part: ast.expr) -> bool:
     return isinstance(part, ast.Constant) and part.value is None
 
 
-def target(move: ast.AST) -> ast.expr | str | None:
+def target(function: Function, move: ast.AST) -> ast.expr | str | None:
     """The device that `.to(device)` or `.cuda()` names."""
+    where = _named(move)
+    return where if not isinstance(where, ast.expr) or may_be_device(function, where) else None
+
+
+def may_be_device(function: Function, where: ast.expr) -> bool:
+    """Whether this may be a device: no tensor, and no attribute that the class around makes a parameter or a buffer."""
+    if function.fact(where).is_tensor:
+        return False
+    if not isinstance(where, ast.Attribute) or not isinstance(where.value, ast.Name) or where.value.id != "self":
+        return True
+    made = [function.dotted(v.func) or "" for v in attributes(function, where.attr) if isinstance(v, ast.Call)]
+    return not any(name in TENSORS for name in made) and not buffered(function, where.attr)
+
+
+def buffered(function: Function, name: str) -> bool:
+    """Whether the class around registers a buffer or a parameter of this name."""
+    calls = (n for c in classes(function) for n in walk(c) if isinstance(n, ast.Call))
+    words = ("register_buffer", "register_parameter")
+    return any(
+        name_of(call.func) in words and call.args and getattr(call.args[0], "value", None) == name for call in calls
+    )
+
+
+def _named(move: ast.AST) -> ast.expr | str | None:
     match move:
         case ast.Call(func=ast.Attribute(attr="cuda"), args=[], keywords=[]):
             return '"cuda"'
@@ -202,5 +232,5 @@ def target(move: ast.AST) -> ast.expr | str | None:
         case ast.Call(
             func=ast.Attribute(attr="to"), args=[(ast.Attribute(attr=word) | ast.Name(id=word)) as where], keywords=[]
         ):
-            return where if "device" in word else None
+            return where if is_device(word) else None
     return None

@@ -12,6 +12,7 @@ from syncscope.tensors import conventions
 from syncscope.tensors.syntax import name_of
 
 SPECIAL = {f"{module}.{word}" for module in ("math", "torch", "numpy") for word in ("inf", "nan", "pi", "e")}
+LARGEST = 3.4e38  # about what single precision holds
 PROMOTED = "a number of another dtype is converted, or the result promoted, instead of raising an error"
 
 
@@ -44,6 +45,12 @@ def special(function: Function, value: ast.expr) -> bool:
             other = [side for side in (left, right) if not special(function, side)]
             return len(other) < 2 and all(number(side) is not None for side in other)
     return function.dotted(value) in SPECIAL
+
+
+def too_large(function: Function, value: ast.expr) -> bool:
+    """Whether a number is larger than all of single precision: `torch.tensor` makes it inf, where filling is an error."""
+    number = function.constant(value)
+    return number is not None and LARGEST < abs(number) < float("inf")
 
 
 def element(function: Function, value: ast.expr) -> tuple[ast.expr, str]:
