@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyopencl as cl
 import torch
 
 from syncscope.errors import UserError
-from syncscope.kernels import memory, queue, storage
+from syncscope.kernels import generator, memory, queue, storage
 from syncscope.kernels.capture import Graph, capture
 from syncscope.kernels.device import info
 
 __all__ = ["Graph", "capture"]  # beside everything that is defined here
-# Random numbers are drawn on the host by a generator of our own: seeded alike, the device repeats the CPU's numbers.
-generator = torch.Generator()
+default_generators = (generator.default,)
+_initialized = True  # torch.utils.checkpoint asks, and restores no random numbers of a device that is not
 
 
 def is_available() -> bool:
@@ -94,27 +94,52 @@ def memory_reserved(device: Any = None) -> int:
 
 def manual_seed(seed: int) -> None:
     """Seeds the random numbers of the device."""
-    generator.manual_seed(seed)
+    generator.default.manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
     """Seeds the random numbers of all devices, that is, of the one."""
-    generator.manual_seed(seed)
+    generator.default.manual_seed(seed)
+
+
+def seed() -> None:
+    """Seeds the random numbers of the device with a number that nobody knows."""
+    generator.default.seed()
+
+
+def seed_all() -> None:
+    """Those of all devices, that is, of the one."""
+    generator.default.seed()
 
 
 def initial_seed() -> int:
     """The seed last given."""
-    return int(generator.initial_seed())
+    return generator.default.initial_seed()
 
 
 def get_rng_state(device: Any = None) -> torch.Tensor:
     """The state of the random numbers, a CPU byte tensor."""
-    return generator.get_state()
+    return generator.default.get_state()
 
 
-def set_rng_state(state: torch.Tensor, device: Any = None) -> None:
+def get_rng_state_all() -> list[torch.Tensor]:
+    """The states of all devices."""
+    return [generator.default.get_state()]
+
+
+def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
     """Restores a state of the random numbers."""
-    generator.set_state(state)
+    generator.default.set_state(new_state)
+
+
+def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
+    """Restores the states of all devices."""
+    for state in new_states:
+        generator.default.set_state(state)
+
+
+def _get_generator(device: torch.device) -> torch.Generator:
+    return generator.default
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
@@ -235,4 +260,5 @@ def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
 def install() -> None:
     """The generic entry points that PyTorch would otherwise answer with its own stubs."""
     torch.accelerator.synchronize = synchronize
-    generator.manual_seed(torch.initial_seed())
+    generator.install()
+    generator.default.manual_seed(torch.initial_seed())

@@ -7,28 +7,33 @@ static int tensors, tensors_room;
 
 static int put(uint64_t x) {
   if (words == key_room) {
-    uint64_t *more = realloc(key, sizeof *key * (key_room = 2 * key_room + 256));
+    uint64_t *more = realloc(key, sizeof *key * (2 * key_room + 256));
     if (!more) return 0;
     key = more;
+    key_room = 2 * key_room + 256;
   }
   key[words++] = x;
   return 1;
 }
 
+static int more_tensors(void) {
+  int room = 2 * tensors_room + 64;
+  PyObject **more_given = realloc(given, sizeof *given * room);
+  if (more_given) given = more_given;
+  void **more_buffers = realloc(buffers, sizeof *buffers * room);
+  if (more_buffers) buffers = more_buffers;
+  if (more_given && more_buffers) tensors_room = room;
+  return more_given && more_buffers;
+}
+
 static int put_tensor(PyObject *x) {
-  View v;
-  if (dlpack->look(x, &v)) {
+  View view;
+  if (dlpack->look(x, &view)) {
     PyErr_Clear();
     return 0;
   }
-  Block *block = v.data && v.device[0] == EXTENSION ? block_at(v.data) : NULL;
-  if (!block) return 0;
-  if (tensors == tensors_room) {
-    tensors_room = 2 * tensors_room + 64;
-    given = realloc(given, sizeof *given * tensors_room);
-    buffers = realloc(buffers, sizeof *buffers * tensors_room);
-    if (!given || !buffers) Py_FatalError("no memory");
-  }
+  Block *block = view.data && view.device[0] == EXTENSION ? block_at(view.data) : NULL;
+  if (!block || (tensors == tensors_room && !more_tensors())) return 0;
   if (block->call != calls) {
     block->call = calls;
     block->first = tensors;
@@ -36,10 +41,10 @@ static int put_tensor(PyObject *x) {
   given[tensors] = x;
   buffers[tensors++] = block->buffer;
   uint32_t dtype;
-  memcpy(&dtype, &v.dtype, sizeof dtype);
-  int fine = put('T' | (uint64_t)v.ndim << 8 | (uint64_t)dtype << 32);
-  fine = fine && put(v.data - block->address) && put(block->first); /* tensors that share memory are another call */
-  for (int d = 0; d < v.ndim && fine; d++) fine = put(v.shape[d]) && put(v.stride[d]);
+  memcpy(&dtype, &view.dtype, sizeof dtype);
+  int fine = put('T' | (uint64_t)view.ndim << 8 | (uint64_t)dtype << 32);
+  fine = fine && put(view.data - block->address) && put(block->first); /* tensors that share memory are another call */
+  for (int d = 0; d < view.ndim && fine; d++) fine = put(view.shape[d]) && put(view.stride[d]);
   return fine;
 }
 
@@ -99,8 +104,8 @@ static int put_call(uint64_t number, PyObject *args, PyObject *kwargs) {
   return fine;
 }
 
-static uint64_t hash_of(const uint64_t *k, Py_ssize_t n) {
-  uint64_t h = 0x9E3779B97F4A7C15u;
-  for (Py_ssize_t i = 0; i < n; i++) h = (h ^ k[i]) * 0xD6E8FEB86659FD93u, h ^= h >> 32;
-  return h;
+static uint64_t hash_of(const uint64_t *of, Py_ssize_t count) {
+  uint64_t hash = 0x9E3779B97F4A7C15u;
+  for (Py_ssize_t i = 0; i < count; i++) hash = (hash ^ of[i]) * 0xD6E8FEB86659FD93u, hash ^= hash >> 32;
+  return hash;
 }

@@ -1,7 +1,7 @@
 """A step of fixed shape, recorded and enqueued again without the Python in between: what CUDA graphs are for.
 
-What a step enqueues is recorded twice. Where the two differ in anything but memory, a number was made on the host (a random
-one, a bias correction, a size): a replay would repeat it, so the step is refused.
+What a step enqueues is recorded twice. Where the two differ in anything but memory, a number was made on the host (a bias
+correction, a size): a replay would repeat it, so the step is refused. Random numbers of the device each replay draws anew.
 
 Whoever observes the device sees a replay operator by operator, each under its name and the line that called it when it was
 captured.
@@ -25,6 +25,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from syncscope.errors import UserError
 from syncscope.kernels import memory, operators, programs, queue
+from syncscope.kernels.generator import Draw
 
 Command = tuple[Callable[..., None], tuple[Any, ...]]
 _capturing: list[bool] = []
@@ -100,7 +101,8 @@ def _settled(command: Command) -> Command:
     if enqueue is not queue.launch:
         return command
     kernel, size, group, *values = arguments
-    return queue.launch_again, ((queue.Ready(programs.with_arguments(kernel, values), size, group),),)
+    ready = queue.Ready(programs.with_arguments(kernel, values), size, group, draws=queue.draws(values))
+    return queue.launch_again, ((ready,),)
 
 
 def _recorded(step: Callable[[], Any]) -> tuple[list[Command], list[str], Any]:
@@ -154,7 +156,7 @@ def _short(path: str) -> str:
 
 
 def _compare(first: list[Command], second: list[Command]) -> None:
-    hint = "draw random numbers before the step, use fused=True for Adam, and keep shapes the same"
+    hint = "use fused=True for Adam, keep shapes the same, and draw numbers of the CPU before the step"
     for k, (a, b) in enumerate(zip(first, second, strict=False)):
         if a[0] is not b[0] or len(a[1]) != len(b[1]) or not all(map(_same, a[1], b[1])):
             raise UserError(
@@ -173,6 +175,8 @@ def _named(command: Command) -> str:
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, cl.MemoryObjectHolder):
         return isinstance(b, cl.MemoryObjectHolder)
+    if isinstance(a, Draw):
+        return isinstance(b, Draw) and a.generator is b.generator and a.ahead == b.ahead
     if isinstance(a, np.ndarray):
         return bool(np.array_equal(a, b))
     return bool(a is b or a == b or (a != a and b != b))

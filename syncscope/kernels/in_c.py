@@ -28,9 +28,10 @@ def _found() -> Any:
 module: Any = _found()
 
 
-def begin(memory: dict[str, Any], queue: dict[str, Any], flushes: int) -> None:
-    """Once, with the names of `memory` and `queue`, whose numbers are kept from there, too."""
+def begin(memory: dict[str, Any], queue: dict[str, Any], flushes: int, generator: int) -> None:
+    """Once, with the names of `memory` and `queue`, whose numbers are kept from there, too, and the address at which the
+    generator keeps where it stands."""
     library = ctypes.CDLL(cl._cl.__file__)  # what it is linked to is found through it: the same OpenCL
     addresses = tuple(ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in FUNCTIONS)
     capsule = getattr(torch.Tensor, _DLPACK)
-    module.begin(capsule, memory, queue, torch.Tensor, torch.nn.Parameter, CONSTANTS, addresses, flushes)
+    module.begin(capsule, memory, queue, torch.Tensor, torch.nn.Parameter, CONSTANTS, addresses, flushes, generator)

@@ -122,9 +122,10 @@ static PyObject *know(PyObject *module, PyObject *arguments) {
   PyObject *self;
   if (!PyArg_ParseTuple(arguments, "KnKO", &address, &size, &buffer, &self)) return NULL;
   if (known == room) {
-    Block *more = realloc(blocks, sizeof *blocks * (room = 2 * room + 256));
+    Block *more = realloc(blocks, sizeof *blocks * (2 * room + 256));
     if (!more) return PyErr_NoMemory();
     blocks = more;
+    room = 2 * room + 256;
   }
   Py_ssize_t k = after((char *)address);
   memmove(blocks + k + 1, blocks + k, sizeof *blocks * (known++ - k));

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pyopencl as cl
 import torch
 
-from syncscope.kernels import in_c, queue
+from syncscope.kernels import generator, in_c, queue
 from syncscope.kernels.device import context, device
 
 _RESERVED = (1 << 40, 1 << 30)  # bytes of address space, not of memory; the second where a process may not have so much
@@ -197,5 +197,5 @@ class Owner:
 
 
 if in_c.module is not None:
-    in_c.begin(globals(), vars(queue), queue.KEPT)
+    in_c.begin(globals(), vars(queue), queue.KEPT, ctypes.addressof(generator.default.stands))
     torch.UntypedStorage.lease = Owner()

@@ -9,7 +9,17 @@
 #include <time.h>
 
 typedef struct { int at, slot; } Hole;
-typedef struct { PyObject *kernel; void *handle; uint32_t rank; size_t size[3], group[3]; int holes; Hole *hole; } Launch;
+typedef struct { uint64_t seed, offset; } Random; /* where a generator stands: what a kernel that draws is given */
+typedef struct {
+  PyObject *kernel;
+  void *handle;
+  uint32_t rank;
+  size_t size[3], group[3];
+  int holes;
+  Hole *hole;
+  int draws_at; /* the argument that is a Random; -1 of a kernel that draws nothing */
+  uint64_t drawn; /* how far the generator is then */
+} Launch;
 typedef struct { int slot; View view; } Made; /* slot: of memory taken; else -1 - the number of a tensor given, or NOTHING */
 enum { NOTHING = INT32_MIN };
 typedef struct {
@@ -20,11 +30,13 @@ typedef struct {
   Made *made;
 } Plan;
 typedef struct { uint64_t hash; Py_ssize_t words; uint64_t *key; Plan *plan; } Entry;
-typedef struct { PyObject_HEAD PyObject *label, *run; uint64_t number; } Operator; /* label: None tells observers nothing */
+/* label: None tells observers nothing; asks: what beside the arguments decides how it is computed, None if nothing does */
+typedef struct { PyObject_HEAD PyObject *label, *run, *asks; uint64_t number; } Operator;
 typedef struct { int given; PyObject **tensor; Plan *plan; } Asked; /* for the plan of a call that is in Python now */
 static struct { int (*set)(void *, uint32_t, size_t, const void *), (*flush)(void *);
   int (*enqueue)(void *, void *, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t, const void *, void *); } cl;
 static void *queue;
+static Random *generator; /* the device's own; Python reads and writes it, too */
 static int timed, always_timed;  /* what the queue is, and whether it must be */
 static long kept, flushes;       /* launches since the last flush, and how many make one due */
 enum { PLACES = 1 << 14, MOST = 4096 };
@@ -33,44 +45,48 @@ static Entry table[PLACES];
 static int entries;
 static __thread Asked *asked;
 
-static Entry *entry_of(uint64_t hash, const uint64_t *k, Py_ssize_t n) { /* or the place where it belongs */
-  Entry *e = &table[hash % PLACES];
-  while (e->plan && (e->hash != hash || e->words != n || memcmp(e->key, k, sizeof *k * n)))
-    e = e == &table[PLACES - 1] ? table : e + 1;
-  return e;
+static Entry *entry_of(uint64_t hash, const uint64_t *of, Py_ssize_t count) { /* or the place where it belongs */
+  Entry *entry = &table[hash % PLACES];
+  while (entry->plan && (entry->hash != hash || entry->words != count || memcmp(entry->key, of, sizeof *of * count)))
+    entry = entry == &table[PLACES - 1] ? table : entry + 1;
+  return entry;
 }
 
 /* Plans. */
 
 static void leave(Plan *plan) {
   if (--plan->users) return;
-  for (int i = 0; i < plan->taken; i++) Py_DECREF(plan->class[i]);
-  for (int i = 0; i < plan->launches; i++) {
-    Py_DECREF(plan->launch[i].kernel);
+  for (int i = 0; i < plan->taken && plan->class; i++) Py_XDECREF(plan->class[i]);
+  for (int i = 0; i < plan->launches && plan->launch; i++) {
+    Py_XDECREF(plan->launch[i].kernel);
     free(plan->launch[i].hole);
   }
-  for (int i = 0; i < abs(plan->results); i++) free(plan->made[i].view.shape);
+  for (int i = 0; i < abs(plan->results) && plan->made; i++) free(plan->made[i].view.shape);
   free(plan->class), free(plan->size), free(plan->launch), free(plan->made), free(plan);
 }
 
 static void forget_all(void) {
-  for (Entry *e = table; e < table + PLACES; e++) {
-    if (!e->plan) continue;
-    leave(e->plan);
-    free(e->key);
-    memset(e, 0, sizeof *e);
+  for (Entry *entry = table; entry < table + PLACES; entry++) {
+    if (!entry->plan) continue;
+    leave(entry->plan);
+    free(entry->key);
+    memset(entry, 0, sizeof *entry);
   }
   entries = 0;
 }
 
 static int enqueue(Plan *plan, void **slots) {
-  for (Launch *l = plan->launch; l < plan->launch + plan->launches; l++) {
+  for (Launch *launch = plan->launch; launch < plan->launch + plan->launches; launch++) {
     int error = 0;
-    for (Hole *hole = l->hole; hole < l->hole + l->holes && !error; hole++)
-      error = cl.set(l->handle, hole->at, sizeof(void *), &slots[hole->slot]);
-    if (!error) error = cl.enqueue(queue, l->handle, l->rank, NULL, l->size, l->group, 0, NULL, NULL);
+    for (Hole *hole = launch->hole; hole < launch->hole + launch->holes && !error; hole++)
+      error = cl.set(launch->handle, hole->at, sizeof(void *), &slots[hole->slot]);
+    if (!error && launch->draws_at >= 0) {
+      error = cl.set(launch->handle, launch->draws_at, sizeof *generator, generator);
+      generator->offset += launch->drawn;
+    }
+    if (!error) error = cl.enqueue(queue, launch->handle, launch->rank, NULL, launch->size, launch->group, 0, NULL, NULL);
     if (error) {
-      PyObject *raised = PyObject_CallFunction(PyDict_GetItem(py.queue, word.refused), "Oi", l->kernel, error);
+      PyObject *raised = PyObject_CallFunction(PyDict_GetItem(py.queue, word.refused), "Oi", launch->kernel, error);
       Py_XDECREF(raised); /* it raises */
       return -1;
     }
@@ -120,7 +136,7 @@ static int read_made(PyObject *x, Made *made) {
   int rank = made->view.ndim = (int)PyTuple_GET_SIZE(shape);
   made->view.dtype.lanes = 1;
   made->view.device[0] = EXTENSION;
-  made->view.shape = malloc(sizeof(int64_t) * (2 * rank + 1));
+  if (!(made->view.shape = malloc(sizeof(int64_t) * (2 * rank + 1)))) return PyErr_NoMemory(), 0;
   made->view.stride = made->view.shape + rank;
   for (int d = 0; d < rank; d++) {
     made->view.shape[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, d));
@@ -129,22 +145,26 @@ static int read_made(PyObject *x, Made *made) {
   return !PyErr_Occurred();
 }
 
-static int read_launch(PyObject *x, Launch *l) {
-  PyObject *size, *group, *holes, *handle;
-  if (!PyArg_ParseTuple(x, "OO!O!O!", &l->kernel, &PyTuple_Type, &size, &PyTuple_Type, &group, &PyTuple_Type, &holes)) return 0;
-  Py_INCREF(l->kernel);
-  if (!(handle = PyObject_GetAttrString(l->kernel, "int_ptr"))) return 0;
-  l->handle = PyLong_AsVoidPtr(handle);
+/* Whatever it has read when it fails, `leave` gives back: a kernel is there once it is owned. */
+static int read_launch(PyObject *x, Launch *launch) {
+  PyObject *kernel, *size, *group, *holes, *draws, *handle;
+  if (!PyArg_ParseTuple(x, "OO!O!O!O", &kernel, &PyTuple_Type, &size, &PyTuple_Type, &group, &PyTuple_Type, &holes, &draws)) return 0;
+  launch->kernel = Py_NewRef(kernel);
+  if (!(handle = PyObject_GetAttrString(kernel, "int_ptr"))) return 0;
+  launch->handle = PyLong_AsVoidPtr(handle);
   Py_DECREF(handle);
-  l->rank = (uint32_t)PyTuple_GET_SIZE(size);
-  for (uint32_t d = 0; d < l->rank && d < 3; d++) {
-    l->size[d] = PyLong_AsSize_t(PyTuple_GET_ITEM(size, d));
-    l->group[d] = PyLong_AsSize_t(PyTuple_GET_ITEM(group, d));
+  launch->rank = (uint32_t)PyTuple_GET_SIZE(size);
+  if (launch->rank > 3 || PyTuple_GET_SIZE(group) < launch->rank) return PyErr_SetString(PyExc_ValueError, "no such size"), 0;
+  for (uint32_t d = 0; d < launch->rank; d++) {
+    launch->size[d] = PyLong_AsSize_t(PyTuple_GET_ITEM(size, d));
+    launch->group[d] = PyLong_AsSize_t(PyTuple_GET_ITEM(group, d));
   }
-  l->holes = (int)PyTuple_GET_SIZE(holes);
-  l->hole = malloc(sizeof(Hole) * (l->holes + 1));
-  for (int i = 0; i < l->holes; i++)
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(holes, i), "ii", &l->hole[i].at, &l->hole[i].slot)) return 0;
+  launch->holes = (int)PyTuple_GET_SIZE(holes);
+  if (!(launch->hole = malloc(sizeof(Hole) * (launch->holes + 1)))) return PyErr_NoMemory(), 0;
+  for (int i = 0; i < launch->holes; i++)
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(holes, i), "ii", &launch->hole[i].at, &launch->hole[i].slot)) return 0;
+  launch->draws_at = -1;
+  if (draws != Py_None && !PyArg_ParseTuple(draws, "iK", &launch->draws_at, &launch->drawn)) return 0;
   return !PyErr_Occurred();
 }
 
@@ -156,6 +176,7 @@ static PyObject *offer(PyObject *module, PyObject *arguments) {
   for (int i = 0; i < asked->given; i++)
     if (asked->tensor[i] != PyList_GET_ITEM(of, i)) Py_RETURN_FALSE;
   Plan *plan = calloc(1, sizeof *plan);
+  if (!plan) return PyErr_NoMemory();
   plan->users = 1;
   plan->given = asked->given;
   int many = PyList_CheckExact(results) ? (int)PyList_GET_SIZE(results) : -1, fine = 1;
@@ -163,9 +184,10 @@ static PyObject *offer(PyObject *module, PyObject *arguments) {
   plan->size = calloc(PyTuple_GET_SIZE(taken) + 1, sizeof *plan->size);
   plan->launch = calloc(PyTuple_GET_SIZE(launches) + 1, sizeof *plan->launch);
   plan->made = calloc(abs(many) + 1, sizeof *plan->made);
+  if (!plan->class || !plan->size || !plan->launch || !plan->made) fine = 0, PyErr_NoMemory();
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(taken) && fine; i++, plan->taken++) {
-    fine = PyArg_ParseTuple(PyTuple_GET_ITEM(taken, i), "On", &plan->class[i], &plan->size[i]);
-    Py_XINCREF(plan->class[i]);
+    PyObject *class;
+    if ((fine = PyArg_ParseTuple(PyTuple_GET_ITEM(taken, i), "On", &class, &plan->size[i]))) plan->class[i] = Py_NewRef(class);
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(launches) && fine; i++, plan->launches++)
     fine = read_launch(PyTuple_GET_ITEM(launches, i), &plan->launch[i]);
@@ -183,8 +205,9 @@ static PyObject *offer(PyObject *module, PyObject *arguments) {
 
 static PyObject *in_python(Operator *self, PyObject *args, PyObject *kwargs, uint64_t hash) {
   size_t size = sizeof *key * words;
-  Py_ssize_t n = words;
+  Py_ssize_t count = words;
   uint64_t *own = malloc(size);
+  if (!own) return PyErr_NoMemory();
   PyObject *tensor[tensors + 1];
   memcpy(own, key, size);
   memcpy(tensor, given, sizeof *given * tensors);
@@ -197,16 +220,25 @@ static PyObject *in_python(Operator *self, PyObject *args, PyObject *kwargs, uin
     return result;
   }
   if (entries >= MOST) forget_all();
-  Entry *e = entry_of(hash, own, n);
-  if (e->plan) leave(e->plan), free(e->key); else entries++; /* another thread was faster */
-  *e = (Entry){hash, n, own, mine.plan};
+  Entry *entry = entry_of(hash, own, count);
+  if (entry->plan) leave(entry->plan), free(entry->key); else entries++; /* another thread was faster */
+  *entry = (Entry){hash, count, own, mine.plan};
   return result;
+}
+
+/* What beside its arguments decides how an operator is computed, a number; 0 where it cannot be known. */
+static int put_settings(PyObject *asks) {
+  if (asks == Py_None) return 1;
+  PyObject *answer = PyObject_CallNoArgs(asks);
+  long long value = answer ? PyLong_AsLongLong(answer) : -1;
+  Py_XDECREF(answer);
+  return !PyErr_Occurred() && put(value);
 }
 
 static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
   Py_ssize_t heard = PyList_GET_SIZE(py.observers), watching = self->label == Py_None ? 0 : heard;
   int astray = PyList_GET_SIZE(py.recorders) || PyList_GET_SIZE(py.forked) || timed != (always_timed || heard);
-  if (astray || !put_call(self->number, args, kwargs)) {
+  if (astray || !put_call(self->number, args, kwargs) || !put_settings(self->asks)) {
     PyErr_Clear();
     Asked *before = asked;
     asked = NULL; /* what is noted down now is not the plan of whoever called */
@@ -238,10 +270,10 @@ static PyObject *call(Operator *self, PyObject *args, PyObject *kwargs) {
 
 static PyObject *new_operator(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   static uint64_t made; /* an address would be somebody else's later: a comprehension's operators die with it */
-  PyObject *label, *run;
-  if (!PyArg_ParseTuple(args, "OO", &label, &run)) return NULL;
+  PyObject *label, *run, *asks = Py_None;
+  if (!PyArg_ParseTuple(args, "OO|O", &label, &run, &asks)) return NULL;
   Operator *self = (Operator *)type->tp_alloc(type, 0);
-  if (self) self->label = Py_NewRef(label), self->run = Py_NewRef(run), self->number = made++;
+  if (self) self->label = Py_NewRef(label), self->run = Py_NewRef(run), self->asks = Py_NewRef(asks), self->number = made++;
   return (PyObject *)self;
 }
 
@@ -249,12 +281,14 @@ static int visit_operator(Operator *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(self->label);
   Py_VISIT(self->run);
+  Py_VISIT(self->asks);
   return 0;
 }
 
 static int clear_operator(Operator *self) {
   Py_CLEAR(self->label);
   Py_CLEAR(self->run);
+  Py_CLEAR(self->asks);
   return 0;
 }
 
@@ -267,7 +301,7 @@ static void free_operator(Operator *self) {
 }
 static PyType_Slot slots[] = {{Py_tp_new, new_operator}, {Py_tp_call, call}, {Py_tp_traverse, visit_operator},
   {Py_tp_clear, clear_operator}, {Py_tp_dealloc, free_operator},
-  {Py_tp_doc, "Operator(label, run): an operator's function; the one in Python makes its plans"}, {0}};
+  {Py_tp_doc, "Operator(label, run, asks=None): an operator's function; the one in Python makes its plans"}, {0}};
 static PyType_Spec spec = {"syncscope.kernels._plans.Operator", sizeof(Operator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
 static PyObject *use(PyObject *module, PyObject *arguments) {
@@ -284,9 +318,10 @@ static PyObject *forget(PyObject *module, PyObject *none) {
 
 static PyObject *begin(PyObject *module, PyObject *arguments) {
   PyObject *capsule;
-  unsigned long long set, enqueue, flush;
-  if (!PyArg_ParseTuple(arguments, "OOOOOO(KKK)l", &capsule, &py.memory, &py.queue, &py.tensor, &py.parameter, &py.constants, &set,
-                        &enqueue, &flush, &flushes)) return NULL;
+  unsigned long long set, enqueue, flush, random;
+  if (!PyArg_ParseTuple(arguments, "OOOOOO(KKK)lK", &capsule, &py.memory, &py.queue, &py.tensor, &py.parameter, &py.constants, &set,
+                        &enqueue, &flush, &flushes, &random)) return NULL;
+  generator = (Random *)random;
   if (!(dlpack = PyCapsule_GetPointer(capsule, "dlpack_exchange_api"))) return NULL;
   if (dlpack->version[0] != 1 || !dlpack->look) return PyErr_Format(PyExc_ImportError, "another DLPack");
   cl.set = (void *)set, cl.enqueue = (void *)enqueue, cl.flush = (void *)flush;
@@ -303,7 +338,7 @@ static PyObject *begin(PyObject *module, PyObject *arguments) {
 
 static PyMethodDef functions[] = {
   {"begin", begin, METH_VARARGS, "begin(DLPack's functions, names of memory.py and queue.py, Tensor, Parameter, types of constants, "
-                                 "OpenCL's functions, launches until a flush)"},
+                                 "OpenCL's functions, launches until a flush, where the generator stands)"},
   {"use", use, METH_VARARGS, "use(queue, timed, always timed): where launches go from now on"},
   {"know", know, METH_VARARGS, "know(address, size, buffer, block): memory that tensors may be in"},
   {"drop", drop, METH_O, "drop(address): no more"},

@@ -18,10 +18,11 @@ from typing import Any
 import pyopencl as cl
 import torch
 
-from syncscope.kernels import in_c, memory, programs, queue, storage
+from syncscope.kernels import generator, in_c, memory, programs, queue, storage
 
 _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _SEQUENCES = frozenset((list, tuple, torch.Size))
+_GENERATOR = torch._C.Generator
 _PLAIN = frozenset((int, float, bool))  # of a list of these all are of one type
 _MOST = 4096  # calls of different looks: a loss that selects by a mask has another shape on every step
 _plans: dict[Any, Plan | None] = {}
@@ -108,15 +109,19 @@ _default_dtype = torch.get_default_dtype
 _numbers = itertools.count()
 
 
-def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator's function that follows its own notes where it can."""
+def _nothing() -> int:
+    return 0
+
+
+def kept(kernel: Callable[..., Any], asks: Callable[[], int] = _nothing) -> Callable[..., Any]:
+    """An operator's function that follows its own notes where it can. `asks` says what beside the arguments decides."""
     name = next(_numbers)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         global decided
         if queue.recorders:  # an operator within one that is noted down, or in a step that is captured
             return kernel(*args, **kwargs)
-        key: list[Any] = [name, _default_dtype()]
+        key: list[Any] = [name, _default_dtype(), asks()]
         given: list[Any] = []
         buffers: list[Any] = []
         try:
@@ -139,6 +144,8 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
                 elif kind in _SEQUENCES:
                     key.append(word)
                     _listed(x, key, given, buffers)
+                elif kind is _GENERATOR:  # which is another object each time
+                    return kernel(*args, **kwargs)
                 else:
                     key += (word, kind, x or repr(x))
             if len(buffers) > 1 and len(set(map(id, buffers))) < len(buffers):  # tensors that share memory
@@ -165,11 +172,11 @@ def kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
 _UNKNOWN: Any = object()
 
 
-def followed(label: str | None, run: Callable[..., Any]) -> Callable[..., Any]:
+def followed(label: str | None, run: Callable[..., Any], asks: Callable[[], int] | None = None) -> Callable[..., Any]:
     """An operator's function, whose plans are followed in C where that can be: observers are told `label`, or nothing."""
     if in_c.module is None:
         return run
-    quick: Callable[..., Any] = in_c.module.Operator(label, run)
+    quick: Callable[..., Any] = in_c.module.Operator(label, run, asks)
     return quick
 
 
@@ -214,7 +221,10 @@ class _Notes:
         elif enqueue is queue.launch:
             kernel, size, group, *values = arguments
             places = tuple((at - 3, self.slots[id(x)]) for at, x in holes)
-            self.launches.append(queue.Ready(programs.with_arguments(kernel, values), size, group, places))
+            drawn = queue.draws(values)
+            if drawn is not None and drawn.generator is not generator.default:
+                self.whole = False
+            self.launches.append(queue.Ready(programs.with_arguments(kernel, values), size, group, places, drawn))
         else:
             places = tuple((at, self.slots[id(x)]) for at, x in holes)
             open_ = tuple(None if isinstance(x, cl.Buffer) else x for x in arguments)
@@ -261,7 +271,10 @@ def _offered(plan: Plan, given: list[Any]) -> bool:
     if described is _UNKNOWN or (many and (_UNKNOWN in described or type(plan.results) is list)):
         return False
     taken = tuple((memory.size_class(size), size) for size in plan.taken)
-    launches = tuple((r.kernel, r.size, r.group, r.holes) for r in plan.launches)
+    launches = tuple(
+        (r.kernel, r.size, r.group, r.holes, None if r.draws is None else (r.draws.at, r.draws.ahead))
+        for r in plan.launches
+    )
     return bool(in_c.module.offer(given, taken, launches, described))
 
 

@@ -45,7 +45,9 @@ _NUMPY = {
     "char": np.int8,
     "uchar": np.uint8,
     "uint": np.uint32,
+    "ulong": np.uint64,
     "Numbers": np.void,  # a struct, given as its bytes
+    "Draw": np.void,
 }
 # Only the hot loops of PoCL's wheel suffer from vload8 and fma(): it leaves them as calls. A GPU has no such qualms, and
 # may insist on alignment.

@@ -18,7 +18,7 @@ import numpy as np
 import pyopencl as cl
 import torch
 
-from syncscope.kernels import in_c
+from syncscope.kernels import generator, in_c
 from syncscope.kernels.device import context
 
 Observer = Callable[[str, int, int, tuple[Any, ...], dict[str, Any], Any], None]
@@ -70,13 +70,31 @@ def launch(kernel: cl.Kernel, size: tuple[int, ...], group: tuple[int, ...], *ar
             _queue.flush()
 
 
+class Draws(NamedTuple):
+    """The argument of a kernel that says where a generator stands, which one, and how far it is afterwards."""
+
+    at: int
+    generator: generator.Generator
+    ahead: int
+
+
+def draws(arguments: Sequence[Any]) -> Draws | None:
+    """What a kernel draws, of its arguments; None of one that draws nothing."""
+    for at, x in enumerate(arguments):
+        if type(x) is generator.Draw:
+            return Draws(at, x.generator, x.ahead)
+    return None
+
+
 class Ready(NamedTuple):
-    """A kernel that has its arguments, but for buffers: the places of these, and where in a list the buffer is."""
+    """A kernel that has its arguments, but for buffers, of which it has the places and where in a list each is, and for the
+    random numbers that it draws anew each time."""
 
     kernel: cl.Kernel
     size: tuple[int, ...]
     group: tuple[int, ...]
     holes: tuple[tuple[int, int], ...] = ()
+    draws: Draws | None = None
 
 
 def launch_again(ready: Sequence[Ready], buffers: Sequence[cl.Buffer] = ()) -> None:
@@ -84,10 +102,12 @@ def launch_again(ready: Sequence[Ready], buffers: Sequence[cl.Buffer] = ()) -> N
     global launches
     with _lock:
         queue = _ready()
-        for kernel, size, group, holes in ready:
+        for kernel, size, group, holes, drawn in ready:
             set_arg = kernel.set_arg
             for at, number in holes:
                 set_arg(at, buffers[number])
+            if drawn is not None:
+                set_arg(drawn.at, drawn.generator.draw(drawn.ahead))
             try:
                 cl.enqueue_nd_range_kernel(queue, kernel, size, group)
             except cl.MemoryError as error:

@@ -8,10 +8,20 @@ import torch
 from effort import EFFORT
 from known_gaps import GAPS
 
-from syncscope.kernels import queue
+from syncscope.kernels import generator, plans, queue
 
 pytestmark = pytest.mark.usefixtures("unoptimised")
 CASES = sweep.chosen()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def numbers_of_the_cpu():
+    """As SYNCSCOPE_RANDOM=host has them: samples with random numbers are compared with the CPU's."""
+    plans.forget()
+    generator.host = True
+    yield
+    generator.host = False
+    plans.forget()
 
 
 def _id(case):
