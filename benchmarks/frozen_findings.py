@@ -39,7 +39,7 @@ def rows(folders: list[Path]) -> Iterator[str]:
                         "line": found.place.line,
                         "span": [found.span.start, found.span.end],
                         "rule": found.rule,
-                        "hot": found.hot,
+                        "hot": found.heat.whole,
                         "fix": fix.title if fix else None,
                         "safety": fix.safety.value if fix else None,
                         "edits": hashlib.blake2b(edits.encode(), digest_size=6).hexdigest(),

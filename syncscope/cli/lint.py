@@ -57,6 +57,7 @@ def names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tupl
 @click.option(
     "--all", "everything", is_flag=True, default=None, help="Cold code too: set-up, evaluation, guarded logging."
 )
+@click.option("--fixable", is_flag=True, help="Only what can be mended.")
 @click.option("--backend", type=click.Choice(["ocl"]), help="Also report what falls back to the CPU on this backend.")
 @click.option("--fix", is_flag=True, help="Make the fixes that change nothing: same value, gradient, dtype, error.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix: also those that change what they say they change.")
@@ -152,6 +153,8 @@ def lint(said: dict[str, Any]) -> int:
             from syncscope.cli._priced import by_price
 
             echo(by_price(linted, said["trace"]), err=True)
+    if said["fixable"]:
+        linted.only_fixable()
     if said["interactive"]:
         from syncscope.cli._interactive import ask
 
@@ -275,10 +278,11 @@ def finish(linted: Linted, said: dict[str, Any], output: Output) -> int:
         from syncscope.exporters import _source_frame, concise
 
         shown, provenance = list(linted.shown), said["explain_finding"]
+        also = concise.text(linted.shown_also, color=output.color)
         if len(shown) > MANY and said["form"] is None and not provenance and not output.path:
-            output.write(concise.text(shown, color=output.color))
+            output.write(concise.text(shown, color=output.color) + also)
         else:
-            output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance))
+            output.write(_source_frame.text(shown, linted.sources, color=output.color, provenance=provenance) + also)
     else:
         export = getattr(said["exporter"], "export_findings", said["exporter"].export)
         output.write(export(linted.report()), commands=getattr(said["exporter"], "COMMANDS", False))
@@ -353,15 +357,19 @@ def by_rule(linted: Linted) -> str:
     from syncscope.model.finding import CONFIDENCE
 
     rows: dict[str, list[int]] = {}
+    for _, finding in linted.also:
+        rows.setdefault(finding.rule, [0, 0, 0, 0, 0, 0])[5] += 1
     for _, finding in linted.presented:
-        row = rows.setdefault(finding.rule, [0, 0, 0, 0, 0])
+        row = rows.setdefault(finding.rule, [0, 0, 0, 0, 0, 0])
         row[0] += 1
         row[("high", "medium", "low").index(CONFIDENCE[finding.confidence]) + 1] += 1
         row[4] += finding.fix is not None
     wide = max(map(len, rows), default=0)
-    lines = [f"{'count':>6} {'high':>6} {'medium':>6} {'low':>6} {'fixable':>7}  rule"] if rows else []
+    lines = [f"{'count':>6} {'high':>6} {'medium':>6} {'low':>6} {'fixable':>7} {'also':>6}  rule"] if rows else []
     for name, row in sorted(rows.items(), key=lambda item: (-item[1][0], item[0])):
-        lines.append(f"{row[0]:>6} {row[1]:>6} {row[2]:>6} {row[3]:>6} {row[4]:>7}  {name:<{wide}}".rstrip())
+        lines.append(
+            f"{row[0]:>6} {row[1]:>6} {row[2]:>6} {row[3]:>6} {row[4]:>7} {row[5]:>6}  {name:<{wide}}".rstrip()
+        )
     return "".join(line + "\n" for line in lines)
 
 

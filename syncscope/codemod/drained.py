@@ -151,7 +151,9 @@ def _drains(function: Function, site: Site) -> bool:
     if site.op.family is not Family.COPY:
         return site.op.family in DRAINS
     copied = function.op(site.node)
-    return site.hot and (copied is None or not any(_empty(function, each) for each in (copied.base, *copied.args[:1])))
+    return site.whole and (
+        copied is None or not any(_empty(function, each) for each in (copied.base, *copied.args[:1]))
+    )
 
 
 def _empty(function: Function, node: ast.expr) -> bool:

@@ -37,7 +37,7 @@ def unseen(report: Report) -> list[Finding]:
         finding
         for finding in report.findings
         if id(finding) not in met
-        and finding.hot
+        and finding.heat.whole
         and finding.confidence >= SURE
         and not any((finding.place.path, n) in waited for n in range(finding.place.line, finding.end_line + 1))
     ]

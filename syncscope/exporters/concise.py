@@ -18,8 +18,8 @@ MARKS = {Safety.SAFE: "[fix]", Safety.UNSAFE: "[unsafe fix]", Safety.SUGGEST: "[
 
 
 def export(report: Report) -> str:
-    """All findings, in order."""
-    return text(report.findings)
+    """All findings, in order, and then what waits in a step, too."""
+    return text((*report.findings, *report.also))
 
 
 def text(findings: Iterable[Finding], *, color: bool = False) -> str:
@@ -31,6 +31,10 @@ def text(findings: Iterable[Finding], *, color: bool = False) -> str:
     lines = []
     for finding in findings:
         where = f"{visible(finding.source_name)}:{finding.place.line}:{finding.column}"
+        if finding.short and finding.fix is None:
+            said = f"also waits in a step: {visible(finding.message)} ({finding.heat.words})"
+            lines.append(f"{paint('place', where)}: {said} [{paint('rule', finding.rule)}]\n")
+            continue
         mended = f" {paint('fix', MARKS[finding.fix.safety])}" if finding.fix else ""
         rule = paint(finding.severity, finding.rule)
         lines.append(f"{paint('place', where)}: {rule}: {visible(finding.message)}{mended}\n")

@@ -10,6 +10,7 @@ from syncscope.exporters import _figures as figures
 from syncscope.exporters._diff import of_fix
 from syncscope.model.durations import ms
 from syncscope.model.finding import CONFIDENCE, Finding, Fix
+from syncscope.model.heat import FOLLOWS, Reason
 from syncscope.model.report import Line, Price, Report
 from syncscope.model.uses import StepUses, Use
 
@@ -33,7 +34,15 @@ def export(report: Report) -> str:
 
 def export_findings(report: Report) -> str:
     """The findings alone, as a list."""
-    return json.dumps([finding(found) for found in report.findings], indent=2) + "\n"
+    return json.dumps([finding(found) for found in in_order(report)], indent=2) + "\n"
+
+
+def in_order(report: Report) -> list[Finding]:
+    """All findings, those that are told in a line among them, in the order of files and lines."""
+    files = {path: at for at, path in enumerate(dict.fromkeys(f.place.path for f in (*report.findings, *report.also)))}
+    if not report.also:
+        return list(report.findings)
+    return sorted((*report.findings, *report.also), key=lambda f: (files[f.place.path], f.cell, f.span.start, f.rule))
 
 
 def as_object(report: Report) -> dict[str, Any]:
@@ -318,12 +327,25 @@ def finding(found: Finding) -> dict[str, Any]:
         "severity": found.severity,
         "hot": found.hot,
         "heat": found.heat.words,
+        "worth": worth(found),
         "function": found.function,
         "message": found.message,
         "why": list(found.why),
         "fingerprint": found.fingerprint,
         "fix": offered(found),
     }
+
+
+def worth(found: Finding) -> dict[str, Any] | None:
+    """Whether it is the first to wait, waits beside another, or once in so many steps; None where it is in no step."""
+    reason, about = found.heat.reason, found.heat.about
+    if not found.hot:
+        return None
+    if reason is Reason.SOMETIMES:
+        return {"kind": "once_in", "steps": int(about[1])}
+    if reason in FOLLOWS:
+        return {"kind": "follows", "line": int(about[0]) if about else found.place.line}
+    return {"kind": "first"}
 
 
 def offered(found: Finding) -> dict[str, Any] | None:

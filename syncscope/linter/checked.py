@@ -23,12 +23,14 @@ class Hidden:
 class Checked:
     """What was found in one file. Lines, spans and edits are those of `SourceFile.code`, see `presented`.
 
+    `also` are those that wait in a step, too, and that nobody gains by reading more of than a line.
     `relied` holds path and content hash of every other file that an answer relied on, where it is for the cache. `problem` says
     why the file could not be read at all. `asked` has how often each rewrite was asked for a fix, and how many seconds it took.
     """
 
     path: str
     findings: tuple[Finding, ...] = ()
+    also: tuple[Finding, ...] = ()
     hidden: Hidden = Hidden()
     relied: tuple[tuple[str, str], ...] = ()
     problem: str = ""

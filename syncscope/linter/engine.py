@@ -167,7 +167,7 @@ def check_source(source: SourceFile, config: Config) -> Checked:
     stand, silent, unused = suppressions.apply(said, comments)
     on = [f for f in stand if config.wants(f.rule, lambda name: family_slug(name, config.rules))]
     result = shown(source.path, on, config)
-    findings, idle = list(result.findings), 0
+    findings, also = list(result.findings), list[Finding]()
     if view is not None:
         findings = [mended_or_idle(source, f, here.get(id(f)), view, config) for f in findings]
         states = {id(here[id(f)]): f for f in said if id(f) in here}
@@ -178,26 +178,27 @@ def check_source(source: SourceFile, config: Config) -> Checked:
             freed(source, f, here.get(id(g)), states, view, config)
             for f, g in zip(findings, result.findings, strict=True)
         ]
-        kept = [(f, one) for f, one in zip(findings, of_sites, strict=True) if f.hot or config.all]
-        idle = len(findings) - len(kept)
-        findings = [f if one is None else replace(f, why=one.fact.why) for f, one in kept]
+        findings = [f if s is None else replace(f, why=s.fact.why) for f, s in zip(findings, of_sites, strict=True)]
+        if not config.all:
+            also = [replace(f, fix=None) for f in findings if f.short]
+            findings = [f for f in findings if not f.short]
         view.release()
     if not any(f.rule == "syntax-error" and f.severity == "error" for f in said) and config.wants("unused-allow"):
         findings += [
             unused_allow(source, comment, pages(config.rules)) for comment in unused if judged(comment, config)
         ]
     findings.sort(key=lambda f: (f.span.start, f.rule))
-    hidden = result.hidden + Hidden(idle, allowed=len(silent))
-    return replace(result, findings=tuple(findings), hidden=hidden, asked=dict(ASKED))
+    hidden = result.hidden + Hidden(allowed=len(silent))
+    return replace(result, findings=tuple(findings), also=tuple(also), hidden=hidden, asked=dict(ASKED))
 
 
 def mended_or_idle(source: SourceFile, finding: Finding, site: Site | None, view: View, config: Config) -> Finding:
-    """The finding with its fix, cold where nobody gains by reading it."""
-    if site is None:
+    """The finding with its fix, told in a line where nobody gains by reading more."""
+    if site is None or (finding.short and not config.all):
         return finding
     finding = with_fix(source, finding, site, view, config)
     function = view.function(site)
-    if not finding.hot or function.depth > DEEPEST or not is_idle(finding, site, function):
+    if not finding.heat.whole or function.depth > DEEPEST or not is_idle(finding, site, function):
         return finding
     return cooled(finding, Reason.IDLE(of=finding.heat))
 
@@ -292,7 +293,7 @@ def asked(source: SourceFile, found: Sequence[Site], view: View, config: Config)
                 confidence=site.confidence,
                 heat=site.heat,
                 function=names.get(site.function, "") if site.function else "",
-                severity=rule.SEVERITY.value if site.hot else "note",
+                severity=rule.SEVERITY.value if site.whole else "note",
                 fingerprint=fingerprint(name, source, line, end_line),
             ),
         )
@@ -321,7 +322,7 @@ def shown(path: str, found: Iterable[Finding], config: Config) -> Checked:
             cold += 1
         else:
             keep.append(finding)
-    return Checked(path, tuple(keep), Hidden(cold, unsure))
+    return Checked(path, tuple(keep), hidden=Hidden(cold, unsure))
 
 
 def with_fix(source: SourceFile, finding: Finding, site: Site, view: View, config: Config) -> Finding:

@@ -39,7 +39,9 @@ class Linted:
     notices: tuple[str, ...] = ()  # a line for each folder of rules, and for a cache, that was not trusted
     found: list[Found] = field(default_factory=list)
     presented: list[Found] = field(default_factory=list)
+    also: list[Found] = field(default_factory=list)  # as they are shown: what waits in a step, too, told in a line each
     known: int = 0  # findings that the baseline holds
+    without_fix: int = 0  # findings that are left out for that
     is_stdin: bool = False
     in_files: bool = True
     unwritten: set[str] = field(default_factory=set)  # files whose fixes could not be written
@@ -56,6 +58,18 @@ class Linted:
         return all_visible(tuple(finding for _, finding in self.presented), (Edit,))
 
     @property
+    def shown_also(self) -> tuple[Finding, ...]:
+        """What waits in a step, too, with every word `visible`."""
+        return all_visible(tuple(finding for _, finding in self.also), (Edit,))
+
+    def only_fixable(self) -> None:
+        """Keep what can be mended, and no more."""
+        self.without_fix = sum(finding.fix is None for _, finding in self.presented) + len(self.also)
+        self.found = [(source, finding) for source, finding in self.found if finding.fix is not None]
+        self.presented = [(source, finding) for source, finding in self.presented if finding.fix is not None]
+        self.also = []
+
+    @property
     def sources(self) -> dict[str, bytes]:
         """The text of every file (or cell) that has findings, by `Finding.source_name` as it is shown."""
         by_name = [source.texts() for source in dict.fromkeys(s for s, _ in self.found)]
@@ -70,7 +84,13 @@ class Linted:
         known = rulesets.ruleset(self.files.first.rules)
         rules = known if named.keys() <= known.keys() else rulesets.pages(self.files.first.rules)
         hazards = tuple(hazard(name, rules[name]) for name in named if name in rules)
-        return Report(findings=self.shown, sources=self.sources, notes=(*self.notices, *self.problems), hazards=hazards)
+        return Report(
+            findings=self.shown,
+            also=self.shown_also,
+            sources=self.sources,
+            notes=(*self.notices, *self.problems),
+            hazards=hazards,
+        )
 
     def fixes(self) -> Iterator[tuple[SourceFile, Finding, int]]:
         """Each fix once: where it belongs, its first finding, how many further findings it mends."""
@@ -145,6 +165,8 @@ class Linted:
             kinds = f" ({kinds})" if len(count) > 1 else ""
             where = f"{len({f.place.path for f in findings})} of {plural(linted, 'file')}"
             yield f"{plural(len(findings), 'finding')}{' left' if fixed else ''}{kinds} in {where}"
+        if self.also:
+            yield f"{len(self.also)} more {'waits' if len(self.also) == 1 else 'wait'} in a step, told in a line each"
         offered = Counter(finding.fix.safety for _, finding, _ in self.fixes() if finding.fix)
         said = []
         if offered[Safety.SAFE] and not (fixed and not dry):
@@ -162,6 +184,7 @@ class Linted:
             (hidden.unsure, "less sure (--min-confidence low)"),
             (hidden.allowed, "allowed by comments"),
             (self.known, "known to the baseline"),
+            (self.without_fix, "without a fix"),
         ]
         if any(number for number, _ in reasons):
             yield "not shown: " + ", ".join(f"{number} {why}" for number, why in reasons if number)
@@ -210,7 +233,7 @@ def gather(
 
         linted.notices += tuple(filter(None, [distrusted()]))
     for job, one in zip(jobs, done, strict=True):
-        if one.checked.findings:
+        if one.checked.findings or one.checked.also:
             raw = one.mended.raw if one.mended else None
             collect(linted, one.checked, job, raw)
     recall(linted)
@@ -243,7 +266,7 @@ def texts(named: Iterable[tuple[str, bytes]], files: Files) -> Linted:
 
 def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> None:
     """Add a file's findings, with the source they speak of."""
-    if not checked.findings:
+    if not (checked.findings or checked.also):
         return
     try:
         if raw is None:
@@ -252,6 +275,7 @@ def collect(linted: Linted, checked: Checked, job: Job, raw: bytes | None) -> No
     except (OSError, SyntaxError):
         source = SourceFile(job.path, raw or b"", (raw or b"").replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
     linted.found += [(source, finding) for finding in checked.findings]
+    linted.also += [(source, presented(source, finding)) for finding in checked.also]
 
 
 def recall(linted: Linted) -> None:

@@ -1,4 +1,4 @@
-"""Findings of hot code that nobody gains by reading: they are told among what is cold."""
+"""Findings of hot code that nobody gains by reading more of than a line."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from syncscope.tensors.syntax import statements
 NOTED = VALUES | COPIES  # what they fetch is often only noted, and can be later
 DRAINED = {
     Reason.DRAINED,
+    Reason.DRAINED_IN,
     Reason.ASKED_AFTER,
     Reason.SAME_STATEMENT,
     Reason.ENVIRONMENT,
@@ -63,11 +64,11 @@ def asked_for(site: Site) -> bool:
 def beside_others(
     findings: Sequence[Finding], sites: Sequence[Site | None], states: Mapping[int, Finding], view: View
 ) -> list[Finding]:
-    """The findings, cold where another wait right before or right after stays, or goes away with this one.
+    """The findings, in short where another wait right before or right after stays, or goes away with this one.
 
-    `states` has what is said of each site, with its fix where it is shown. Of waits that stand side by side one is left hot.
+    `states` has what is said of each site, with its fix where it is shown. Of waits that stand side by side one is told whole.
     """
-    pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.hot]
+    pairs = [(f, s) for f, s in zip(findings, sites, strict=True) if s is not None and f.heat.whole]
     pairs = [(f, s) for f, s in pairs if view.function(s).depth <= DEEPEST]
     before: dict[int, Site] = {}  # by the `id` of a site: what has waited
     for finding, site in pairs:
@@ -82,9 +83,11 @@ def beside_others(
         found = next((s for s in later if not leads_to(site, s, beside)), None)
         if found is not None:
             beside[id(site)] = found
-    said = {at: Reason.BEFORE(named(site, view)) for at, site in beside.items()}
-    said |= {at: Reason.DRAINED(named(site, view)) for at, site in before.items()}
-    return [cooled(f, said[id(s)]) if f.hot and id(s) in said else f for f, s in zip(findings, sites, strict=True)]
+    said = {at: named(site, view, Reason.BEFORE, Reason.BEFORE_IN) for at, site in beside.items()}
+    said |= {at: named(site, view, Reason.DRAINED, Reason.DRAINED_IN) for at, site in before.items()}
+    return [
+        cooled(f, said[id(s)]) if f.heat.whole and id(s) in said else f for f, s in zip(findings, sites, strict=True)
+    ]
 
 
 def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[int, Finding], view: View) -> bool:
@@ -94,7 +97,7 @@ def leaves_nothing(finding: Finding, site: Site, before: Site, states: Mapping[i
         return False
     if first is None:
         return elsewhere(before, site) and (finding.fix is None or before.op not in VALUES)
-    if first.fix is None or not first.hot:
+    if first.fix is None or not first.heat.whole:
         return finding.fix is None or before.op not in VALUES  # a number that is noted can be noted otherwise
     words = view.code[finding.span.start : finding.span.end].decode()
     gone = (edit for edit in first.fix.edits if words not in edit.text)  # else it is only written down again
@@ -109,16 +112,16 @@ def stays(finding: Finding, site: Site, after: Site, states: Mapping[int, Findin
     if other is None or other.confidence < LEAST["medium"] or after.heat.reason in DRAINED:
         return False
     if finding.fix is None:
-        return other.fix is None and other.hot and id(after) not in before  # one of both is told
+        return other.fix is None and other.heat.whole and id(after) not in before  # one of both is told
     if any(edit.span.start < other.span.end and other.span.start < edit.span.end for edit in finding.fix.edits):
         return False
-    return other.fix is None or not other.hot or id(after) in before
+    return other.fix is None or not other.heat.whole or id(after) in before
 
 
-def named(site: Site, view: View) -> str:
-    """A wait as a reason names it: by its line, in another file by its file, too."""
-    line = f"line {site.place.line}"
-    return line if site in view.sites else f"{line} of {Path(site.place.path).name}"
+def named(site: Site, view: View, here: Reason, elsewhere: Reason) -> Heat:
+    """A reason that names a wait: by its line, in another file by its file, too."""
+    line = str(site.place.line)
+    return here(line) if site in view.sites else elsewhere(line, Path(site.place.path).name)
 
 
 def elsewhere(one: Site, other: Site) -> bool:
@@ -153,7 +156,7 @@ def _ways(function: Function, node: ast.AST) -> set[tuple[int, int]]:
 
 
 def leads_to(site: Site, other: Site | None, beside: Mapping[int, Site]) -> bool:
-    """Whether one wait is cold for another, or for one that is cold for it, and so on."""
+    """Whether one wait is told in short for another, or for one that is so for it, and so on."""
     seen: set[int] = set()  # a function may call itself
     while other is not None and other is not site and id(other) not in seen:
         seen.add(id(other))
@@ -177,5 +180,5 @@ def holds(outer: Span, inner: Span) -> bool:
 
 
 def cooled(finding: Finding, heat: Heat) -> Finding:
-    """The finding as one of cold code."""
+    """The finding as one that is told in a line."""
     return replace(finding, heat=heat, severity="note")

@@ -196,3 +196,8 @@ class Site:
     def hot(self) -> bool:
         """Whether it runs in every step."""
         return self.heat.hot
+
+    @property
+    def whole(self) -> bool:
+        """Whether it does, and is worth more than a line."""
+        return self.heat.whole

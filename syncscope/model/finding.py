@@ -110,6 +110,11 @@ class Finding:
         return self.heat.hot
 
     @property
+    def short(self) -> bool:
+        """Whether it does, and nobody gains by reading more than a line of it."""
+        return self.heat.hot and not self.heat.whole
+
+    @property
     def source_name(self) -> str:
         """The key of `Report.sources` under which the lines stand that the finding speaks of."""
         return f"{self.place.path}:cell {self.cell}" if self.cell else self.place.path

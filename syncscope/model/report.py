@@ -136,6 +136,8 @@ class Group:
 class Report:
     """Findings, prices, and the trace if there is one.
 
+    `also` are the findings that wait in a step, too, and that nobody gains by reading more of than a line.
+
     `device_busy` is the share of the steps in which the device worked, `fidelity` the relative error with which a replay
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
     no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
@@ -156,6 +158,7 @@ class Report:
     """
 
     findings: tuple[Finding, ...] = ()
+    also: tuple[Finding, ...] = ()
     steps: tuple[Step, ...] = ()
     reads: tuple[Read, ...] = ()
     lines: tuple[Line, ...] = ()

@@ -64,7 +64,7 @@ def rewrite(site: Site, function: Function) -> Fix | None:
     if not isinstance(scope, ast.FunctionDef):
         return None
     if (
-        not site.hot
+        not site.whole
         or scope.returns is not None
         or statement is not scope.body[-1]
         or scope.name not in function.file.kept_in_loops

@@ -122,7 +122,7 @@ def message(site: Site, view: View) -> str | None:
 def in_loop(site: Site, view: View) -> bool:
     """Whether the read stands in a loop of its function."""
     if site.function is None:
-        return site.hot
+        return site.whole
     loops = view.function(site).every(ast.For, ast.While, ast.AsyncFor)
     return any(n.lineno < site.place.line <= (n.end_lineno or 0) for n in loops)
 

@@ -133,7 +133,7 @@ def _site(
     line = node.lineno  # type: ignore[attr-defined]  # every node a wait is about has a position
     span = Span(offsets.of(line, node.col_offset), offsets.of(node.end_lineno, node.end_col_offset))  # type: ignore[attr-defined]
     heat = hotness.of_wait(wait.heat, function, module)
-    if heat.hot:
+    if heat.whole:
         heat = accepted(wait, function, heat) or heat
     return Site(
         wait.op,

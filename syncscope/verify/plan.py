@@ -183,7 +183,7 @@ class Plan:
             return "its function did not run in these steps"
         if candidate.family in HEARD:
             return "" if self._waited(candidate.path, lines) else "its line did not wait in these steps"
-        return "" if candidate.finding.hot else "it runs too rarely"
+        return "" if candidate.finding.heat.whole else "it runs too rarely"
 
     def _is_another(self, path: str, finding: Finding, line: int, base: frozenset[int]) -> bool:
         """Whether this is a candidate that is offered in other words, since what stands beside it was mended."""

@@ -75,4 +75,4 @@ class ViterbiLoss:
 def test_what_is_asked_for_is_cold_outside_of_a_known_step() -> None:
     marked = {n: "# hot" in row for n, row in enumerate(ASKED.splitlines(), 1) if "# hot" in row or "# cold" in row}
     found = check("x.py", ASKED.encode(), Config(all=True)).findings
-    assert {f.place.line: f.hot for f in found} == marked
+    assert {f.place.line: f.heat.whole for f in found} == marked

@@ -110,8 +110,8 @@ def test_explain_finding_prints_how_it_is_known(door):
 def test_statistics_count_by_rule_and_confidence(door):
     door.write("train.py", READS + READS.replace("train(", "train_again("))
     head, row, *_ = door("lint", "--statistics").out.splitlines()
-    assert head.split() == ["count", "high", "medium", "low", "fixable", "rule"]
-    count, high, medium, low, _, rule = row.split()
+    assert head.split() == ["count", "high", "medium", "low", "fixable", "also", "rule"]
+    count, high, medium, low, _, _, rule = row.split()
     assert (count, rule) == ("2", "host-read")
     assert int(high) + int(medium) + int(low) == 2
 

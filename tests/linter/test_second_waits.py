@@ -233,7 +233,7 @@ def test_a_wait_directly_after_another_is_cold(code: str) -> None:
     found = check("x.py", code.encode(), Config(all=True)).findings
     told: dict[int, bool] = {}
     for finding in found:
-        told[finding.place.line] = told.get(finding.place.line, False) or finding.hot
+        told[finding.place.line] = told.get(finding.place.line, False) or finding.heat.whole
     assert told == marked
 
 
@@ -243,7 +243,9 @@ def test_the_line_that_has_waited_is_named() -> None:
     found = check("x.py", FOLLOWED.encode(), Config(all=True)).findings
     assert [f.heat.words for f in found if f.place.line == 5] == ["line 7 waits right after, and stays"]
     found = check("x.py", UPLOADED.encode(), Config(all=True)).findings
-    assert {f.hot for f in found if f.rule == "boolean-mask-write"} == {True}  # the upload's fix writes it down again
+    assert {f.heat.whole for f in found if f.rule == "boolean-mask-write"} == {
+        True
+    }  # the upload's fix writes it down again
     assert 7 not in [f.place.line for f in check("x.py", GUARDED.encode(), Config()).findings]
 
 
@@ -308,9 +310,9 @@ def test_a_wait_in_a_function_of_another_file_counts(tmp_path: Path) -> None:
     caller.write_text(CALLER)
     found = check_file(str(caller), Config(all=True)).findings
     rows = enumerate(CALLER.splitlines(), 1)
-    assert {f.place.line: f.hot for f in found} == {
+    assert {f.place.line: f.heat.whole for f in found} == {
         n: "# hot" in row for n, row in rows if "# hot" in row or "# cold" in row
     }
-    reasons = {f.place.line: f.heat.words for f in found if not f.hot}
+    reasons = {f.place.line: f.heat.words for f in found if not f.heat.whole}
     assert reasons[10] == "line 7 of elsewhere.py has just waited: nothing is in flight"
     assert reasons[15] == "line 21 of elsewhere.py waits right after, and stays"

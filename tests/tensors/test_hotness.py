@@ -55,7 +55,7 @@ def test_hot_and_cold_are_as_marked(source: bytes) -> None:
         if line.endswith((b"# hot", b"# cold"))
     }
     found = {
-        site.place.line: "hot" if site.hot else "cold"
+        site.place.line: "hot" if site.whole else "cold"
         for site in sites(source, "train.py")
         if site.op == "item" or site.op == "tolist"
     }
@@ -65,7 +65,7 @@ def test_hot_and_cold_are_as_marked(source: bytes) -> None:
 def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() -> None:
     path = SAMPLES / "segmentation.py"
     lines = path.read_text().splitlines()
-    hot = [site for site in sites(path.read_bytes(), str(path)) if site.hot and site.confidence >= 2]
+    hot = [site for site in sites(path.read_bytes(), str(path)) if site.whole and site.confidence >= 2]
     assert [(site.op, lines[site.place.line - 1].strip()) for site in hot] == [
         ("nonzero", "background = torch.nonzero(target == BACKGROUND, as_tuple=True)"),
         ("unique", "if torch.unique(target).numel() < 2:"),
@@ -76,12 +76,17 @@ def test_the_sample_waits_on_the_lines_of_its_loss_and_nowhere_else_in_a_step() 
 
 def test_the_log_line_of_the_gan_is_hot_up_to_its_first_read() -> None:
     path = SAMPLES / "gan.py"
-    assert [site.hot for site in sites(path.read_bytes(), str(path)) if site.op == "item"] == [True, True, True, False]
+    assert [site.whole for site in sites(path.read_bytes(), str(path)) if site.op == "item"] == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_what_is_cached_runs_once() -> None:
     code = b"import functools, torch\n@functools.cache\ndef make(x: torch.Tensor):\n    x.item()\n"
-    assert [site.hot for site in sites(code, "use.py")] == [False]
+    assert [site.whole for site in sites(code, "use.py")] == [False]
 
 
 ONCE = """
@@ -136,7 +141,7 @@ def attend(self, x: torch.Tensor):
 
 def test_the_arm_of_an_error_and_of_a_move_are_cold() -> None:
     marked = {n: "# hot" in line for n, line in enumerate(ONCE.splitlines(), 1) if "# hot" in line or "# cold" in line}
-    assert {site.place.line: site.hot for site in sites(ONCE.encode(), "x.py")} == marked
+    assert {site.place.line: site.whole for site in sites(ONCE.encode(), "x.py")} == marked
 
 
 CALLERS = """
@@ -198,7 +203,7 @@ class Table:
 
 def test_what_only_cold_functions_call_is_cold_and_so_is_what_a_sampler_or_a_warning_reads() -> None:
     marked = {n: "# hot" in row for n, row in enumerate(CALLERS.splitlines(), 1) if "# hot" in row or "# cold" in row}
-    assert {site.place.line: site.hot for site in sites(CALLERS.encode(), "x.py")} == marked
+    assert {site.place.line: site.whole for site in sites(CALLERS.encode(), "x.py")} == marked
 
 
 ASKED_FOR = """
@@ -232,12 +237,12 @@ class RolloutBuffer:
 
 def test_what_is_asked_for_is_hot_only_where_something_says_that_it_runs_in_every_step() -> None:
     marked = {n: "# hot" in row for n, row in enumerate(ASKED_FOR.splitlines(), 1) if "# hot" in row or "# cold" in row}
-    assert {site.place.line: site.hot for site in sites(ASKED_FOR.encode(), "x.py")} == marked
+    assert {site.place.line: site.whole for site in sites(ASKED_FOR.encode(), "x.py")} == marked
 
 
 def test_the_last_line_of_a_file_is_read_without_its_newline_too() -> None:
     source = b"import torch\ndef forward(self, cost: torch.Tensor):\n    return linear_sum_assignment(cost.cpu())"
-    assert [site.hot for site in sites(source, "x.py")] == [False]
+    assert [site.whole for site in sites(source, "x.py")] == [False]
 
 
 def test_what_numba_or_triton_compile_is_no_python() -> None:
@@ -273,7 +278,7 @@ class Block:
 
 def test_a_pipeline_uses_a_model_where_nothing_says_that_it_trains_it() -> None:
     marked = {n: "# hot" in row for n, row in enumerate(PIPELINE.splitlines(), 1) if "# hot" in row or "# cold" in row}
-    assert {site.place.line: site.hot for site in sites(PIPELINE.encode(), "x.py")} == marked
+    assert {site.place.line: site.whole for site in sites(PIPELINE.encode(), "x.py")} == marked
 
 
 AROUND_THE_LOOP = b"""
@@ -397,7 +402,7 @@ class Model:
     def step(self, reward):
         return torch.tensor(reward, device=self.device)
 """
-    assert [site.hot for site in sites(source, "x.py")] == [False, True]
+    assert [site.whole for site in sites(source, "x.py")] == [False, True]
 
 
 @pytest.mark.parametrize("line", [n for n, row in enumerate(AROUND_THE_STEPS.splitlines(), 1) if b"# " in row])
@@ -426,7 +431,7 @@ def forward(self, x: torch.Tensor, skip: torch.Tensor):
 
 def test_positions_that_are_needed_are_looked_for_once_and_those_only_counted_or_written_at_are_hot() -> None:
     lines = LOOKED_FOR.splitlines()
-    found = {s.place.line: s.hot for s in sites(LOOKED_FOR, "x.py") if s.op == "nonzero"}
+    found = {s.place.line: s.whole for s in sites(LOOKED_FOR, "x.py") if s.op == "nonzero"}
     assert found == {n: row.endswith(b"# hot") for n, row in enumerate(lines, 1) if b"nonzero(" in row}
 
 
@@ -614,7 +619,7 @@ def test_an_upload_of_a_batch_is_hot_where_a_loader_pins_or_can_be_told_to(
     )
 
     def found() -> list[bool]:
-        return [site.hot for site in sites(train.read_bytes(), str(train), Project()) if site.op == "to_device"]
+        return [site.whole for site in sites(train.read_bytes(), str(train), Project()) if site.op == "to_device"]
 
     assert found() == [hot]
     train.write_text(train.read_text() + "\ntrain(model, DataLoader(rows))\n")
@@ -643,7 +648,7 @@ class Net(torch.nn.Module):
         words = self.tokenizer(text, return_tensors="pt").to(x.device)
         return x.sum().item()
 """
-    assert [site.hot for site in sites(source, "x.py")] == [False, False, False, True]
+    assert [site.whole for site in sites(source, "x.py")] == [False, False, False, True]
 
 
 def test_a_clock_around_a_step_is_for_the_log_and_a_decomposition_has_no_other_form() -> None:
@@ -661,7 +666,7 @@ def forward(self, x: torch.Tensor):
         torch.linalg.svd(part)
     return torch.linalg.svd(x)
 """
-    found = {(s.op, s.place.line): s.hot for s in sites(source, "x.py") if s.op in ("timing", "linalg_check")}
+    found = {(s.op, s.place.line): s.whole for s in sites(source, "x.py") if s.op in ("timing", "linalg_check")}
     assert found == {("timing", 8): False, ("linalg_check", 12): True, ("linalg_check", 13): False}
 
 
@@ -680,7 +685,7 @@ def forward(self, x: torch.Tensor, y: torch.Tensor, flag):
         y = y + 2
     return x + y
 """
-    found = [(s.place.line, s.hot) for s in sites(source, "x.py") if s.op == "condition"]
+    found = [(s.place.line, s.whole) for s in sites(source, "x.py") if s.op == "condition"]
     assert found == [(5, True), (7, False), (9, True), (11, True), (11, False)]
 
 
@@ -771,5 +776,5 @@ class Net(torch.nn.Module):
         self.mean = self.mean.type_as(x)
         return x - self.mean
 """
-    assert [s.hot for s in sites(source, "x.py")] == [False]
-    assert [s.hot for s in sites(source.replace(b"self.mean = self", b"mean = self"), "x.py")] == [True]
+    assert [s.whole for s in sites(source, "x.py")] == [False]
+    assert [s.whole for s in sites(source.replace(b"self.mean = self", b"mean = self"), "x.py")] == [True]

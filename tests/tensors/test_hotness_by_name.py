@@ -15,7 +15,7 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
         (each / "__init__.py").touch()
     code = b"import torch\ndef area(x: torch.Tensor):\n    x.item()\ndef _area_update(x: torch.Tensor):\n    x.item()\n"
     found = sites(code, str(folder / "area.py"))
-    assert [site.hot for site in found] == [False, True]
+    assert [site.whole for site in found] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_what_a_metric_gives_is_cold_and_its_update_is_hot(tmp_path: Path) -> No
 )
 def test_what_runs_once_is_cold(name: str) -> None:
     found = sites(f"import torch\ndef {name}(x: torch.Tensor):\n    x.item()\n".encode(), "use.py")
-    assert [site.hot for site in found] == [False]
+    assert [site.whole for site in found] == [False]
 
 
 def test_what_is_only_known_of_a_loss_is_none() -> None:
@@ -53,12 +53,12 @@ def test_what_stands_in_a_package_below_tests_is_cold(tmp_path: Path) -> None:
     for each in (folder, folder.parent):
         (each / "__init__.py").touch()
     found = sites(b"import torch\ndef loss(x: torch.Tensor):\n    return x * x.max().item()\n", str(folder / "misc.py"))
-    assert [(site.hot, site.heat.words) for site in found] == [(False, "in a file of tests")]
+    assert [(site.whole, site.heat.words) for site in found] == [(False, "in a file of tests")]
 
 
 @pytest.mark.parametrize("name", ["data_utils.py", "evaluation.py", "fast_inference.py", "detect.py"])
 def test_a_file_of_what_runs_beside_the_training_is_cold(name: str) -> None:
-    assert [site.hot for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]
+    assert [site.whole for site in sites(b"import torch\ndef area(x: torch.Tensor):\n    x.item()\n", name)] == [False]
 
 
 @pytest.mark.parametrize("name", ["non_max_suppression", "multiclass_nms", "attention_rescoring"])

@@ -288,4 +288,4 @@ def test_hot_and_cold_are_as_marked(case: str, tmp_path: Path) -> None:
         lines = enumerate(path.read_text().splitlines(), 1)
         marked = {n: line.rpartition("# ")[2] for n, line in lines if line.endswith(("# hot", "# cold"))}
         found = sites(path.read_bytes(), str(path), Project())
-        assert {s.place.line: "hot" if s.hot else "cold" for s in found} == marked, path.name
+        assert {s.place.line: "hot" if s.whole else "cold" for s in found} == marked, path.name

@@ -188,7 +188,7 @@ def test_line_ends_and_bom_do_not_move_spans(ending: str, bom: bytes) -> None:
 )
 def test_hot_and_cold(body: str, hot: bool, why: str) -> None:
     last = [site for site in found(body) if site.op in ("item", "format")][-1]
-    assert (last.hot, why in last.heat.words) == (hot, True), last.heat.words
+    assert (last.whole, why in last.heat.words) == (hot, True), last.heat.words
 
 
 def test_data_pipelines_live_on_the_host() -> None:

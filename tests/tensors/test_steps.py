@@ -78,7 +78,7 @@ def package(tmp_path: Path) -> Path:
 def heat(path: Path) -> dict[int, str]:
     """Hot or cold, for each line with a wait."""
     found = sites(path.read_bytes(), str(path), Project())
-    return {site.place.line: "hot" if site.hot else "cold" for site in found}
+    return {site.place.line: "hot" if site.whole else "cold" for site in found}
 
 
 def marked(text: str) -> dict[int, str]:

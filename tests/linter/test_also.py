@@ -1,0 +1,83 @@
+"""What waits in a step, too: told in a line each, counted, in JSON with what it is worth, and never a reason to fail."""
+
+import json
+
+import pytest
+
+CODE = """import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor):
+        if x.isnan().any():
+            return self.told(x)
+        return x
+
+    def told(self, x: torch.Tensor):
+        if (x > 1).any():
+            self.large(x)
+        return x * 2
+
+    def large(self, x):
+        self.many.append(x)
+"""
+BESIDE = """import torch
+
+
+def loss(x: torch.Tensor, keep: torch.Tensor):
+    keep = keep > 0
+    kept = x[keep]
+    torch.unique(kept)
+    return kept.sum()
+"""
+
+
+def test_what_waits_with_nothing_to_write_instead_is_a_line_and_no_failure(door):
+    door.write("net.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
+    ran = door("lint", "net.py")
+    assert ran.code == 0
+    (line,) = ran.out.splitlines()
+    assert line.startswith("net.py:11:12: also waits in a step: ")
+    assert line.endswith("and nothing is known to write instead) [tensor-in-condition]")
+    assert "1 more waits in a step, told in a line each" in ran.err
+
+
+def test_json_has_what_a_wait_is_worth_and_the_line_that_it_follows(door):
+    door.write("loss.py", BESIDE)
+    found = json.loads(door("lint", "--format", "json", "loss.py").out)
+    assert [(f["line"], f["hot"], f["worth"]["kind"]) for f in found] == [(6, True, "first"), (7, True, "follows")]
+    assert found[1]["worth"]["line"] == 6
+    assert found[1]["fix"] is None
+    everything = json.loads(door("lint", "--all", "--format", "json", "loss.py").out)
+    assert [(f["line"], f["worth"]["kind"]) for f in everything] == [(6, "first"), (7, "follows")]
+
+
+def test_cold_code_is_worth_nothing(door):
+    door.write("set_up.py", "import torch\n\n\ndef build(x: torch.Tensor):\n    return x.sum().item()\n")
+    (found,) = json.loads(door("lint", "--all", "--format", "json", "set_up.py").out)
+    assert (found["hot"], found["worth"]) == (False, None)
+
+
+def test_statistics_count_it_and_fixable_leaves_it_out(door):
+    door.write("loss.py", BESIDE)
+    head, *rows = door("lint", "--statistics", "loss.py").out.split("\n\n")[0].splitlines()
+    at = head.split().index("also")
+    assert sum(int(row.split()[at]) for row in rows) == 1
+    fixable = door("lint", "--fixable", "loss.py")
+    assert "also waits" not in fixable.out
+    assert all("fix (" in text for text in fixable.out.split("\n\n") if text.strip())
+    assert "without a fix" in fixable.err
+
+
+@pytest.mark.parametrize("form", ["github", "junit", "gitlab", "sarif"])
+def test_what_fails_a_build_does_not_hold_it(door, form):
+    door.write("net.py", CODE.replace("if x.isnan().any():", "if self.flag:"))
+    assert "tensor-in-condition" not in door("lint", "--format", form, "net.py").out
+
+
+def test_an_allow_silences_it_and_is_used(door):
+    code = CODE.replace("if x.isnan().any():", "if self.flag:")
+    door.write(
+        "net.py", code.replace("if (x > 1).any():", "if (x > 1).any():  # syncscope: allow[tensor-in-condition]")
+    )
+    assert door("lint", "net.py").out == ""
