@@ -40,7 +40,7 @@ def uses_by_line(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) 
     if idle is None:
         return None
     counted = counted_steps(trace, event_graph)
-    lines = _Lines(trace, event_graph)
+    lines = NumberedLines(trace, event_graph)
     found: dict[str, Numbers] = {}
     host = _host(trace, event_graph, lines, found)
     first, last = counted[0].start, counted[-1].end
@@ -67,7 +67,7 @@ def uses_by_line(trace: Trace, event_graph: EventGraph, idle: IdleTimes | None) 
     return LineUses((last - first) / len(counted), host / len(counted), tuple(rows))
 
 
-class _Lines:
+class NumberedLines:
     """The lines of a recording, numbered: `pairs` of place and caller; number 0 is none.
 
     `item` is the line of each item of the host, `work` that of each piece of device work as launched. `since` is filled by what
@@ -127,7 +127,7 @@ def _next_where(code: Codes, missing: NDArray[np.bool_]) -> Codes:
     return found
 
 
-def _host(trace: Trace, event_graph: EventGraph, lines: _Lines, found: dict[str, Numbers]) -> float:
+def _host(trace: Trace, event_graph: EventGraph, lines: NumberedLines, found: dict[str, Numbers]) -> float:
     """The host's side of each line; what it adds up to, ns."""
     host, marked = event_graph.host, event_graph.marked
     counted = [marked[n] for n in alike(event_graph.steps)] or list(marked)
@@ -161,7 +161,7 @@ def _host(trace: Trace, event_graph: EventGraph, lines: _Lines, found: dict[str,
     return float((end - begin).sum())
 
 
-def _blocked(trace: Trace, event_graph: EventGraph, lines: _Lines) -> Numbers:
+def _blocked(trace: Trace, event_graph: EventGraph, lines: NumberedLines) -> Numbers:
     """How long the host waited for the device in each of its items, ns."""
     blocked = np.zeros(len(event_graph.host.row))
     if event_graph.held:
@@ -174,7 +174,7 @@ def _blocked(trace: Trace, event_graph: EventGraph, lines: _Lines) -> Numbers:
 
 
 def _device(
-    trace: Trace, event_graph: EventGraph, lines: _Lines, first: int, last: int, found: dict[str, Numbers]
+    trace: Trace, event_graph: EventGraph, lines: NumberedLines, first: int, last: int, found: dict[str, Numbers]
 ) -> dict[int, list[tuple[str, float]]]:
     """The device's side of each line; of each the names of its work that took longest, ns."""
     rows = event_graph.launched.row
@@ -199,7 +199,7 @@ def _device(
 
 
 def _waits(
-    event_graph: EventGraph, idle: IdleTimes, lines: _Lines, first: int, last: int, found: dict[str, Numbers]
+    event_graph: EventGraph, idle: IdleTimes, lines: NumberedLines, first: int, last: int, found: dict[str, Numbers]
 ) -> None:
     """The waits of each line, and the idle time that is theirs or their launches'."""
     reads = event_graph.reads

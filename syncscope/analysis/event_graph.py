@@ -54,6 +54,19 @@ class Late:
     end: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """What is otherwise in a replay than recorded, ns: the host's time before each of its items (`gaps`) and in it (`cost`).
+
+    And how long each piece of work takes, and whether it begins right after the one before it in its queue (`chained`).
+    """
+
+    gaps: NDArray[np.float64] | None = None
+    cost: NDArray[np.float64] | None = None
+    duration: NDArray[np.float64] | None = None
+    chained: NDArray[np.bool_] | None = None
+
+
 def event_graph_of(trace: Trace, pinned: float | None = None) -> EventGraph:
     """A recording taken apart: its launches, waits, steps and reads are found first.
 
@@ -117,6 +130,10 @@ class EventGraph:
         of = [one for one in self.selections if not set(one.reads).isdisjoint(reads)]
         return sum(one.kept for one in of) / sum(one.rows for one in of) if of else None
 
+    def host_times(self, recorder: Recorder) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The host's time before each of its items and in it, ns, without the recorder's."""
+        return recorder.gaps(self.trace, self._host), self._host.cost * (1 - recorder.share)
+
     def graph(
         self,
         recorder: Recorder | None = None,
@@ -127,6 +144,7 @@ class EventGraph:
         gone: bool = False,
         slow: bool = False,
         added: Added = "known",
+        changes: Changes | None = None,
     ) -> Graph:
         """What is replayed, without the time of the `recorder`, by default that of the whole graph.
 
@@ -139,13 +157,14 @@ class EventGraph:
         every read goes with all it did, uploads aside. With `slow`, what the host's next work took beyond the usual goes, too:
         a host that slept goes on more slowly.
         What runs over the rows of a selection runs over all rows without it, as far as it is `known` to, or the `most` that may
-        (`analysis.selections`).
+        (`analysis.selections`). With `changes`, something else is otherwise, too.
         """
         recorder = self.recorder if recorder is None else recorder
         chosen = self.selections
         added, stays = added if chosen else "nothing", stays and bool(self.replaceable)
         key = recorder, late, stays, ordered, gone, slow, added
-        if collectives is None and key in self._graphs:
+        kept, changes = collectives is None and changes is None, changes or Changes()
+        if kept and key in self._graphs:
             return self._graphs[key]
         host, work, targets, first = self._host, self._work, self._targets, self._first
         read_of = {row: number for number, read in enumerate(self.reads) for row in read.calls}
@@ -157,7 +176,10 @@ class EventGraph:
         meets = {j: numbers[row] for j, row in enumerate(work.row.tolist()) if row in numbers} if numbers else {}
         fold = Fold(needed, len(work.start), meets, work.depth)
         holds: list[list[int]] = [[] for _ in self.reads]
-        gaps, cost = recorder.gaps(self.trace, host), host.cost * (1 - recorder.share)
+        gaps, cost = self.host_times(recorder)
+        gaps = gaps if changes.gaps is None else changes.gaps
+        cost = cost if changes.cost is None else changes.cost
+        duration = work.duration if changes.duration is None else changes.duration
         latency, gap = work.latency, work.gap
         if late != "work":
             moved = (work.cause == Cause.NOTHING) & (latency > NEVER)
@@ -199,7 +221,9 @@ class EventGraph:
             copies = np.flatnonzero(np.isin(with_read, list(fetched)))
             _, last = np.unique(with_read[copies][::-1], return_index=True)
             left[copies[::-1][last]] = many * (work.usual_gap + np.percentile(work.duration, BRIEF))
-        columns = (latency, work.queue, gap, work.duration, source, lag, with_read, left, spare)
+        if changes.chained is not None:
+            latency, gap = np.where(changes.chained, NEVER, latency), np.where(changes.chained, 0.0, gap)
+        columns = (latency, work.queue, gap, duration, source, lag, with_read, left, spare)
         ops = list(zip(*(column.tolist() for column in columns), strict=True))
         slower = out.slower() if slow else np.zeros(len(host.row))
         colder = out.colder(gaps, cost)
@@ -244,7 +268,7 @@ class EventGraph:
             origin=host.origin,
             overlap=host.overlap,
         )
-        if collectives is None:
+        if kept:
             self._graphs[key] = graph
         return graph
 

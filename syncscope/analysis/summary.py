@@ -28,6 +28,7 @@ from syncscope.analysis.replay import replay
 from syncscope.analysis.step_uses import counted_steps, step_uses
 from syncscope.analysis.steps import alike, busy_share
 from syncscope.analysis.verdict import WORTH, remarks, verdict
+from syncscope.analysis.what_if import what_ifs
 from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.ops import COUNTS
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
@@ -123,6 +124,7 @@ def summarize(
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
     if prices and trusted.enough:
         report = _priced(report, event_graph, graph, [rows for rows, _ in counted])
+    report = replace(report, what_if=what_ifs(report, event_graph, trusted)) if prices else report
     report = replace(report, verdict=verdict(report))
     return _sorted(report)
 

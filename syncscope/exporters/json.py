@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from syncscope.model.memory import Held, MemoryUse
     from syncscope.model.source import Place
     from syncscope.model.trace import StepLengths
+    from syncscope.model.what_if import WhatIf
     from syncscope.model.work import Work
 
 SUFFIX = ".json"
@@ -69,6 +70,7 @@ def as_object(report: Report) -> dict[str, Any]:
             for number, step in enumerate(report.steps)
         ],
         "uses": uses(report.uses),
+        "what_if": [what_if(one) for one in report.what_if],
         "by_line": [by_line(one) for one in report.by_line.lines] if report.by_line else [],
         "work": work(report.work),
         "memory": [memory(one) for one in report.memory],
@@ -156,6 +158,19 @@ def by_line(one: LineUse) -> dict[str, Any]:
         "backward_ms": ms(one.backward),
         "waits": round(one.waits, 6),
         "idle_ms": ms(one.idle),
+    }
+
+
+def what_if(one: WhatIf) -> dict[str, Any]:
+    """What a step would save if something were otherwise."""
+    return {
+        "name": one.name,
+        "saving_ms": ms(one.saving),
+        "low_ms": ms(one.low),
+        "high_ms": ms(one.high),
+        "bound_ms": ms(one.bound),
+        "lines": [place(of) for of in one.lines],
+        "advice": one.advice,
     }
 
 

@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from syncscope.exporters import _by_line
+from syncscope.exporters import _by_line, _what_if
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
 from syncscope.model.memory import MemoryUse
@@ -62,6 +62,8 @@ def render(report: Report, width: int = WIDTH) -> RenderableType:
         parts += [Text(), nowhere(report)]
     if by_line := list(_by_line.rows(report, width)):
         parts += [Text(), *by_line]
+    if what_if := list(_what_if.rows(report, width)):
+        parts += [Text(), *what_if]
     if report.verdict:
         parts += [Text(), Text(report.verdict, "bold")]
     parts += [Text(), *footnotes(report)]
@@ -80,6 +82,8 @@ def nowhere(report: Report) -> Text:
 
 def summary(report: Report, width: int) -> Iterator[tuple[str, Text]]:
     """What was recorded, the steps, how busy the device was, how far the replay can be trusted; each with its label."""
+    if report.what_if:
+        yield "do first", _what_if.first(report)
     if report.trace is not None:
         yield "recorded", Text(recorded(report.trace))
     if report.steps:

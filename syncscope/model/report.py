@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a report of findings alone has none of them, and a trace ne
     from syncscope.model.memory import MemoryUse
     from syncscope.model.trace import Trace
     from syncscope.model.uses import StepUses
+    from syncscope.model.what_if import WhatIf
     from syncscope.model.work import Work
 
 
@@ -148,7 +149,8 @@ class Report:
     plan. `notes` says in words what was lost, guessed or left out.
     `sources` is the content of the source files that were at hand, by the path that places name (a notebook's cells by
     `Finding.source_name`); `name` says what was recorded, as a title; `hazards` are what the linter looked for.
-    `uses` is where a step goes, `by_line` the same by line, None without work of a device; `memory` what devices held, where
+    `uses` is where a step goes, `by_line` the same by line, None without work of a device;
+    `what_if` what helps how much, the most first; `memory` what devices held, where
     that was recorded; `held_up` what each event of `trace`, and each of `reads`, waited for last; `work` what the device did,
     where it was asked for; `verified` what `syncscope verify --format json` measured of the rewrites, as it wrote it.
 
@@ -187,6 +189,7 @@ class Report:
     hazards: tuple[Hazard, ...] = ()
     uses: StepUses | None = None
     by_line: LineUses | None = field(default=None, repr=False)
+    what_if: tuple[WhatIf, ...] = ()
     work: Work | None = field(default=None, repr=False)
     memory: tuple[MemoryUse, ...] = field(default=(), repr=False)
     held_up: HeldUp | None = field(default=None, repr=False)
@@ -210,6 +213,7 @@ class Report:
             "name",
             "uses",
             "by_line",
+            "what_if",
             "work",
             "memory",
             "verified",

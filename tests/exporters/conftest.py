@@ -8,6 +8,7 @@ from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place, Span
 from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
 from syncscope.model.uses import Spent, StepUses, Use
+from syncscope.model.what_if import WhatIf
 from syncscope.model.work import KernelLine, OperatorLine, Work
 
 MS = 1_000_000  # ns
@@ -182,6 +183,20 @@ def report(trace: Trace) -> Report:
     )
     return Report(
         by_line=by_line,
+        what_if=(
+            WhatIf(
+                "launches cost nothing",
+                2.0 * MS,
+                1.5 * MS,
+                2.5 * MS,
+                2.996 * MS,
+                (library, Place(PATH, 5)),
+                "`torch.cuda.graph` around what has fixed shapes; no graph can hold a wait, so first the one at train.py:5",
+            ),
+            WhatIf(
+                "nothing waits", 1.4 * MS, 1.0 * MS, 1.8 * MS, 2.0 * MS, (Place(PATH, 5),), rewrite.title, "nonzero"
+            ),
+        ),
         findings=(nonzero, unique, cold),
         steps=steps,
         reads=reads,

@@ -91,6 +91,19 @@ def test_each_line_has_what_it_takes_of_a_step(report):
     assert value["by_line"][-1]["path"] is None
 
 
+def test_what_would_help_is_there(report):
+    first, second = exported(report)["what_if"]
+    assert first["lines"][1] == {"path": "train.py", "line": 5}
+    assert {name: second[name] for name in second if name != "lines"} == {
+        "name": "nothing waits",
+        "saving_ms": 1.4,
+        "low_ms": 1.0,
+        "high_ms": 1.8,
+        "bound_ms": 2.0,
+        "advice": "torch.where instead of index assignment",
+    }
+
+
 def test_the_plan_and_the_groups_are_there(report):
     value = exported(report)
     assert value["plan"] == [{"path": "train.py", "line": 5, "op": "nonzero"}]

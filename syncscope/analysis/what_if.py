@@ -1,0 +1,391 @@
+"""What a step would take if something were otherwise: replays of the recording with other host times, or other work.
+
+```text
+recorded   host  [a]--[b]--[c]--[ wait]   launches cost nothing   host  [a][ wait]
+           queue    [a]  [b]  [c]                                 queue    [a][b][c]
+```
+
+Each row of `WHAT_IFS` changes one thing. What is left of it in a real program (a graph is launched, too; a fused kernel still
+reads its tensors) is between the ends of its interval.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syncscope.analysis.by_line import NumberedLines
+from syncscope.analysis.event_graph import Changes, EventGraph, event_graph_of
+from syncscope.analysis.fidelity import Fidelity
+from syncscope.analysis.graph import Graph
+from syncscope.analysis.growth import shortest
+from syncscope.analysis.hosts import OPERATOR
+from syncscope.analysis.idle_times import loading_times
+from syncscope.analysis.intervals import Intervals, covered, union
+from syncscope.analysis.price import TimedPart, timed_part, unpriced
+from syncscope.analysis.replay import replay
+from syncscope.analysis.window import only_steps
+from syncscope.model.durations import about_ms
+from syncscope.model.report import Report
+from syncscope.model.source import Place, shortly
+from syncscope.model.trace import Kind, Trace
+from syncscope.model.what_if import WhatIf
+
+MOST = 20_000  # launches and waits of the host that are replayed: of a longer recording some steps
+WORTH = 0.01  # the part of a step that must be saved to say a word about it
+MANY = 8  # launches of a line in a step from which fewer help
+ALIKE = 4  # of each of its kernels, at least: else they are a whole network's
+LINES = 3  # lines of which a row of their own is made
+OFF = 0.05  # of a saving: what such a replay is off where its change is made exactly
+NAMED = 5  # lines that are named in a row
+LARGER = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)  # times the device's work
+LONGER = 1.1  # times the step, from which the device is what holds it up
+OPTIMIZER = re.compile(r"^Optimizer\.step#(\w+)\.step$")
+FROM_HOST = re.compile(r"HtoD|H2D|(?:Host|Pageable|Pinned) -> Device|[Ww]riteBuffer")
+Numbers = NDArray[np.float64]
+Truths = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A recording, and what is replayed of it: the host's items with their `gaps` and `cost` (ns, without the recorder's)."""
+
+    trace: Trace
+    event_graph: EventGraph
+    trusted: Fidelity
+
+    @cached_property
+    def graph(self) -> Graph:
+        """As it was recorded."""
+        return self.event_graph.graph()
+
+    @cached_property
+    def window(self) -> TimedPart:
+        """The steps that are timed."""
+        return timed_part(self.graph)
+
+    @cached_property
+    def step(self) -> float:
+        """ns that a step takes."""
+        return self.window.of(replay(self.graph))
+
+    @cached_property
+    def lines(self) -> NumberedLines:
+        """The line of each item of the host, and of each piece of the device's work."""
+        return NumberedLines(self.trace, self.event_graph)
+
+    @cached_property
+    def times(self) -> tuple[Numbers, Numbers]:
+        """The host's time before each of its items, and in it."""
+        return self.event_graph.host_times(self.event_graph.recorder)
+
+    @cached_property
+    def loading(self) -> Numbers:
+        """How much of the time before each item the host was in the loader."""
+        host = self.event_graph.host
+        end = (host.began + host.origin).astype(np.int64)
+        begin = end - host.gap.astype(np.int64)
+        return covered(loading_times(self.trace, self.event_graph), begin, end).astype(float)
+
+    @cached_property
+    def launches(self) -> Truths:
+        """Which items only launch, and nothing that comes from the host's memory."""
+        host, work = self.event_graph.host, self.event_graph.device_work
+        found = np.zeros(len(host.row), bool)
+        found[work.enqueued] = True
+        names = np.array([bool(FROM_HOST.search(name)) for name in self.trace.names], bool)
+        uploads = (self.trace.kind[work.row] == Kind.COPY) & names[self.trace.name[work.row]]
+        found[work.enqueued[uploads]] = False
+        launching: Truths = found & ~host.holds & (host.row >= 0)
+        return launching
+
+    @cached_property
+    def backward(self) -> Truths:
+        """Which items are launches of the backward pass, as far as that is known: also those of its thread."""
+        rows = self.event_graph.host.row
+        found: Truths = (rows >= 0) & (self.trace.forward[rows] >= 0)
+        if len(steps := self.trace.rows(Kind.STEP)):
+            elsewhere: Truths = (rows >= 0) & (self.trace.lane[rows] != self.trace.lane[steps[0]])
+            return found | elsewhere
+        return found
+
+    @cached_property
+    def optimizers(self) -> dict[str, Intervals]:
+        """When each optimizer, by its class, stepped."""
+        rows = self.trace.rows(Kind.ANNOTATION)
+        found = {}
+        for code in np.unique(self.trace.name[rows]).tolist():
+            if name := OPTIMIZER.match(self.trace.names[code]):
+                of = rows[self.trace.name[rows] == code]
+                found[name[1]] = union(self.trace.start[of], self.trace.start[of] + self.trace.duration[of])
+        return found
+
+    def within(self, spans: Intervals) -> Truths:
+        """Which items begin in these."""
+        begun = (self.event_graph.host.began + self.event_graph.host.origin).astype(np.int64)
+        inside: Truths = np.greater(covered(spans, begun, begun + 1), 0)
+        return inside
+
+    def saved(self, changes: Changes | None = None, freed: Sequence[int] = ()) -> float:
+        """What a step is shorter then, ns."""
+        graph = self.graph if changes is None else self.event_graph.graph(changes=changes)
+        return self.step - self.window.of(replay(graph, freed))
+
+    def counted(self, items: Truths) -> Truths:
+        """Those of some items that lie in the steps that are timed."""
+        began = self.event_graph.host.began
+        since = self.graph.ends[self.window.first] if self.window.first >= 0 else 0.0
+        until = self.graph.ends[self.window.last] if self.window.last >= 0 else self.graph.end
+        inside: Truths = items & (began >= since) & (began < until)
+        return inside
+
+    def dearest(self, values: Numbers) -> tuple[Place, ...]:
+        """The lines that have most of some values, one for each item."""
+        spent = self.lines.sums(self.lines.item, values)
+        order = [code for code in np.argsort(-spent, kind="stable").tolist() if code and spent[code] > 0]
+        return tuple(self.trace.places[self.lines.pairs[code][0]] for code in order[:NAMED])
+
+    def row(self, name: str, saving: float, low: float, high: float, bound: float, **more: object) -> WhatIf:
+        """A row whose interval allows for what the replay itself does not understand."""
+        off = max(self.trusted.error or 0.0, self.trusted.unexplained) * self.step + OFF * abs(saving)
+        low, high = min(low, saving) - off, max(high, saving) + off
+        return WhatIf(name, saving, low, min(high, max(bound, saving)), max(bound, saving), **more)  # type: ignore[arg-type]
+
+
+def what_ifs(report: Report, event_graph: EventGraph, trusted: Fidelity) -> tuple[WhatIf, ...]:
+    """What helps how much, the most first, the waits as they were priced among it; nothing where no replay can be trusted."""
+    if report.trace is None or trusted.error is None or not trusted.enough or not report.step:
+        return ()
+    ground = Ground(*_some_steps(report.trace, event_graph), trusted)
+    if ground.step <= 0:
+        return ()
+    scale = report.step / ground.step
+    found = [_scaled(one, scale) for what_if in WHAT_IFS for one in what_if(ground)]
+    found += _waits(report)
+    worth = [one for one in found if one.saving >= WORTH * report.step]
+    return tuple(sorted(worth, key=lambda one: -one.saving))
+
+
+def _some_steps(trace: Trace, event_graph: EventGraph) -> tuple[Trace, EventGraph]:
+    """The recording, or so many of its steps, from the middle, as are replayed in a moment."""
+    items, steps = len(event_graph.host.row), event_graph.marked
+    if items <= MOST or len(steps) < 6:
+        return trace, event_graph
+    count = max(5, len(steps) * MOST // items)
+    first = (len(steps) - count) // 2
+    part = only_steps(trace, steps[first].index, steps[min(first + count, len(steps) - 1)].index)
+    some = event_graph_of(part)
+    some.recorder = event_graph.recorder
+    return part, some
+
+
+def _scaled(one: WhatIf, scale: float) -> WhatIf:
+    times = {name: getattr(one, name) * scale for name in ("saving", "low", "high", "bound")}
+    return replace(one, **times)
+
+
+def _waits(report: Report) -> Iterator[WhatIf]:
+    """The waits, as they were priced."""
+    if report.saving is None or not report.lines:
+        return
+    low, high = report.saving_range or (report.saving, report.saving)
+    bound = report.bound.saving if report.bound else high
+    lines = [report.lines[n] for n in report.plan] or [line for line in report.lines if line.price]
+    places = dict.fromkeys(line.place for line in lines if line.place)
+    fixes = dict.fromkeys(line.finding.fix.title for line in lines if line.finding and line.finding.fix)
+    rule = next((line.rule for line in lines if line.finding and line.finding.fix), "")
+    advice = "; ".join([*fixes][:2]) or "the lines that wait, below, each with what can be done about it"
+    yield WhatIf("nothing waits", report.saving, low, min(high, bound), bound, tuple(places)[:NAMED], advice, rule)
+
+
+def _launches(ground: Ground) -> Iterator[WhatIf]:
+    """The host's work between two waits shrinks to one launch a stretch."""
+    launches, (gaps, cost) = ground.launches, ground.times
+    host = ground.event_graph.host
+    if not ground.counted(launches).sum() >= MANY:
+        return
+    optimizers = np.zeros(len(launches), bool)
+    for spans in ground.optimizers.values():
+        optimizers |= ground.within(spans)
+    saved = ground.saved(_one_launch(ground, launches))
+    least = ground.saved(_one_launch(ground, launches & ~optimizers)) if optimizers.any() else saved
+    left = unpriced(ground.graph)
+    priced = [number for number in range(len(ground.graph.reads)) if number not in left]
+    most = ground.saved(_one_launch(ground, launches), priced) if priced else saved
+    spent = np.where(ground.counted(launches), np.minimum(gaps, OPERATOR) + cost, 0.0)
+    reads = [read for read in ground.event_graph.reads if read.place and read.step >= 0]
+    forbid = dict.fromkeys(f"{shortly(read.place.path)}:{read.place.line}" for read in reads if read.place)
+    first = f"; no graph can hold a wait, so first the one{'s' * (len(forbid) > 1)} at {', '.join([*forbid][:3])}"
+    opencl = any(ground.trace.names[code].startswith("cl") for code in np.unique(ground.trace.name[host.row[launches]]))
+    how = (
+        "`syncscope.kernels.capture` of what has fixed shapes"
+        if opencl
+        else '`torch.compile(mode="reduce-overhead")`, or `torch.cuda.graph` around what has fixed shapes'
+    )
+    yield ground.row(
+        "launches cost nothing",
+        saved,
+        least,
+        most,
+        ground.step - _busy(ground),
+        lines=ground.dearest(spent),
+        advice=how + (first if forbid else ""),
+    )
+
+
+def _one_launch(ground: Ground, launches: Truths) -> Changes:
+    """The host's times if these launches, as far as they follow one another, were one."""
+    gaps, cost = (times.copy() for times in ground.times)
+    later = launches & np.append(False, launches[:-1])
+    gaps[later] -= np.minimum(gaps[later] - np.minimum(ground.loading[later], gaps[later]), OPERATOR)
+    cost[later] = 0.0
+    return Changes(gaps=gaps, cost=cost)
+
+
+def _busy(ground: Ground) -> float:
+    """How long the device works in a step, ns."""
+    since = ground.graph.ends[ground.window.first] if ground.window.first >= 0 else 0.0
+    until = ground.graph.ends[ground.window.last] if ground.window.last >= 0 else ground.graph.end
+    span = np.array([since], np.int64), np.array([until], np.int64)
+    return float(covered(ground.event_graph.worked, *span)[0]) / ground.window.steps
+
+
+def _one_line(ground: Ground) -> Iterator[WhatIf]:
+    """The launches of one line become one: what takes their place launches once, and reads what they read."""
+    work, lines = ground.event_graph.device_work, ground.lines
+    items = ground.launches & ~ground.backward
+    groups: list[tuple[str, str, Truths]] = []
+    stepping = np.zeros(len(items), bool)
+    for name, spans in ground.optimizers.items():
+        inside = items & ground.within(spans)
+        stepping |= inside
+        groups.append((f"{name}'s step is one launch", f"`{name}(..., fused=True)`", inside))
+    for code in range(1, len(lines.pairs)):
+        inside = items & ~stepping & (lines.item == code)
+        place = ground.trace.places[lines.pairs[code][0]]
+        kinds = len(np.unique(ground.trace.name[work.row[np.isin(work.enqueued, np.flatnonzero(inside))]]))
+        if ground.counted(inside).sum() >= ALIKE * max(1, kinds) * ground.window.steps:
+            name = f"{shortly(place.path)}:{place.line} launches once"
+            groups.append((name, "`torch._foreach_*`, one `torch.cat` for many, or a fused operator", inside))
+    gaps, cost = ground.times
+    groups = [group for group in groups if ground.counted(group[2]).sum() >= MANY * ground.window.steps]
+    groups.sort(key=lambda group: -float((np.minimum(gaps, OPERATOR) + cost)[ground.counted(group[2])].sum()))
+    for name, advice, inside in groups[:LINES]:
+        changes = _one_launch(ground, inside)
+        of = np.flatnonzero(np.isin(work.enqueued, np.flatnonzero(inside)))
+        later = of[np.isin(of - 1, of)]
+        floor = shortest(ground.trace, work.row)
+        fused, gone = work.duration.copy(), work.duration.copy()
+        fused[later] = (fused[later] - floor[later]).clip(0)
+        gone[later] = 0.0
+        chained = np.zeros(len(fused), bool)
+        chained[later] = True
+        likely = ground.saved(replace(changes, duration=fused, chained=chained))
+        most = ground.saved(replace(changes, duration=gone, chained=chained))
+        spent = np.where(ground.counted(inside), gaps + cost, 0.0)
+        yield ground.row(name, likely, ground.saved(changes), most, most, lines=ground.dearest(spent), advice=advice)
+
+
+def _loader(ground: Ground) -> Iterator[WhatIf]:
+    """The loader is not waited for."""
+    gaps, _ = ground.times
+    if not ground.counted(ground.loading > 0).any():
+        return
+    saved = ground.saved(Changes(gaps=(gaps - ground.loading).clip(0)))
+    yield ground.row(
+        "the loader is never late",
+        saved,
+        0.5 * saved,
+        saved,
+        saved,
+        lines=ground.dearest(np.where(ground.counted(ground.loading > 0), ground.loading, 0.0)),
+        advice="`DataLoader(num_workers=..., pin_memory=True, persistent_workers=True)`, or less work for each sample",
+    )
+
+
+def _copies(ground: Ground) -> Iterator[WhatIf]:
+    """Copies to the device are pinned and asynchronous."""
+    left = unpriced(ground.graph)
+    uploads = sorted(ground.event_graph.uploads - left)
+    if not uploads:
+        return
+    saved = ground.saved(freed=uploads)
+    places = dict.fromkeys(ground.graph.reads[n].place for n in uploads)
+    yield ground.row(
+        "copies are pinned and asynchronous",
+        saved,
+        0.0,
+        saved,
+        saved,
+        lines=tuple(place for place in places if place is not None)[:NAMED],
+        advice="`DataLoader(pin_memory=True)` and `.to(device, non_blocking=True)`",
+    )
+
+
+def _host_line(ground: Ground) -> Iterator[WhatIf]:
+    """What the host does before a line, besides launching and loading, goes."""
+    gaps, _ = ground.times
+    lines, items = ground.lines, ground.event_graph.host.row >= 0
+    spare = np.where(items, (gaps - ground.loading - OPERATOR).clip(0), 0.0)
+    before = np.append(lines.item[:1], lines.item[:-1])
+    pair, of = np.unique(before * len(lines.pairs) + lines.item, return_inverse=True)
+    spent = np.bincount(of, np.where(ground.counted(items), spare, 0.0), len(pair)) / ground.window.steps
+    for number in np.argsort(-spent, kind="stable").tolist()[:LINES]:
+        if spent[number] < WORTH * ground.step:
+            return
+        since, until = divmod(int(pair[number]), len(lines.pairs))
+        if not until:
+            continue
+        inside = of == number
+        saved = ground.saved(Changes(gaps=np.where(inside, gaps - spare, gaps)))
+        place = ground.trace.places[lines.pairs[until][0]]
+        begin = ground.trace.places[lines.pairs[since][0]] if since else None
+        where = f"{shortly(place.path)}:{place.line}"
+        if begin is not None and begin.path == place.path and begin.line < place.line:
+            what = f"lines {begin.line} to {place.line} of {shortly(place.path)}"
+        else:
+            what = f"what comes before {where}"
+        yield ground.row(
+            f"the host's own work before {where} is free",
+            saved,
+            0.0,
+            saved,
+            saved,
+            lines=tuple(one for one in (place, begin) if one is not None),
+            advice=f"{about_ms(spent[number])} of Python between two launches, in {what}: do it rarely, later, or elsewhere",
+        )
+
+
+def _device(ground: Ground) -> Iterator[WhatIf]:
+    """Kernels take half as long."""
+    work = ground.event_graph.device_work
+    kernels = ground.trace.kind[work.row] == Kind.KERNEL
+
+    def saved(times: float, of: Truths = kernels) -> float:
+        return ground.saved(Changes(duration=np.where(of, work.duration * times, work.duration)))
+
+    halved = saved(0.5)
+    larger = next((times for times in LARGER if -saved(times) > (LONGER - 1) * ground.step), None)
+    if halved >= (LONGER - 1) * ground.step:
+        advice = "the device is what holds it up: lower precision, fewer operations, a faster device"
+    elif larger is not None:
+        advice = f"the host is what holds it up: with {larger:g} times the batch, or less, a step takes no longer"
+    else:
+        advice = f"the host is what holds it up, up to {LARGER[-1]:g} times the batch"
+    everything = saved(0.5, np.ones(len(kernels), bool))
+    yield ground.row("the device is twice as fast", halved, halved, everything, everything, advice=advice)
+
+
+WHAT_IFS: tuple[Callable[[Ground], Iterator[WhatIf]], ...] = (
+    _launches,
+    _one_line,
+    _loader,
+    _copies,
+    _host_line,
+    _device,
+)

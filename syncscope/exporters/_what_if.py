@@ -1,0 +1,51 @@
+"""What would help, as rows for a terminal: the saving, what it lies between, and what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from syncscope.exporters import _figures as figures
+from syncscope.model.report import Report
+
+MARGIN = "    "
+
+# heading, width
+COLUMNS = (("saves", 9), ("between", 15), ("at most", 9), ("of step", 9))
+
+
+def first(report: Report) -> Text:
+    """What helps most, in a line."""
+    one = report.what_if[0]
+    step = figures.step(report)
+    share = f" ({figures.percent(one.saving / step)})" if step else ""
+    return Text.assemble((f"{one.name}: {figures.time(one.saving)}{share} less a step", "bold"), f": {one.advice}")
+
+
+def rows(report: Report, width: int) -> Iterator[Text]:
+    """The part of the report; nothing where nothing helps."""
+    if not report.what_if:
+        return
+    step = figures.step(report)
+    unit, scale = ("us", 1e3) if step is not None and step < 1e6 else ("ms", 1e6)
+    columns = COLUMNS if width >= 80 else (COLUMNS[0], COLUMNS[3])
+    room = width - sum(size for _, size in columns)
+    heads = "".join(name.rjust(size) for name, size in columns)
+    yield Text.assemble((f"What would help, {unit} per step".ljust(room), "bold"), (heads, "dim"), no_wrap=True)
+    for number, one in enumerate(report.what_if):
+        cells = {
+            "saves": figures.fixed(one.saving / scale),
+            "between": f"{figures.fixed(max(0.0, one.low) / scale)}-{figures.fixed(one.high / scale)}",
+            "at most": figures.fixed(one.bound / scale),
+            "of step": figures.percent(one.saving / step if step else None),
+        }
+        text = Text(f"if {one.name}", "bold" if not number else "", no_wrap=True)
+        text.truncate(room - 1, overflow="ellipsis")
+        text.pad_right(room - text.cell_len)
+        yield text.append("".join(cells[name].rjust(size) for name, size in columns))
+        said = Text(one.advice + (f"  ({one.rule})" if one.rule else ""), "dim")
+        if one.lines:
+            said.append("; ".join(["", ", ".join(figures.place(place) for place in one.lines[:3])]))
+        yield from (Text.assemble(MARGIN, part) for part in said.wrap(Console(), width - len(MARGIN)))

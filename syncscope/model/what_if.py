@@ -1,0 +1,25 @@
+"""What would be if something of a step were otherwise: what that saves, and what to write for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncscope.model.source import Place
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A change of the recording that was replayed; times are ns per step.
+
+    `saving` is what a step is likely shorter, between `low` and `high`, and by no more than `bound`, whatever takes its place.
+    `lines` are those that it is about, the dearest first; `advice` is what to write, `rule` the linter's that offers it.
+    """
+
+    name: str
+    saving: float
+    low: float
+    high: float
+    bound: float
+    lines: tuple[Place, ...] = ()
+    advice: str = ""
+    rule: str = ""

@@ -1,0 +1,143 @@
+"""What would help: predicted from a simulated recording, and beside it the simulated run in which it is so."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from analysis.drawn import Device
+
+from syncscope.analysis.summary import summarize
+from syncscope.model.source import Place
+from syncscope.model.trace import Event, Flag, Kind, Lane, Trace
+
+MS, US = 1_000_000, 1_000
+HOST = Lane(1, 1)
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def recorded(steps, **changed) -> Trace:
+    return Device(**changed).run(steps)[0]
+
+
+def length(steps, **changed) -> float:
+    """ns of a step in the middle, once all is done."""
+    trace = recorded(steps, **changed)
+    return (summarize(trace).step or 0.0) if len(trace) else 0.0
+
+
+def rows(trace: Trace) -> dict[str, object]:
+    return {one.name: one for one in summarize(trace).what_if}
+
+
+def lined(trace: Trace, line_of) -> Trace:
+    """The recording with a line for each of its launches: `line_of(n)` of the n-th of its step."""
+    starts = trace.start[trace.rows(Kind.STEP)]
+    count: dict[int, int] = {}
+    events = []
+    for event in trace:
+        if event.kind == Kind.CALL and event.correlation >= 0:
+            step = int(np.searchsorted(starts, event.start, side="right"))
+            count[step] = count.get(step, -1) + 1
+            event = dataclasses.replace(event, place=Place("train.py", line_of(count[step])))
+        events.append(event)
+    return Trace.of(events)
+
+
+def launching(launches=40, gap=30 * US, kernel=10 * US, steps=8):
+    step = [what for _ in range(launches) for what in (("work", gap), ("launch", 0, kernel))]
+    return [[*step, ("read", 57, 0)]] * steps
+
+
+def test_launches_that_cost_nothing_are_one_launch_a_stretch():
+    found = rows(recorded(launching()))["launches cost nothing"]
+    graphed = [[("work", 30 * US), ("launch", 0, 10 * US), *[("launch", 0, 10 * US)] * 39, ("read", 57, 0)]] * 8
+    truth = length(launching()) - length(graphed, launch=0)
+    assert found.saving == pytest.approx(truth, rel=0.05)
+    assert found.low <= truth <= found.high + 0.01 * found.saving
+    assert found.saving <= found.bound
+    assert "train.py:57" in found.advice, "the wait that no graph can hold"
+
+
+def test_where_the_device_is_always_busy_launches_are_worth_nothing():
+    assert "launches cost nothing" not in rows(recorded(launching(gap=2 * US, kernel=100 * US)))
+
+
+def test_the_launches_of_one_line_become_one():
+    """Twenty launches of line 30 (an average of weights, say) among those of a network."""
+    trace = lined(recorded(launching()), lambda n: 30 if 10 <= n < 30 else 100 + n)
+    trace = Trace.of(dataclasses.replace(e, name="lerp") if e.kind == Kind.KERNEL else e for e in trace)
+    found = rows(trace)
+    (row,) = (one for name, one in found.items() if name == "train.py:30 launches once")
+    truth = length(launching()) - length(launching(launches=21))
+    assert row.saving == pytest.approx(truth, rel=0.1)
+    assert row.lines[0] == Place("train.py", 30)
+
+
+def test_an_optimizer_is_told_to_be_fused():
+    trace = recorded(launching())
+    regions = [
+        Event(Kind.ANNOTATION, "Optimizer.step#AdamW.step", HOST, int(end - 600 * US), 500 * US)
+        for end in trace.end[trace.rows(Kind.STEP)].tolist()
+    ]
+    row = rows(Trace.of([*trace, *regions]))["AdamW's step is one launch"]
+    assert "fused=True" in row.advice
+    assert 300 * US < row.saving < 600 * US
+
+
+def test_a_loader_that_is_never_late():
+    steps = [[("work", 4 * MS), ("launch", 0, 3 * MS), ("read", 57, 0)]] * 8
+    trace = recorded(steps)
+    loads = [Event(Kind.ANNOTATION, LOADER, HOST, int(start), 4 * MS) for start in trace.start[trace.rows(Kind.STEP)]]
+    found = rows(Trace.of([*trace, *loads]))
+    row = found["the loader is never late"]
+    truth = length(steps) - length([[("launch", 0, 3 * MS), ("read", 57, 0)]] * 8)
+    assert row.saving == pytest.approx(truth, rel=0.05)
+    assert not [name for name in found if "own work" in name], "which is not the host's own work besides"
+
+
+def test_work_of_the_host_before_a_line_is_named_by_the_lines_around_it():
+    step = [("launch", 0, 100 * US), ("work", 5 * MS), ("launch", 0, 100 * US), ("read", 57, 0)]
+    trace = lined(recorded([step] * 8), lambda n: (20, 23)[n])
+    row = rows(trace)["the host's own work before train.py:23 is free"]
+    assert "lines 20 to 23 of train.py" in row.advice
+    assert row.saving == pytest.approx(5 * MS, rel=0.05)
+    assert row.lines == (Place("train.py", 23), Place("train.py", 20))
+
+
+def test_copies_from_pageable_memory():
+    def copied(event: Event) -> list[Event]:
+        if event.kind == Kind.KERNEL and event.duration == 3 * MS:
+            return [dataclasses.replace(event, kind=Kind.COPY, name="Memcpy HtoD (Pageable -> Device)", bytes=36 << 20)]
+        if event.kind == Kind.CALL and event.duration == 4 * MS:
+            return [dataclasses.replace(event, name="cudaMemcpyAsync")]
+        return [event]
+
+    step = [("launch", 0, 3 * MS), ("work", MS), ("launch", 0, 3 * MS + 1), ("read", 57, 0)]
+    trace = recorded([step] * 8, launch=4 * MS)
+    trace = Trace.of(new for event in trace for new in copied(event))
+    found = rows(trace)
+    assert [name for name in found if name == "copies are pinned and asynchronous"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "says"), [(3 * MS, "the device is what holds it up"), (300 * US, "with 4 times the batch, or less")]
+)
+def test_a_device_that_is_twice_as_fast_tells_who_holds_it_up(kernel, says):
+    steps = [[("work", MS), ("launch", 0, kernel), ("read", 57, 0)]] * 8
+    row = rows(recorded(steps))["the device is twice as fast"]
+    assert row.saving == pytest.approx(kernel / 2, rel=0.05)
+    assert says in row.advice or kernel < MS
+
+
+def test_the_waits_stand_among_them_and_the_most_comes_first():
+    steps = [[("work", MS), ("launch", 0, 3 * MS), ("read", 57, 0), ("work", 3 * MS), ("launch", 0, 3 * MS)]] * 8
+    found = summarize(recorded(steps))
+    savings = [one.saving for one in found.what_if]
+    assert savings == sorted(savings, reverse=True)
+    waits = next(one for one in found.what_if if one.name == "nothing waits")
+    assert waits.saving == found.saving
+    assert waits.lines == (Place("train.py", 57),)
+
+
+def test_no_row_without_a_replay_that_can_be_trusted():
+    assert summarize(Trace.of([Event(Kind.CALL, "clFinish", HOST, 0, 10, flags=Flag.BLOCKING)])).what_if == ()
