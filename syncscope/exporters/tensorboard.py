@@ -187,6 +187,9 @@ def merged(trace: Trace, spans: Iterable[Event]) -> Trace:
         added = getattr(more, column)
         columns[column] = np.concatenate([getattr(trace, column), np.where(added < 0, added, added + first)])
         columns[table] = getattr(trace, table) + getattr(more, table)
+    for column in ("caller", "forward"):
+        added, first = getattr(more, column), len(trace.places)
+        columns[column] = np.concatenate([getattr(trace, column), np.where(added < 0, added, added + first)])
     for column in ("kind", "start", "duration", "correlation", "external", "bytes", "column", "flags"):
         columns[column] = np.concatenate([getattr(trace, column), getattr(more, column)])
     order = np.lexsort((-columns["duration"], columns["start"]))
