@@ -43,8 +43,7 @@ SHARED = Path(os.environ.get("SYNCSCOPE_SHARED", Path(__file__).parents[2] / "sh
 
 @pytest.fixture(scope="session", autouse=True)
 def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Each command offers what killed programs have recorded, which lies there: those of others are none of ours. The tests'
-    own folders lie below it, as they do everywhere: what a verified program writes there is not taken back."""
+    """Each command offers what killed programs have recorded, which lies there: those of others are none of ours."""
     folder = str(tmp_path_factory.getbasetemp())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", folder)

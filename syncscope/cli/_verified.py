@@ -135,9 +135,7 @@ def summary(found: Verification) -> list[tuple[str, str]]:
     elif found.unpredicted:
         rows.append(("predicted", f"nothing: {visible(found.unpredicted)}"))
     rows += [("note", note) for note in found.notes]
-    rows += [
-        ("changed", f"{visible(path)}, by the program: too large for a copy, it stays so") for path in found.changed
-    ]
+    rows += [("not taken back", f"{visible(path)}: {why}") for path, why in found.remains.told()]
     return rows
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from syncscope.verify.clearing import Survivor, end, end_below
 from syncscope.verify.request import JOURNAL, OUTPUT, RESULT, STEPPED, WITHIN, Request
-from syncscope.verify.undo import undo
+from syncscope.verify.undo import Remains, undo
 
 ROUNDS = 40  # runs from one fork server: then another, whose memory lies elsewhere
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -66,7 +66,7 @@ class Processes:
         self.count = 0
         self.importing = 0.0  # s until runs could begin
         self.starting = 0.0  # s that runs took up to the ends of their first steps
-        self.changed: dict[str, None] = {}  # files too large to be taken back
+        self.remains = Remains()  # what could not be taken back
         self._temporary = tempfile.TemporaryDirectory(prefix="syncscope-verify-", ignore_cleanup_errors=True)
         self._survivor = Survivor(self._temporary.name)
         self._server: subprocess.Popen[bytes] | None = None
@@ -136,7 +136,7 @@ class Processes:
         finally:
             with _undisturbed():  # who presses Ctrl-C twice wants the files back, too
                 self._kill()  # and what it may have left running
-                self.changed |= dict.fromkeys(undo(together / JOURNAL))
+                self.remains |= undo(together / JOURNAL)
         return [self._result(request, code) for request, code in zip(requests, codes, strict=True)]
 
     def _result(self, request: Request, code: int) -> RunResult:

@@ -9,6 +9,7 @@ from syncscope.analysis.fidelity import came_true
 from syncscope.errors import UserError
 from syncscope.model.finding import Finding, Fix
 from syncscope.verify.timing import FEWEST, Ratio
+from syncscope.verify.undo import Remains
 from syncscope.verify.values import Difference
 
 EQUAL, WITHIN, CHANGED = "equal", "within", "changed"
@@ -65,7 +66,7 @@ class Verification:
     fixes: list[TriedFix] = field(default_factory=list)
     patch: str = ""
     notes: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)  # files of the user that runs changed and that stay so: too large
+    remains: Remains = field(default_factory=Remains)  # of files: what could not be taken back
     interrupted: bool = False
     refused: bool = False  # something changed values beyond its text, or did not run
     files: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)  # that change: before and after
@@ -161,7 +162,9 @@ def as_object(found: Verification) -> dict[str, Any]:
         "error": found.error.message if found.error else None,
         "hint": found.error.hint or None if found.error else None,
         "notes": found.notes,
-        "changed": found.changed,
+        "changed": found.remains.changed,
+        "left": found.remains.left,
+        "lost": found.remains.lost,
         "patch": found.patch,
         "fixes": [
             {

@@ -124,7 +124,7 @@ class Search:
             self.found.runs = self.processes.count
             self.found.seconds = time.monotonic() - self._began
             self.found.importing, self.found.starting = self.processes.importing, self.processes.starting
-            self.found.changed = list(self.processes.changed)
+            self.found.remains = self.processes.remains
 
     def runs(self, chosen: Set, program: Program) -> RunResult:
         """A run that must not fail, with what it computes; `program` is what it runs.

@@ -85,14 +85,15 @@ def _alone(request: Request, turn: Turn) -> None:
 def run(request: Request, turn: Turn) -> int:
     """The program, watched; its exit code, if it ends before we end it."""
     from syncscope.tracers import program, redirect
-    from syncscope.verify import overlay, undo
+    from syncscope.verify import audited, overlay
+    from syncscope.verify.journal import Journal
 
     seed(request.seed)
     keep_within(request.folder)
     overlay.install(request.overlay)
     what = request.program
     with redirect.to(what.device), _WATCHES[request.kind](request, turn) as watch:
-        undo.Journal(Path(request.journal), lambda: request.first and not watch.count).listen()
+        audited.listen(Journal(Path(request.journal), lambda: request.first and not watch.count, hears_all=False))
         code = program.run(what.target, what.arguments, module=what.module)
         watch.finish(code)
     return code

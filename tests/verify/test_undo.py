@@ -1,6 +1,7 @@
 """What a run does to files is taken back: a program in a process of its own, before and after."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,38 +12,50 @@ from pathlib import Path
 import pytest
 
 from syncscope.verify import processes
+from syncscope.verify.journal import EMPTIED, KEPT, LARGEST
 from syncscope.verify.processes import Processes
 from syncscope.verify.request import Program, Request
-from syncscope.verify.undo import undo
+from syncscope.verify.undo import Remains, undo
 
 WATCHED = """
-import os, shutil, sqlite3, sys
+import os, shutil, sqlite3, subprocess, sys, tempfile
 from pathlib import Path
-from syncscope.verify.undo import Journal
-Journal(Path(sys.argv[1]), lambda: {preparing}).listen()
+from syncscope.verify import audited, journal
+journal.LARGEST, journal.EMPTIED = {large}
+audited.listen(journal.Journal(Path(sys.argv[1]), lambda: {preparing}, hears_all=False))
 {program}
 os._exit(0)
 """
 
 
-def tree(folder: Path) -> dict[str, str | None]:
-    """Every path below a folder, with what it holds or where it leads."""
-    found: dict[str, str | None] = {}
-    for path in sorted(folder.rglob("*")):
-        text = (
-            str(path.readlink()) if path.is_symlink() else path.read_text(errors="replace") if path.is_file() else None
-        )
-        found[str(path.relative_to(folder))] = text
+def tree(folder: Path) -> dict[str, object]:
+    """Every path below a folder: its kind, mode, names and time, and what it holds or where it leads."""
+    found: dict[str, object] = {}
+    for path in sorted((folder, *folder.rglob("*"))):
+        told = path.lstat()
+        holds = path.readlink() if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        attributes = {} if path.is_symlink() else {name: os.getxattr(path, name) for name in os.listxattr(path)}
+        links = 0 if path.is_dir() else told.st_nlink
+        found[str(path.relative_to(folder))] = oct(told.st_mode), links, told.st_mtime_ns, holds, attributes
     return found
 
 
-def ran(folder: Path, program: str, preparing: bool = False) -> Path:
+def ran(folder: Path, program: str, preparing: bool = False, large: tuple[int, int] = (LARGEST, EMPTIED)) -> Path:
     """Runs a program in the folder; its journal."""
     journal = folder.parent / "run" / "journal"
-    journal.parent.mkdir()
-    code = WATCHED.format(program=program, preparing=preparing)
+    journal.parent.mkdir(exist_ok=True)
+    code = WATCHED.format(program=program, preparing=preparing, large=large)
     subprocess.run([sys.executable, "-c", code, str(journal)], cwd=folder, check=True, timeout=60)
     return journal
+
+
+def made(folder: Path, before: dict[str, object]) -> set[str]:
+    """What lies below a folder besides what did before, which is as it was but for the folder's own time."""
+    after = tree(folder)
+    assert {name: after[name] for name in before if name != "."} == {
+        name: before[name] for name in before if name != "."
+    }
+    return after.keys() - before.keys()
 
 
 @pytest.fixture
@@ -52,7 +65,10 @@ def project(tmp_path: Path) -> Path:
     (folder / "old" / "deep").mkdir(parents=True)
     for name in ("ckpt.pt", "log", "best", "old/a", "old/deep/b"):
         (folder / name).write_text(f"mine: {name}")
+        os.utime(folder / name, (1e9, 1e9))
     (folder / "latest").symlink_to("ckpt.pt")
+    (folder / "twin").hardlink_to(folder / "log")
+    os.setxattr(folder / "best", "user.mine", b"kept")
     return folder
 
 
@@ -76,11 +92,29 @@ def project(tmp_path: Path) -> Path:
         "os.mkdir('empty')\ntry: os.rename('empty', 'old')\nexcept OSError: pass",
         "sqlite3.connect('results.db').execute('create table t (x)')",
         "import os as o; fd = o.open('ckpt.pt', o.O_WRONLY | o.O_TRUNC); o.write(fd, b'new')",
+        # a checkpoint, or a log, that is rotated before it is written
+        "os.replace('ckpt.pt', 'best')\nfor n in '12': open('ckpt.pt', 'w').write(n)",
+        "os.replace('log', 'best'); open('log', 'a').write('new'); open('best', 'a').write('more')",
+        # what fails, and what is done then
+        "try: os.rename('log', 'nodir/b')\nexcept OSError: pass\nopen('log', 'a').write('more')",
+        "try: os.link('log', 'best')\nexcept OSError: pass\nopen('log', 'r+').write('M')",
+        "try: os.symlink('log', 'latest')\nexcept OSError: os.chmod('log', 0o600)",
+        "os.chmod('log', 0o400); os.chmod('old', 0o500); os.utime('best', (1, 1)); os.mkfifo('pipe')",
+        "os.setxattr('log', 'user.mine', b'new'); os.removexattr('best', 'user.mine')",
+        "fd = os.open('old', os.O_RDONLY); os.unlink('a', dir_fd=fd); os.open('c', os.O_CREAT | os.O_WRONLY, dir_fd=fd)",
+        "os.link('log', 'again'); open('again', 'r+').write('M')",
+        "open('twin', 'a').write('more')",  # another name of `log`
+        "os.rename('old', 'older'); open('older/a', 'a').write('more'); shutil.rmtree('older')",
+        "os.mkdir('d'); open('d/a', 'w'); shutil.rmtree('d'); os.symlink('old', 'd'); open('d/c', 'w')",
+        "shutil.rmtree('old'); os.symlink('.', 'old'); open('old/log', 'w')",
+        "os.remove('log'); os.mkdir('log'); open('log/x', 'w')",
+        "import threading as t; t = t.Thread(target=lambda: open('log', 'a').write('m')); t.start(); t.join()",
     ],
 )
-def test_what_a_run_does_is_taken_back(project: Path, program: str) -> None:
+@pytest.mark.parametrize("large", [(LARGEST, EMPTIED), (LARGEST, 0)], ids=["", "emptied"])
+def test_what_a_run_does_is_taken_back(project: Path, program: str, large: tuple[int, int]) -> None:
     before = tree(project)
-    journal = ran(project, program)
+    journal = ran(project, program, large=large)
     assert tree(project) != before  # as it would by itself
     undo(journal)
     assert tree(project) == before
@@ -102,8 +136,11 @@ def test_a_program_that_clears_its_folders_finds_only_what_is_its_own(project: P
 
 
 def test_of_files_too_large_for_a_copy_it_is_said_which_stay_changed(project: Path) -> None:
-    large = "from syncscope.verify import undo; undo.LARGEST = 5; open('ckpt.pt', 'r+'); open('log', 'r+').write('new')"
-    assert undo(ran(project, large)) == [str(project / "log")]  # the other was not written to
+    before = tree(project)
+    program = "open('ckpt.pt', 'r+'); open('log', 'r+').write('new'); open('best', 'w').write('new')"
+    assert undo(ran(project, program, large=(5, 5))).changed == [str(project / "log")]
+    after = tree(project)
+    assert {name for name in before if before[name] != after[name]} == {"log", "twin"}
 
 
 def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path) -> None:
@@ -113,11 +150,21 @@ def test_what_a_child_of_the_program_changed_first_is_taken_back(project: Path) 
     assert tree(project) == before
 
 
+def test_memory_that_was_shared_under_a_name_is_given_back(project: Path) -> None:
+    make = "from multiprocessing import shared_memory as m; print(m.SharedMemory(create=True, size=9).name, flush=True)"
+    before = set(Path("/dev/shm").iterdir())
+    journal = ran(project, f"if not os.fork(): {make}; os._exit(0)\nos.wait()")
+    assert set(Path("/dev/shm").iterdir()) > before
+    undo(journal)
+    assert set(Path("/dev/shm").iterdir()) == before
+
+
 def test_what_a_run_that_was_killed_left_is_not_overwritten(project: Path) -> None:
     ran(project, "open('ckpt.pt', 'w').write('new')").unlink()  # and nobody took it back
-    (project.parent / "run").rmdir()
     undo(ran(project, "open('ckpt.pt', 'w').write('newer')"))
-    assert "mine: ckpt.pt" in tree(project).values()
+    (kept,) = (folder for above in project.parents for folder in above.glob(f"{KEPT}*"))
+    assert "mine: ckpt.pt" in [path.read_text() for path in kept.iterdir()]
+    shutil.rmtree(kept)
 
 
 def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Path) -> None:
@@ -125,7 +172,7 @@ def test_what_is_made_to_prepare_stays_and_what_is_changed_does_not(project: Pat
     undo(
         ran(project, "os.mkdir('data'); open('data/set', 'w').write('x'); open('log', 'w').write('x')", preparing=True)
     )
-    assert tree(project) == before | {"data": None, "data/set": "x"}
+    assert made(project, before) == {"data", "data/set"}
 
 
 def test_a_data_set_unpacked_under_another_name_stays(project: Path) -> None:
@@ -137,7 +184,7 @@ def test_a_data_set_unpacked_under_another_name_stays(project: Path) -> None:
             True,
         )
     )
-    assert tree(project) == before | {"data": None, "data/set": "x"}
+    assert made(project, before) == {"data", "data/set"}
 
 
 def test_caches_keep_what_a_run_leaves(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,13 +199,13 @@ def test_caches_below_the_folder_where_it_runs_keep_it_too(project: Path, monkey
     monkeypatch.setenv("SYNCSCOPE_CACHE_DIR", str(project.parent / "cache"))  # where the hooks may be compiled to
     before = tree(project)
     undo(ran(project, "os.makedirs('.triton/cache'); open('.triton/cache/kernel', 'w').write('x'); open('log', 'w')"))
-    assert tree(project) == before | {".triton": None, ".triton/cache": None, ".triton/cache/kernel": "x"}
+    assert made(project, before) == {".triton", ".triton/cache", ".triton/cache/kernel"}
 
 
 def test_files_are_taken_back_whole_where_ctrl_c_comes_meanwhile(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(path: Path) -> list[str]:
+    def interrupted(path: Path) -> Remains:
         assert tree(project) != before
         signal.raise_signal(signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)  # which any thread of the process may hear

@@ -70,7 +70,7 @@ print(train(model, loader, optimizer))
 """
 DRAWN = """
 import os, sys, time, torch
-with open(os.environ["RUNS"], "a") as file:  # not here, where what it writes is taken back
+with open(os.environ["RUNS"], "a") as file:
     file.write("run\\n")
 torch.manual_seed(int.from_bytes(os.urandom(2), "big"))
 model = torch.nn.Linear(4, 3)
@@ -89,10 +89,11 @@ def verify(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     libraries = folder / "site-packages"  # so that its lines are not the program's
     libraries.mkdir(exist_ok=True)
     (libraries / "slow_device.py").write_text(DEVICE)
+    Path(f"{folder}-runs").mkdir(exist_ok=True)  # a folder of caches: elsewhere what a run writes is taken back
     command = [sys.executable, "-m", "syncscope", "verify", *arguments]
     return subprocess.Popen(
         command, cwd=folder, text=True,
-        env=os.environ | {"PYTHONPATH": str(libraries), "RUNS": f"{folder}-runs"},
+        env=os.environ | {"PYTHONPATH": str(libraries), "RUNS": f"{folder}-runs/runs", "TORCH_HOME": f"{folder}-runs"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -220,7 +221,7 @@ def test_what_is_known_is_shown_when_it_is_interrupted(tmp_path: Path) -> None:
     for name in ("before", "after"):  # equal, so that no interval is narrow enough
         (tmp_path / f"{name}.py").write_text(DRAWN)
     process = verify(tmp_path, "--precision=0.001%", "--steps=12", "before.py", "after.py")
-    runs, end = Path(f"{tmp_path}-runs"), time.monotonic() + 400
+    runs, end = Path(f"{tmp_path}-runs/runs"), time.monotonic() + 400
     while time.monotonic() < end and (not runs.exists() or len(runs.read_text().split()) < 12):
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
