@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.checkouts import same_files
 from syncscope.analysis.errors import half_interval_of_median, half_interval_of_neighbours
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
@@ -107,6 +108,7 @@ class Comparison:
 
 def compare(before: Trace, after: Trace) -> Comparison:
     """Compare two recordings of one loop; lines may have moved within their file."""
+    before, after = with_right_baseline(before), with_right_baseline(after)
     if not ("untraced" in before.meta and "untraced" in after.meta):
         before, after = _as_recorded(before), _as_recorded(after)
     event_graphs = event_graph_of(before), event_graph_of(after)

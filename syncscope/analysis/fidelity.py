@@ -29,7 +29,7 @@ from syncscope.model.trace import Lane, Trace
 
 SLIGHT = 1e-4  # of the counted steps: what is shorter changes no figure
 GATE = 0.05  # the part of a step that may be wrong or unexplained; beyond it no prices are given
-OTHERS = 0.2  # the part by which recorded steps may be shorter than those before them: beyond it they are others
+HOPELESS = 0.25  # the part of a step from which on not even the whole is told
 VAGUE = 1.0  # of a step: a range that is wider is no price
 CONTENTION = 0.25  # of the time that host and device work at once: what a device that is a processor was seen to lose
 
@@ -40,21 +40,23 @@ class Fidelity:
 
     `unexplained` is the share of the counted steps in which the device stood still, and something was late for no recorded
     reason. `lanes` gives the share of each queue and thread that was late, whether or not others worked. `silent` is the share
-    in which a thread waited for the device, as it seems, though no recorded call did. `shorter` is the part by which recorded
-    steps are shorter than three quarters of those of the same run that were not recorded: no recorder makes a step shorter.
+    in which a thread waited for the device, as it seems, though no recorded call did.
     """
 
     error: float | None
     unexplained: float
     lanes: dict[str, float]
     silent: float = 0.0
-    shorter: float = 0.0
 
     @property
     def enough(self) -> bool:
         """Whether prices may be given."""
-        known = self.error is not None and max(self.error, self.unexplained, self.silent) <= GATE
-        return known and self.shorter <= OTHERS
+        return self.error is not None and max(self.error, self.unexplained, self.silent) <= GATE
+
+    @property
+    def told(self) -> bool:
+        """Whether a replay tells anything of a step without waits; what is off by so much is no figure."""
+        return self.error is not None and max(self.error, self.unexplained, self.silent) <= HOPELESS
 
     @property
     def refusal(self) -> str:
@@ -67,8 +69,6 @@ class Fidelity:
             return f"in {self.unexplained:.0%} of a step the device stands still for no recorded reason"
         if self.silent > GATE:
             return f"in {self.silent:.0%} of a step a thread waits for the device by no recorded call"
-        if self.shorter > OTHERS:
-            return f"the recorded steps are {self.shorter:.0%} shorter than the others of the same run"
         return ""
 
 
@@ -107,13 +107,7 @@ def fidelity_of(event_graph: EventGraph, graph: Graph) -> Fidelity:
         silent = max(silent, share)
         if share > 0:
             lanes[_name(late.lane, several)] = lanes.get(_name(late.lane, several), 0.0) + share
-    return Fidelity(max(errors), idle, lanes, silent, sped_up(event_graph.trace))
-
-
-def sped_up(trace: Trace) -> float:
-    """The part by which recorded steps are shorter than three quarters of those of the same run that were not recorded."""
-    untraced, traced = trace.meta.get("untraced"), trace.meta.get("traced")
-    return max(0.0, 1 - traced["median_ns"] / untraced["low_ns"]) if untraced and traced else 0.0
+    return Fidelity(max(errors), idle, lanes, silent)
 
 
 def bounds(event_graph: EventGraph, graph: Graph, freed: Collection[int]) -> tuple[float, float]:

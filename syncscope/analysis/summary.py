@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncscope.analysis.advice import advised, unforeseen
+from syncscope.analysis.answer import LIKELY, answer, without_figure
+from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.bound import bound_of
 from syncscope.analysis.by_line import uses_by_line
 from syncscope.analysis.errors import margins
 from syncscope.analysis.event_graph import EventGraph, event_graph_of
-from syncscope.analysis.fidelity import GATE, bounds, crowded, fidelity_of, too_wide, unforeseen_lines
+from syncscope.analysis.fidelity import GATE, bounds, crowded, fidelity_of, unforeseen_lines
 from syncscope.analysis.graph import Graph
 from syncscope.analysis.held_up import held_up
 from syncscope.analysis.hosts import Recorder
@@ -27,14 +29,16 @@ from syncscope.analysis.recorder_cost import unmeasured, without_recorder
 from syncscope.analysis.replay import replay
 from syncscope.analysis.step_uses import counted_steps, step_uses
 from syncscope.analysis.steps import alike, busy_share
-from syncscope.analysis.verdict import WORTH, remarks, verdict
+from syncscope.analysis.verdict import remarks, verdict
 from syncscope.analysis.what_if import what_ifs
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.finding import Adds, Finding, Hazard
 from syncscope.model.ops import COUNTS
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
 from syncscope.model.source import Place
 from syncscope.model.trace import Kind, Trace
 
+DECISIONS = [Decision.FIX, Decision.TRY, Decision.UNKNOWN, Decision.LEAVE]
 SINGLE = 512  # reads up to which each is priced by itself
 CROWD = 0.1  # the part of the processors that others had which is worth a word
 Key = tuple[str, Place | None, str, str, bool]
@@ -53,6 +57,7 @@ def summarize(
     `findings` and `hazards` are the linter's and meet the lines of the recording. Without `prices` nothing is priced.
     `pinned` is how fast the device fetches from pinned memory, GB/s; by default what the recording shows.
     """
+    trace = with_right_baseline(trace)
     event_graph = event_graph_of(trace, pinned)
     launched, found_steps, found = event_graph.launched, event_graph.steps, event_graph.reads
     steady = tuple(found_steps[n] for n in alike(found_steps))
@@ -122,11 +127,13 @@ def summarize(
         )
         report = replace(report, notes=(*report.notes, said))
     report = replace(report, notes=(*report.notes, *remarks(report, graph, aside)))
-    if prices and trusted.enough:
-        report = _priced(report, event_graph, graph, [rows for rows, _ in counted])
+    if prices and trusted.told:
+        report = _priced(report, event_graph, graph, [rows for rows, _ in counted], trusted.enough)
+    if report.answer is None or not report.lines:
+        report = replace(report, answer=without_figure(report, graph.ops > 0))
     report = replace(report, what_if=what_ifs(report, event_graph, trusted)) if prices else report
-    report = replace(report, verdict=verdict(report))
-    return _sorted(report)
+    report = _sorted(report)
+    return replace(report, verdict=verdict(report))
 
 
 def _idle_after(
@@ -143,13 +150,17 @@ def _idle_after(
     return charged, idle.after_reads(len(found), inside) / len(counted)
 
 
-def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]]) -> Report:
-    """The report with its prices; with the range alone where that of the plan, or of all without a plan, is too wide."""
+def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list[list[int]], split: bool) -> Report:
+    """The report with its answer and its prices; without those of lines where they cannot be `split` by a replay."""
     unknown = unforeseen_lines(event_graph, graph, members)
     costs = price_lines(graph, members, unknown=unknown)
     left = unpriced(graph)
     everything = {r for n, rows in enumerate(members) if n not in costs.left for r in rows} - left
     low, high = _range(event_graph, graph, everything, costs.step)
+    adding = _adding(event_graph, report.lines, members)
+    whole = _whole(report, costs, (low, high), adding, bool(unknown))
+    if not split:
+        return replace(report, answer=whole)
     between = _between(costs, graph, members, left, (low, high))
     lines = tuple(replace(line, price=price) for line, price in zip(report.lines, between, strict=True))
     lines = tuple(
@@ -158,13 +169,13 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         else advised(line, costs.step, n in costs.left, event_graph.kept(rows))
         for n, (line, rows) in enumerate(zip(lines, members, strict=True))
     )
-    plan = costs.plan if low >= WORTH * costs.step else ()
+    lines = tuple(replace(line, answer=_of_line(line, whole, costs, n, n in adding)) for n, line in enumerate(lines))
+    plan = costs.plan if whole.decision in (Decision.FIX, Decision.TRY) else ()
     chosen = {r for n in plan for r in members[n]} - left
     of_plan = _range(event_graph, graph, chosen, costs.step) if plan else (low, high)
-    if too_wide(costs.step - of_plan[1], costs.step - of_plan[0], costs.step):
-        return replace(report, step=costs.step, saving_range=of_plan)
     report = replace(
         report,
+        answer=whole,
         reads=_each_read(report.reads, graph),
         lines=lines,
         step=costs.step,
@@ -185,6 +196,44 @@ def _priced(report: Report, event_graph: EventGraph, graph: Graph, members: list
         step, saving = _step_and_saving(event_graph.graph(Recorder(each)), everything)
         report = replace(report, lean_step=step, lean_saving=saving)
     return report
+
+
+def _adding(event_graph: EventGraph, lines: Sequence[Line], members: list[list[int]]) -> frozenset[int]:
+    """The lines (by number) whose rewrite gives the device more to do: as it says itself, else where rows are selected."""
+    selecting = {r for one in event_graph.selections for r in one.reads}
+    fixes = [line.finding.fix if line.finding else None for line in lines]
+    return frozenset(
+        n
+        for n, (fix, rows) in enumerate(zip(fixes, members, strict=True))
+        if (fix.adds is not Adds.NOTHING if fix is not None else not selecting.isdisjoint(rows))
+    )
+
+
+def _whole(
+    report: Report, costs: Prices, between: tuple[float, float], adding: Collection[int], unforeseeable: bool
+) -> Answer:
+    """The answer for all waits: no `fix` where what adds nothing saves too little, and no `leave` while one is not foreseen."""
+    step = costs.step or 1.0
+    bound = report.bound.share if report.bound else 1.0
+    firm = sum(price.share for n, price in enumerate(costs.lines) if n not in adding and n not in costs.left)
+    low, high = (end / step for end in between)
+    found = answer(costs.saving / step, (low, high), bound, adds=firm < LIKELY * step)
+    if unforeseeable and found.decision is Decision.LEAVE and bound >= LIKELY:
+        return replace(
+            found, decision=Decision.TRY, why="what a step takes over all rows cannot be foretold: measure it"
+        )
+    return found
+
+
+def _of_line(line: Line, whole: Answer, costs: Prices, number: int, adds: bool) -> Answer:
+    """The answer for one line, whose advice is known."""
+    bound = whole.bound if whole.bound is not None else 1.0
+    if line.price is None:
+        return Answer(Decision.TRY, bound=bound, why=line.why)
+    step, price = costs.step or 1.0, line.price
+    share, low, high = price.share / step, (price.low or 0.0) / step, (price.high or 0.0) / step
+    found = answer(share, (low, high), bound, adds)
+    return replace(found, decision=Decision.LEAVE, why=line.why) if number in costs.left else found
 
 
 def _range(event_graph: EventGraph, graph: Graph, freed: set[int], step: float) -> tuple[float, float]:
@@ -261,13 +310,16 @@ def groups(graph: Graph, lines: tuple[Line, ...], members: list[list[int]]) -> t
 
 
 def _sorted(report: Report) -> Report:
-    """Lines in the order of the plan, then by what they cost; without a price by how long the device then had nothing to do."""
+    """Lines in the order of what to do about them, of the plan, and of what they likely save; without a price by how long the
+    device was idle after them."""
     lines = report.lines
 
-    def dear(i: int) -> tuple[float, float, float, float]:
-        price = lines[i].price
+    def dear(i: int) -> tuple[float, float, float, float, float]:
+        price, found = lines[i].price, lines[i].answer
         turn = report.plan.index(i) if i in report.plan else len(lines)
-        return turn, -(price.share if price else lines[i].idle_after), -lines[i].idle_after, -lines[i].blocked
+        word = DECISIONS.index(found.decision if found else Decision.UNKNOWN)
+        saved = -(price.share if price else lines[i].idle_after)
+        return word, turn, saved, -lines[i].idle_after, -lines[i].blocked
 
     order = sorted(range(len(lines)), key=dear)
     position = {old: new for new, old in enumerate(order)}

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from syncscope.analysis.fidelity import GATE, OTHERS, sped_up, too_wide
+from syncscope.analysis.fidelity import GATE
 from syncscope.analysis.graph import NEVER, Graph
 from syncscope.analysis.price import unpriced
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import about_ms
 from syncscope.model.report import Advice, Line, Report
 
 OVERLAP = 0.01  # the part of the host's calls up to which threads that overlap are not worth a word
 WORTH = 0.01  # the part of a step that must be saved, at least, to be worth a change
-CLOSE = 0.05  # the part of a saving by which it is not worth a word that it may be less or more
+BUDGET = "2m"  # what the command that settles a line is given; it ends earlier where it is sure
 ENOUGH = 20  # steps of which a spread is well known
 NAMED = 6  # lines outside of steps that are named
 
@@ -28,88 +29,105 @@ def _idle(report: Report) -> str:
 
 
 def verdict(report: Report) -> str:
-    """What can be had at most, wherever that is known; then what to do."""
+    """What can be had at most, wherever that is known; then the decision, what it rests on, and what to do."""
     per = "step" if report.steps else "recording"
     most = f"{report.bound.words(per)} " if report.bound and report.lines else ""
-    return most + _what_to_do(report)
+    return most + _decision(report, per)
 
 
-def _what_to_do(report: Report) -> str:
-    """One or two sentences: what to fix and what it gives, or that nothing here is worth fixing."""
-    per = "step" if report.steps else "recording"
+def _decision(report: Report, per: str) -> str:
     blocked = sum(line.blocked for line in report.lines)
     if not report.lines and report.fidelity is None:
         return f"No prices: {_idle(report)}, so that nothing can be said of waits for it."
     if not report.lines:
-        return "Nothing here is worth fixing: the host never waits for the device."
+        return f"Nothing here is worth fixing: the host never waits for the device.{_instead(report)}"
     if report.fidelity is None:
         return f"No prices: {_idle(report)}. The host was blocked for {about_ms(blocked)} of a {per}."
-    if report.fidelity > GATE:
+    found, refused = report.answer, _refusal(report, per)
+    if found is None or found.share is None:
+        said = f"No prices: {refused} {_next(report)}" if refused else "Prices were not asked for."
+        left = " Nothing here is worth fixing." if found is not None and found.decision is Decision.LEAVE else ""
+        word = f"Decision: {found.decision}.{left} " if found is not None else ""
+        return f"{word}{said} The host was blocked for {about_ms(blocked)} of a {per}."
+    word = f"Decision: {found.decision}."
+    step = report.bound.step if report.bound else report.step or 0.0
+    if refused:
+        whole = {
+            Decision.LEAVE: f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be",
+        }.get(found.decision, f"Without any wait a {per} of {about_ms(step)} would likely be")
+        return f"{word} {whole} {found.figure} shorter. No prices of lines: {refused} {_next(report)}"
+    unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
+    told = f" {unforeseen_told(unforeseen)}" if unforeseen else ""
+    if found.decision is Decision.LEAVE:
+        return f"{word} {_left(report, found, step, blocked, per)}{told}{_instead(report)}"
+    chosen = [report.lines[i] for i in report.plan]
+    if not chosen:
+        rest = "the other waits" if unforeseen else "any wait"
+        shorter = f"Without {rest} a {per} of {about_ms(step)} would likely be {found.figure} shorter."
+        return f"{word}{told} {shorter}{_settles(report)}"
+    places = len({line.place or id(line) for line in chosen})
+    what = "one line" if places == 1 else f"{places} lines"
+    gain, saves = report.plan_saving or 0.0, "saves" if found.decision is Decision.FIX else "may save"
+    first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
+    every = f"{'The other' if unforeseen else 'All'} waits" + " together" * (len(report.lines) > 1)
+    return (
+        f"{word} Fixing {what} {saves} {about_ms(gain)} of {about_ms(step)} per {per} ({gain / step:.1%}){first}. "
+        f"{every} likely cost {found.figure}; the host is blocked for {about_ms(blocked)}.{told}{_settles(report)}"
+    )
+
+
+def _left(report: Report, found: Answer, step: float, blocked: float, per: str) -> str:
+    """That nothing is worth fixing, and why."""
+    longer = [line for line in report.lines if line.price and line.advice is Advice.LEAVE and line.price.alone < 0]
+    if longer and (found.share or 0.0) < WORTH:
+        more = about_ms(max(-line.price.alone for line in longer if line.price))
         return (
-            f"No prices: a replay that changes nothing is {report.fidelity:.1%} off{_most(report)}, "
-            f"so what it says of changes cannot be trusted (the limit is {GATE:.0%}). {_next(report)}"
+            f"Nothing here is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(step)} "
+            f"would take up to {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
+        )
+    return (
+        f"Nothing here is worth fixing: without any wait a {per} of {about_ms(step)} would likely be {found.figure} shorter, "
+        f"although the host is blocked for {about_ms(blocked)}."
+    )
+
+
+def _instead(report: Report) -> str:
+    """What does hold the loop up."""
+    return f" {report.uses.words}" if report.uses is not None else ""
+
+
+def _settles(report: Report) -> str:
+    """What settles whether to fix the first line that is to be tried, and how long that takes."""
+    line = next((line for line in report.lines if _tried(line)), None)
+    if line is None or line.place is None:
+        return ""
+    return f" `syncscope verify --budget {BUDGET} --line {line.place} PROGRAM` settles it in {BUDGET}."
+
+
+def _tried(line: Line) -> bool:
+    return line.answer is not None and line.answer.decision is Decision.TRY and line.place is not None
+
+
+def _refusal(report: Report, per: str) -> str:
+    """Why a replay cannot tell what single lines save; "" where it can."""
+    if report.fidelity is not None and report.fidelity > GATE:
+        return (
+            f"a replay that changes nothing is {report.fidelity:.1%} off{_most(report)}, "
+            f"so what it says of changes cannot be trusted (the limit is {GATE:.0%})."
         )
     if report.unexplained is not None and report.unexplained > GATE:
         return (
-            f"No prices: in {report.unexplained:.1%} of a {per} the device stands still and nothing that was recorded says "
+            f"in {report.unexplained:.1%} of a {per} the device stands still and nothing that was recorded says "
             f"why{_most(report)} (the limit is {GATE:.0%}). Events may be missing from the "
-            f"recording, or the device or the machine had other things to do. {_next(report)}"
+            "recording, or the device or the machine had other things to do."
         )
     if report.silent is not None and report.silent > GATE:
         return (
-            f"No prices: for {report.silent:.1%} of a {per} a thread is silent until the device has just done all, and no "
+            f"for {report.silent:.1%} of a {per} a thread is silent until the device has just done all, and no "
             f"recorded call waited then{_most(report)} (the limit is {GATE:.0%}). The calls that wait may be missing from the "
-            f"recording, or not be known to wait. {_next(report)}"
+            "recording, or not be known to wait."
         )
-    if report.trace is not None and (others := sped_up(report.trace)) > OTHERS:
-        return (
-            f"No prices: the recorded steps are {others:.0%} shorter than the unrecorded ones of the same run, so that "
-            f"they are others, or something else slowed the run down (the limit is {OTHERS:.0%}). {_next(report)}"
-        )
-    if report.saving is None and report.saving_range and report.step is not None:
-        low, high = report.saving_range
-        return (
-            f"No prices: without its waits {too_wide(report.step - high, report.step - low, report.step)}, which says nothing "
-            f"(the limit is a {per}). {_next(report)}"
-        )
-    if report.saving is None or report.step is None:
-        return f"The host was blocked for {about_ms(blocked)} of a {per}; prices were not asked for."
-    share = report.saving / report.step if report.step else 0.0
-    low, high = report.saving_range or (report.saving, report.saving)
-    unforeseen = [name(line) for line in report.lines if line.advice is Advice.TRY]
-    if not report.plan:
-        shorter = (
-            f"without any wait a {per} of {about_ms(report.step)} would be {about_ms(max(0.0, report.saving))} "
-            f"({max(0.0, share):.1%}) shorter"
-        )
-        if unforeseen:
-            rest = f"Without the other waits a {per} of {about_ms(report.step)} would be {about_ms(max(0.0, report.saving))}"
-            return f"{unforeseen_told(unforeseen)} {rest} ({max(0.0, share):.1%}) shorter."
-        longer = [line for line in report.lines if line.price and line.advice is Advice.LEAVE and line.price.alone < 0]
-        if share < WORTH and longer:
-            more = about_ms(max(-line.price.alone for line in longer if line.price))
-            return (
-                f"Nothing here is worth fixing: {name(longer[0])} keeps so few rows that a {per} of {about_ms(report.step)} "
-                f"would take up to {more} more over all of them, although the host is blocked for {about_ms(blocked)}."
-            )
-        if share < WORTH:
-            return f"Nothing here is worth fixing: {shorter}, although the host is blocked for {about_ms(blocked)}."
-        return (
-            f"Nothing here is surely worth fixing: {shorter}, or anything between {about_ms(max(0.0, low))} and "
-            f"{about_ms(high)}, as far as this recording knows. {next_recording(report)}"
-        )
-    chosen = [report.lines[i] for i in report.plan]
-    places = len({line.place or id(line) for line in chosen})
-    what = "one line" if places == 1 else f"{places} lines"
-    gain = report.plan_saving or 0.0
-    first = f", first {name(chosen[0])}" if places > 1 else f": {name(chosen[0])}"
-    saved, cost = claim(gain, report.plan_range), claim(report.saving, report.saving_range)
-    every = f"{'the other' if unforeseen else 'all'} waits" + " together" * (len(report.lines) > 1)
-    whole = f"That is what {every} cost" if cost == saved else f"{every.capitalize()} cost {cost} ({share:.1%})"
-    return (
-        f"Fixing {what} saves {saved} of {about_ms(report.step)} per {per} ({gain / report.step:.1%}){first}. "
-        f"{whole}; the host is blocked for {about_ms(blocked)}."
-    ) + (f" {unforeseen_told(unforeseen)}" if unforeseen else "")
+    return ""
 
 
 def unforeseen_told(lines: Sequence[str]) -> str:
@@ -120,19 +138,6 @@ def unforeseen_told(lines: Sequence[str]) -> str:
         f"No price for {lines[0]}{others}: {them} so few rows that nobody can say what a step takes over all of them; "
         f"`syncscope verify` measures {their}."
     )
-
-
-def claim(saving: float, between: tuple[float, float] | None) -> str:
-    """A saving with what it lies between, where that matters; at the end of its own range it is no middle."""
-    low, high = between or (saving, saving)
-    slight = CLOSE * max(saving, 0.0)
-    if high - low <= 2 * slight:
-        return about_ms(saving)
-    if saving - low <= slight:
-        return f"at least {about_ms(saving)} (up to {about_ms(high)})"
-    if high - saving <= slight:
-        return f"up to {about_ms(saving)} (at least {about_ms(max(0.0, low))})"
-    return f"{about_ms(saving)} ({about_ms(max(0.0, low))} to {about_ms(high)})"
 
 
 def _next(report: Report) -> str:

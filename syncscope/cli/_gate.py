@@ -30,7 +30,7 @@ def broken(report: Report, most_reads: float | None, most_price: float | None) -
         yield from (f"  {where(line)}: {line.count:.3g} per step" for line in sorted(own, key=lambda o: -o.count))
     if most_price is not None:
         if report.saving is None:
-            refused = report.verdict.partition("No prices: ")[2]
+            refused = report.verdict.partition("No prices: ")[2] or report.verdict.partition("No prices of lines: ")[2]
             idle = ", ".join(f"{where(line)} {in_ms(line.idle_after)}" for line in own[:3] if line.idle_after)
             why = "prices were not asked for" if report.fidelity is not None else "the recording cannot be replayed"
             raise UserError(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._diff import of_fix
+from syncscope.model.answer import Answer, Decision
 from syncscope.model.durations import ms
 from syncscope.model.finding import CONFIDENCE, Finding, Fix
 from syncscope.model.heat import FOLLOWS, Reason
@@ -75,6 +77,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "work": work(report.work),
         "memory": [memory(one) for one in report.memory],
         "device_busy": report.device_busy,
+        "answer": answer(report.answer),
         "bound": bound(report.bound),
         "verdict": report.verdict,
         "total_saving_ms": ms(report.saving),
@@ -108,6 +111,29 @@ def as_object(report: Report) -> dict[str, Any]:
         "findings": [{**finding(f), "fix": fix(f, report), "ran": id(f) not in unseen} for f in report.findings],
         "notes": list(report.notes),
     }
+
+
+def answer(found: Answer | None) -> dict[str, Any] | None:
+    """What to do, and the figure that it rests on, in parts of a step."""
+    if found is None:
+        return None
+    shares = {name: getattr(found, name) for name in ("share", "low", "high", "bound")}
+    rounded = {name: None if share is None else round(share, 6) for name, share in shares.items()}
+    return {"decision": found.decision, **rounded, "measured": found.measured, "loops": found.loops, "why": found.why}
+
+
+def of_lines(lines: list[Line]) -> dict[str, Any] | None:
+    """The answer of the lines at one place: of several the dearest decides, and their figures add up."""
+    known = [line.answer for line in lines if line.answer is not None]
+    if len(known) < 2:
+        return answer(known[0] if known else None)
+    first = min(known, key=lambda one: list(Decision).index(one.decision))
+
+    def total(name: str) -> float | None:
+        values = [value for one in known if (value := getattr(one, name)) is not None]
+        return min(sum(values), first.bound if first.bound is not None else 1.0) if values else None
+
+    return answer(replace(first, share=total("share"), low=total("low"), high=total("high")))
 
 
 def bound(found: SavingBound | None) -> dict[str, Any] | None:
@@ -322,6 +348,7 @@ def entry(lines: list[Line], report: Report) -> dict[str, Any]:
         "asynchronous_ms": ms(single.asynchronous) if single else None,
         "fallback": any(line.fallback for line in lines),
         "rule": next((line.rule for line in lines if line.rule), None),
+        "answer": of_lines(lines),
         "advice": next((line.advice for line in lines if line.advice), None),
         "why": next((line.why for line in lines if line.why), None),
         "fix": fix(found, report) if found else None,

@@ -14,6 +14,7 @@ from rich.text import Text
 from syncscope.exporters import _by_line, _what_if
 from syncscope.exporters import _figures as figures
 from syncscope.exporters._source_frame import line_of
+from syncscope.model.answer import Decision
 from syncscope.model.memory import MemoryUse
 from syncscope.model.report import Advice, Line, Report
 from syncscope.model.trace import DEVICE, Trace
@@ -39,9 +40,11 @@ SHORTLY = {
     Use.UNEXPLAINED: "idle unexplained",
 }
 
+DECIDED = {Decision.FIX: "bold green", Decision.TRY: "bold yellow", Decision.LEAVE: "dim"}
+
 # heading, width, and how soon it is left out where there is little room
 MEASURED = (("reads", 6, 2), ("blocked", 9, 1), ("idle after", 11, 3))
-PRICED = (("alone", 8, 4), ("last", 8, 4), ("share", 8, 0), ("between", 13, 3), ("of step", 9, 0))
+PRICED = (("alone", 8, 4), ("last", 8, 4), ("share", 8, 0), ("of step", 9, 0), ("between", 13, 3))
 
 
 def export(report: Report) -> str:
@@ -185,7 +188,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
     """An entry for each line: figures beside the place, below them the source and the rewrite."""
     priced = any(line.price for line in report.lines)
     columns = fitting(MEASURED + (PRICED if priced else ()), width - ROOM)
-    if not any(line.price and line.price.low is not None for line in report.lines):
+    if not any(line.answer and line.answer.low is not None for line in report.lines):
         columns = [column for column in columns if column[0] != "between"]
     room = width - sum(size for _, size, _ in columns)
     step = figures.step(report)
@@ -205,7 +208,7 @@ def table(report: Report, width: int) -> Iterator[Text]:
             "alone": figures.fixed(line.price.alone / scale) if line.price else "-",
             "last": figures.fixed(line.price.last / scale) if line.price else "-",
             "share": figures.fixed(line.price.share / scale) if line.price else "-",
-            "between": between(line, scale),
+            "between": between(line),
             "of step": figures.percent(share),
         }
         yield Text()
@@ -225,11 +228,12 @@ def table(report: Report, width: int) -> Iterator[Text]:
         yield Text(f"\n  and {more} more: --format json has them all", "dim")
 
 
-def between(line: Line, scale: float) -> str:
-    """The interval of a line's share, in words."""
-    if line.price is None or line.price.low is None or line.price.high is None:
+def between(line: Line) -> str:
+    """The interval of a line's share, in percent of a step."""
+    found = line.answer
+    if line.price is None or found is None or found.low is None or found.high is None:
         return "-"
-    return f"{figures.fixed(max(0.0, line.price.low) / scale)}-{figures.fixed(line.price.high / scale)}"
+    return f"{100 * found.low:.0f} to {100 * found.high:.0f} %".replace("-0 ", "0 ")
 
 
 def fitting(columns: Sequence[tuple[str, int, int]], width: int) -> list[tuple[str, int, int]]:
@@ -257,6 +261,8 @@ def head(line: Line, share: float | None, turn: str, cells: list[tuple[str, bool
 def about(line: Line) -> Text:
     """The rule that knows the line, and the rewrite it offers."""
     text = Text()
+    if line.answer is not None and line.answer.decision is not Decision.UNKNOWN:
+        text.append(f"{line.answer.decision}  ", DECIDED[line.answer.decision])
     if line.function:
         text.append(f"somewhere in {line.function}()  ")
     if line.fallback:
@@ -287,8 +293,10 @@ def footnotes(report: Report) -> Iterator[RenderableType]:
             "alone, last", "a step is that much shorter if only this line is fixed; if it is fixed after all others"
         )
         grid.add_row("share", "its fair part of what fixing all of them saves (Shapley)")
-    if any(line.price and line.price.low is not None for line in report.lines):
-        grid.add_row("between", "what the share lies between, by all that is not known of it")
+    if any(line.price and line.answer and line.answer.low is not None for line in report.lines):
+        grid.add_row("between", "what of a step the share lies between in four of five recordings like this one")
+    if any(line.answer for line in report.lines):
+        grid.add_row("fix, try, leave", "worth it; measure it with `syncscope verify`; not worth it")
     unknown = sum(not line.rule and not line.fallback for line in report.lines)
     if unknown and report.findings:
         grid.add_row("no rule", f"{unknown} of {len(report.lines)} lines wait in a way that the linter does not know")

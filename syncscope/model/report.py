@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from syncscope.model.answer import Answer
 from syncscope.model.bound import SavingBound
 from syncscope.model.finding import Edit, Finding, Hazard
 from syncscope.model.source import Place
@@ -103,7 +104,8 @@ class Advice(StrEnum):
 class Line:
     """All reads of one op at one place. `count`, `blocked` and `idle_after` are per step, times in ns.
 
-    `advice` is the best of what can be done about it, `why` says it in words; both are empty where nobody knows.
+    `advice` is the best of what can be done about it, `why` says it in words; both are empty where nobody knows. `answer` is
+    whether to do it.
     """
 
     op: str
@@ -120,6 +122,7 @@ class Line:
     caller: Place | None = None  # where `place` is a library's: the user's line that led there
     advice: Advice | None = None
     why: str = ""
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ class Report:
     reproduces the recording, `unexplained` the share of the steps in which the device stood still and something was late for
     no recorded reason, `silent` the share in which a thread waited for the device though no recorded call did, as its silence
     tells; None where they cannot be known. `late` is the share in which each queue and thread was late so.
-    `bound` is what no fix of waits can pass, known wherever work of a device is.
+    `bound` is what no fix of waits can pass, known wherever work of a device is; `answer` what to do about all of them.
     `saving` is the ns per step that removing all reads would save, `saving_range` its least and most, by what takes their
     place, by what may have been the reason of the lateness, and by the spread of the steps; `plan_range` the same of the
     plan. `notes` says in words what was lost, guessed or left out.
@@ -172,6 +175,7 @@ class Report:
     saving: float | None = None
     saving_range: tuple[float, float] | None = None
     bound: SavingBound | None = None
+    answer: Answer | None = None
     verdict: str = ""
     notes: tuple[str, ...] = ()
     trace: Trace | None = field(default=None, repr=False)
@@ -206,6 +210,7 @@ class Report:
             "findings",
             "lines",
             "groups",
+            "answer",
             "verdict",
             "notes",
             "unseen",

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Collection
 
+from syncscope.analysis.baseline import with_right_baseline
 from syncscope.analysis.compare import freed_reads
 from syncscope.analysis.event_graph import event_graph_of
 from syncscope.analysis.fidelity import added_unknown, bounds, fidelity_of, too_wide
@@ -25,6 +26,7 @@ def foretold(
     """The rewritten step over that as written, and between what it lies; or why there is none: the recording cannot be
     replayed, no wait went, what runs over all rows may be anything, or the range is too wide.
     At `plain` places a rewrite adds no work; at others one to a fixed shape may."""
+    trace = with_right_baseline(trace)
     event_graph = event_graph_of(trace)
     at = [None if read.place is None else _real(read.place) for read in event_graph.reads]
     event_graph.rewritten({number for number, place in enumerate(at) if place in plain})

@@ -2,6 +2,8 @@
 
 import pytest
 
+from syncscope.model.answer import Answer, Decision
+from syncscope.model.bound import SavingBound
 from syncscope.model.finding import Edit, Finding, Fix, Safety
 from syncscope.model.line_use import LineUse, LineUses
 from syncscope.model.report import Group, Line, Price, Read, Report, Step
@@ -117,6 +119,7 @@ def report(trace: Trace) -> Report:
             Price(0.1 * MS, 2 * MS, 1.1 * MS, 1e4, 0.9 * MS),
             "nonzero",
             nonzero,
+            answer=Answer(Decision.FIX, 1.1 / 9, 0.1, 0.14, 3 / 9, 24, 9, "likely 12.2% of a step"),
         ),
         Line(
             "unique",
@@ -128,6 +131,7 @@ def report(trace: Trace) -> Report:
             Price(0.02 * MS, 0.5 * MS, 0.2 * MS, 1e4),
             "unique",
             unique,
+            answer=Answer(Decision.TRY, 0.2 / 9, -0.01, 0.14, 3 / 9, 24, 9, "measuring it settles it"),
         ),
         Line("item", None, 2.0, 0.1 * MS, 0.0, "Optimizer.step", Price(0.0, 900.0, 400.0, 100.0)),
         Line("item", Place("/home/someone/a/very/long/path/to/a/project/metrics.py", 310), 0.25, 31_000.0, 2_000.0),
@@ -209,6 +213,8 @@ def report(trace: Trace) -> Report:
         plan=(0,),
         plan_saving=1.3 * MS,
         groups=(Group("function", "loss", 2.0, 5.2 * MS, Price(1.2 * MS, 1.4 * MS, 1.3 * MS, 0.0)),),
+        bound=SavingBound(9.0 * MS, 6.0 * MS, 2.0 * MS, 6.03 * MS),
+        answer=Answer(Decision.FIX, 1.4 / 9, 0.12, 0.2, 3 / 9, 24, 9, "likely 15.6% of a step"),
         verdict="Fixing train.py:5 gives 1.10 of the 1.40 ms (16 % of a step) that all reads cost.",
         notes=("12 events were cut off at the end of the file and are missing",),
         trace=trace,

@@ -47,8 +47,20 @@ def test_times_are_milliseconds_per_step(report):
     assert step == {"index": 1, "start_ms": 10.0, "ms": 9.0, "busy_ms": 6.0, "uses_ms": step["uses_ms"]}
     assert sum(step["uses_ms"].values()) == pytest.approx(9.0)
     assert sum(part["ms"] for part in value["uses"]["parts"]) == pytest.approx(value["uses"]["step_ms"])
+    assert value["answer"] == {
+        "decision": "fix",
+        "share": 0.155556,
+        "low": 0.12,
+        "high": 0.2,
+        "bound": 0.333333,
+        "measured": 24,
+        "loops": 9,
+        "why": "likely 15.6% of a step",
+    }
+    assert [line["answer"] and line["answer"]["decision"] for line in value["lines"]] == ["fix", "try", None, None]
+    assert value["bound"]["left"] == "device"
     first = value["reads"][0]
-    assert {k: first[k] for k in first if k not in ("fix", "share_error_ms", "share_range_ms")} == {
+    assert {k: first[k] for k in first if k not in ("answer", "fix", "share_error_ms", "share_range_ms")} == {
         "path": "train.py",
         "line": 5,
         "caller": None,

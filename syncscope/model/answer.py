@@ -1,0 +1,51 @@
+"""What to do about waits, in one of four words, with the figure that it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Decision(StrEnum):
+    """What to do. `analysis.answer` has the rule."""
+
+    FIX = "fix"
+    TRY = "try"  # measure it: what it saves is not sure
+    LEAVE = "leave"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to do about all waits, or about those of a line. `share` is the likely saving, `low` and `high` between what it lies
+    in four of five recordings like this one, `bound` what no fix can pass, all as parts of a step; None where it is not known.
+
+    `measured` is the number of recordings, and `loops` that of the loops, from which the interval comes; 0 where it comes from
+    the recording alone. `why` is a sentence: what decided, and for `TRY` and `UNKNOWN` what to do about it.
+    """
+
+    decision: Decision
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    bound: float | None = None
+    measured: int = 0
+    loops: int = 0
+    why: str = ""
+
+    @property
+    def figure(self) -> str:
+        """`29 % (24 to 36 %; of 214 measured loops 4 in 5 lay within)`; "" without one."""
+        if self.share is None:
+            return ""
+        if self.low is None or self.high is None:
+            return _percent(self.share)
+        source = f"; of {self.loops} measured loops 4 in 5 lay within" if self.loops else ""
+        return f"{_percent(self.share)} ({_percent(self.low, '')} to {_percent(self.high)}{source})"
+
+
+def _percent(share: float, unit: str = " %") -> str:
+    """Two digits, and never more than a tenth of a percent: `29 %`, `2.4 %`."""
+    rounded = 100 * share
+    text = f"{rounded:.0f}" if abs(rounded) >= 9.95 else f"{rounded:.1f}"
+    return f"{'0' if text in ('0.0', '-0.0') else text}{unit}"

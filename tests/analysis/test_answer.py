@@ -1,0 +1,81 @@
+"""One of four words: by what is likely, by what it lies between, by what can be had at most."""
+
+import pytest
+from drawn import Device
+
+from syncscope.analysis.answer import answer, decide
+from syncscope.analysis.summary import summarize
+from syncscope.model.answer import Answer, Decision
+
+FIX, TRY, LEAVE, UNKNOWN = Decision.FIX, Decision.TRY, Decision.LEAVE, Decision.UNKNOWN
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("share", "low", "high", "bound", "adds", "said"),
+    [
+        (0.30, 0.24, 0.36, 0.6, False, FIX),
+        (0.30, 0.24, 0.36, 0.6, True, TRY),  # the rewrite may undo it
+        (0.30, 0.005, 0.36, 0.6, False, TRY),  # it may be nothing
+        (0.03, 0.011, 0.05, 0.6, False, FIX),
+        (0.01, -0.02, 0.12, 0.6, False, TRY),  # it may be much
+        (0.01, -0.02, 0.04, 0.6, False, LEAVE),
+        (0.02, 0.0, 0.04, 0.6, False, TRY),  # between
+        (0.02, 0.0, 0.025, 0.025, False, LEAVE),  # no fix gives more
+    ],
+)
+def test_the_rule(share, low, high, bound, adds, said):
+    assert decide(share, low, high, bound, adds) is said
+
+
+def test_no_interval_passes_the_bound_and_each_holds_what_is_likely():
+    found = answer(0.2, (0.25, 0.5), 0.3)
+    assert (found.share, found.low, found.high, found.bound) == (0.2, 0.2, 0.3, 0.3)
+    past = answer(0.4, (0.1, 0.5), 0.3)
+    assert (past.share, past.high) == (0.3, 0.3)
+
+
+def test_a_figure_in_words():
+    known = Answer(FIX, 0.29, 0.24, 0.36, 0.6, 642, 214)
+    assert known.figure == "29 % (24 to 36 %; of 214 measured loops 4 in 5 lay within)"
+    assert Answer(TRY, 0.024, -0.004, 0.0996).figure == "2.4 % (-0.4 to 10 %)"
+    assert Answer(UNKNOWN).figure == ""
+
+
+def step(*reads: int, work: float = 4.0) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = [("launch", 0, 5 * MS)]
+    return [*found, *(("read", line, 0) for line in reads), ("work", int(work * MS))]
+
+
+def test_a_report_decides_for_all_and_for_each_line():
+    report = summarize(Device().run([step(57)] * 8)[0])
+    assert report.answer.decision is FIX
+    assert report.lines[0].answer.decision is FIX
+    assert report.answer.share == pytest.approx(4 / 9, rel=0.01)
+    assert "Decision: fix. Fixing one line saves 4.0 ms of 9.0 ms per step" in report.verdict
+
+
+def test_what_is_left_is_said_with_what_holds_the_loop_up():
+    report = summarize(Device().run([[("launch", 0, 10_000), ("read", 1, 0), ("work", 9 * MS)]] * 8)[0])
+    assert report.answer.decision is LEAVE
+    assert report.plan == ()
+    assert "Nothing here is worth fixing" in report.verdict
+    assert report.verdict.endswith(report.uses.words)
+
+
+def test_without_work_of_a_device_nobody_knows():
+    report = summarize(Device().run([[("work", MS)]] * 8)[0])
+    assert report.answer.decision is UNKNOWN
+    assert report.answer.share is None
+    assert "record on the device" in report.answer.why
+
+
+def test_where_nobody_waits_it_is_left():
+    report = summarize(Device().run([[("launch", 0, 5 * MS)]] * 8)[0])
+    assert (report.answer.decision, report.answer.share) == (LEAVE, 0.0)
+
+
+def test_a_device_that_is_nearly_always_busy_is_left_whatever_else_is_unknown():
+    report = summarize(Device().run([step(57, work=0.01)] * 8)[0])
+    assert report.answer.decision is LEAVE
+    assert report.answer.why.startswith("no fix can save more than")
