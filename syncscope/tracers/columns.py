@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from syncscope.model.memory import Allocations
 from syncscope.model.source import Place
 from syncscope.model.trace import Event, Lane, Meta, Table, Trace
+from syncscope.tracers.lines.library import unpacked
 
 PLACES = ("place", "caller", "forward")  # columns that hold numbers of places
 TABLES = {"name": "names", "lane": "lanes", "detail": "details"} | dict.fromkeys(PLACES, "places")
@@ -30,11 +31,24 @@ class Builder:
         self._blocks: list[dict[str, NDArray[Any]]] = []
         self._memory: list[Allocations] = []
         self._functions: dict[Place, str] = {}
+        self._lines = np.full(1, -1, np.int64)  # places by the numbers of lines in records; 0 is none
 
     def named(self, place: Place, function: str) -> Place:
         """The place, which stands in this function."""
         self._functions.setdefault(place, function)
         return place
+
+    def know_lines(self, known: Mapping[int, tuple[Place, str]]) -> None:
+        """What the numbers of lines in the records to come mean: a place, and the function in which it stands."""
+        self._lines = np.full(max(known, default=0) + 1, -1, np.int64)
+        self._lines[list(known)] = self.numbers("place", [self.named(*line) for line in known.values()])
+
+    def lines(self, packed: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+        """Place, caller and forward of calls, by the three numbers in each."""
+        return {
+            column: self._lines[np.where(at < len(self._lines), at, 0)]
+            for column, at in zip(PLACES, unpacked(packed), strict=True)
+        }
 
     def numbers(self, column: str, values: Iterable[Any]) -> NDArray[np.int64]:
         """The numbers of these values in the column's table; None is -1."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sysconfig
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
@@ -22,7 +24,11 @@ _HALVES = (
 )
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
-USER, LIBRARY, BETWEEN = 0, 1, 2
+# What carries out what others want, below the folder of packages, and code of theirs without a file.
+_CARRIERS = ("torch/", "functorch/", "torchgen/", "triton/", "pyopencl/")
+_MADE = ("<frozen ", "<eval_with_key>", "<generated: 'pyopencl")
+
+USER, LIBRARY, BETWEEN, CARRIER = 0, 1, 2, 3
 kinds: dict[str, int] = {}  # by file: to hash code takes microseconds, since Python goes through all of it
 
 
@@ -59,8 +65,8 @@ def spot(frame: FrameType) -> Spot:
 
 
 def kind_of(code: CodeType) -> int:
-    """USER, LIBRARY (installed packages and the standard library) or BETWEEN (ours), by the file the code
-    comes from."""
+    """USER, LIBRARY (installed packages), CARRIER (torch, pyopencl and the standard library) or BETWEEN
+    (ours, and of torch what others take for C), by the file the code comes from."""
     return kind_of_file(code.co_filename)
 
 
@@ -70,12 +76,30 @@ def kind_of_file(path: str) -> int:
     if kind is None:
         if path.startswith(HERE) or path.endswith(_HALVES):
             kind = BETWEEN
-        elif any(part in path for part in _INSTALLED) or path.startswith(("<frozen ", *_STANDARD)):
-            kind = LIBRARY
         else:
-            kind = USER
+            kind = _kind_of(path)
         kinds[path] = kind
     return kind
+
+
+def _kind_of(path: str) -> int:
+    """In C once more: lines/codes.h. Code without a file is the user's (exec, a notebook), unless Python's or torch.fx's."""
+    installed = [path.rpartition(part)[2] for part in _INSTALLED if part in path]
+    if installed:
+        return CARRIER if min(installed, key=len).startswith(_CARRIERS) else LIBRARY
+    if path.startswith("<"):
+        return CARRIER if path.startswith(_MADE) else USER
+    return CARRIER if path.startswith(carriers()) or "/torchinductor_" in path else USER
+
+
+@cache
+def carriers() -> tuple[str, ...]:
+    """Where files are of which no line is ever shown, unless they are below the folder of packages: ours, Python's, torch's
+    that is built in its sources, and what torch.compile writes."""
+    torch = find_spec("torch")
+    folders = [f"{folder}/" for folder in (torch.submodule_search_locations or () if torch else ())]
+    written = [f"{folder}/"] if (folder := os.environ.get("TORCHINDUCTOR_CACHE_DIR")) else []
+    return (HERE, *_STANDARD, *folders, *written)
 
 
 def seen_from(frame: FrameType | None) -> Seen:
@@ -88,7 +112,7 @@ def seen_from(frame: FrameType | None) -> Seen:
             kind = kind_of(code)
         if kind == USER:
             return _new(Seen, (spot(frame), library))
-        if kind == LIBRARY and library is None:
+        if library is None and kind in (LIBRARY, CARRIER):
             library = spot(frame)
         frame = frame.f_back
     return Seen(None, library)

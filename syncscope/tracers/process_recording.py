@@ -24,8 +24,9 @@ from syncscope.errors import UserError
 from syncscope.model.trace import DEVICE, Kind, Trace
 from syncscope.tracers import called_lines, python_events, record_file, sources, sync_attribution
 from syncscope.tracers.columns import Builder
-from syncscope.tracers.hooks import listening
+from syncscope.tracers.hooks import autograd, listening
 from syncscope.tracers.hooks.listeners import Listener, listeners
+from syncscope.tracers.hooks.patches import patches
 from syncscope.tracers.processor_time import of_others, spent
 from syncscope.tracers.python_events import PythonEvents, Written
 from syncscope.tracers.sources import Source
@@ -72,6 +73,7 @@ class ProcessRecording:
                 self._sources.append(source)
                 stack.callback(source.stop)  # also where its start fails half way
                 source.start(self.events)
+            stack.callback(patches.when_imported("torch", autograd.install))
             listener = Listener(read=self.events.read, region=self.events.annotation, modules=True, sync_debug=True)
             stack.enter_context(listening(listener))
             return stack.pop_all()
@@ -290,6 +292,7 @@ def recover(folder: Path, prefix: str = "") -> Trace | None:
         name: source.recovered for name, source in known_sources().items()
     }
     first = min((contents.header for contents in found), key=lambda header: header["monotonic_ns"])
+    found.sort(key=lambda contents: contents.header["source"] != python_events.NAME)  # it says what lines' numbers mean
     parts = [readers[contents.header["source"]](contents) for contents in found]
     whole = assemble(parts, first["monotonic_ns"], first["origin_ns"])
     whole.meta["notes"].append("the program ended without ending its recording: what it had written is here")

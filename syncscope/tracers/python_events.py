@@ -24,6 +24,7 @@ from syncscope.tracers import places, record_file
 from syncscope.tracers.columns import Builder
 from syncscope.tracers.hooks import reads
 from syncscope.tracers.hooks.listeners import Record
+from syncscope.tracers.lines import library as lines
 
 READ, OP, STEP, ANNOTATION = 7, 8, 9, 10  # record types after the hook's own
 NAME = "python"  # of the source in the header of a file
@@ -45,6 +46,7 @@ class PythonEvents:
         self.operators_wanted = 0  # and those of the CPU, where a source leaves them out otherwise
         self.memory_wanted = 0  # and what is allocated and freed, by line
         self._handle, self._path = record_file.create(NAME, folder)
+        lines.start(self._handle)
         self._reads: deque[Record] = deque()
         self._ops: deque[tuple[int, str, int, int, int, int, int]] = deque()
         self._steps: deque[tuple[int, int, int, int, int]] = deque()
@@ -111,13 +113,16 @@ class PythonEvents:
     def close(self) -> None:
         """Writes the rest."""
         if self._handle >= 0:
+            lines.stop()
             self.flush()
             os.close(self._handle)
             self._handle = -1
 
     def add(self, builder: Builder, origin: int) -> dict[str, Any]:
         """Adds what is on disk, as a source does."""
-        add_rows(builder, record_file.read(self._path), origin)
+        contents = record_file.read(self._path)
+        add_lines(builder, contents)
+        add_rows(builder, contents, origin)
         lost = f"{self.lost} reads, operators and steps were lost: no room on the disk"
         return {"notes": [lost] if self.lost else [], "read_ns": round(reads.cost.usual)}
 
@@ -171,6 +176,7 @@ class Written:
 
     def add(self, builder: Builder, origin: int) -> dict[str, Any]:
         """Adds them, as a source does."""
+        add_lines(builder, self._contents)
         add_rows(builder, self._contents, origin)
         return {}
 
@@ -178,6 +184,11 @@ class Written:
 def _drain(rows: deque[Any]) -> list[Any]:
     """Takes out what is there; another thread may append meanwhile."""
     return [rows.popleft() for _ in range(len(rows))]
+
+
+def add_lines(builder: Builder, contents: record_file.Contents) -> None:
+    """Tells a builder what the numbers of lines mean, before others add what names them."""
+    builder.know_lines(lines.known(record_file.texts(contents.records, record_file.LINE)))
 
 
 def add_rows(builder: Builder, contents: record_file.Contents, origin: int) -> None:

@@ -20,16 +20,17 @@ HEADER = 4096  # bytes of JSON before the first record; a page, as mappings want
 WINDOW = 1 << 18  # bytes at the front that the hook writes into; a full window is appended to the file
 ENDLESS = 1 << 40  # as the number of windows: records are appended one by one
 CALL, STAMP, QUEUE, NAME, CLOCK, DEVICE = range(1, 7)
-SOURCE = 11  # 7 to 10 are those of python_events
+SOURCE, LINE = 11, 12  # 7 to 10 are those of python_events
 BLOCKING, FAILED, PROFILED, FORCED, OUT_OF_ORDER = 1, 2, 4, 8, 16
 
 RECORD = np.dtype(
     [("type", "u1"), ("fn", "u1"), ("flags", "u1"), ("pad", "u1"), ("tid", "u4"), ("queue", "u4"), ("name", "u4")]
     + [(word, "i8") for word in ("corr", "size", "t0", "t1", "a", "b")]
 )
-"""As in icd.c. CALL: host start and end in t0, t1; of a kernel, work items in size, and in each group in a (0: not said).
-DEVICE: its memory, units and type in size, t0, t1. STAMP: start, end, queued, submit in t0, t1, a, b, on the device's clock.
-CLOCK: our clock before and after in t0, t1, device and driver's host time in a, b. NAME, SOURCE: text in the last 48 bytes."""
+"""As in icd.c. CALL: host start and end in t0, t1; of a kernel, work items in size, and in each group in a (0: not said); in
+b the numbers of three LINEs, as lines/lines.c packs them. DEVICE: its memory, units and type in size, t0, t1. STAMP: start,
+end, queued, submit in t0, t1, a, b, on the device's clock. CLOCK: our clock before and after in t0, t1, device and driver's
+host time in a, b. NAME, SOURCE, LINE: text in the last 48 bytes."""
 
 
 class Contents(NamedTuple):
@@ -99,7 +100,7 @@ def name_records(number: int, text: bytes) -> Iterator[bytes]:
 
 
 def texts(records: NDArray[Any], kind: int = NAME) -> dict[int, str]:
-    """The names in a file by their numbers; as `SOURCE` the texts of programs."""
+    """The names in a file by their numbers; as `SOURCE` the texts of programs, as `LINE` those of lines."""
     found: dict[int, bytes] = {}
     for row in records[records["type"] == kind]:
         number = int(row["name"])

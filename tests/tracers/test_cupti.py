@@ -18,6 +18,7 @@ from syncscope.model.trace import Kind, Trace  # noqa: E402
 from syncscope.tracers import process_recording  # noqa: E402
 from syncscope.tracers.columns import Builder  # noqa: E402
 from syncscope.tracers.cupti import library  # noqa: E402
+from syncscope.tracers.lines import library as lines  # noqa: E402
 from syncscope.tracers.python_events import PythonEvents  # noqa: E402
 from syncscope.tracers.sources import cupti, torch_profiler  # noqa: E402
 
@@ -264,3 +265,23 @@ def test_a_profiler_of_the_program_ends_it(cuda: Any, tmp_path: Path) -> None:
     events.close()
     assert len(trace.rows(Kind.KERNEL)) == 1
     assert any("profiler of its own" in note for note in meta["notes"])
+
+
+def test_calls_stand_at_the_lines_that_make_them(cuda: Any, tmp_path: Path) -> None:
+    events, source, name = PythonEvents(tmp_path), cupti.Cupti(), c.c_char_p(NAME)
+    source.start(events)
+    work(cuda, name)
+    source.stop()
+    builder = Builder()
+    events.add(builder, events.began)
+    source.add(builder, events.began)
+    events.close()
+    trace = builder.trace()
+    first = work.__code__.co_firstlineno
+    calls = [event for event in trace if event.kind == Kind.CALL]
+    if lines.library() is None:
+        pytest.skip("no compiler, or an interpreter whose frames nobody knows")
+    assert [call.place and call.place.line - first for call in calls[:5]] == [3, 4, 5, 6, 7]
+    assert {(Path(call.place.path).name, call.function) for call in calls[:5] if call.place} == {
+        ("test_cupti.py", "work")
+    }

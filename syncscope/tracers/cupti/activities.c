@@ -218,6 +218,7 @@ static uint64_t now(void) {
 
 /* A call that is listened to begins or ends on this thread. */
 static int (*_Atomic finalize)(void);
+static uint64_t (*_Atomic line)(void); /* which line of Python runs on this thread: lines/lines.c */
 static _Atomic int linked;      /* a queue was told to wait for another */
 static _Atomic uint64_t since;  /* this recording began, ns */
 static const char WAITS[] = "cuStreamWaitEvent";
@@ -229,11 +230,14 @@ static void called(void *data, int domain, uint32_t number, const Call *call) {
   if (start < since || start > end) return; /* it had begun before we listened */
   if (!thread) thread = syscall(SYS_gettid);
   if (!linked && !strncmp(call->name, WAITS, sizeof WAITS - 1)) linked = 1;
-  tell((Rec){.type = CALL, .tid = thread, .name = domain << 16 | number, .corr = call->correlation, .t0 = start, .t1 = end});
+  uint64_t (*ask)(void) = line;
+  tell((Rec){.type = CALL, .tid = thread, .name = domain << 16 | number, .corr = call->correlation, .t0 = start, .t1 = end,
+    .b = ask ? ask() : 0});
   /* CUPTI leaves the process where a call of the driver ends: nowhere else is it sure that nobody is within it. */
   int (*leave)(void) = finalize ? atomic_exchange(&finalize, NULL) : NULL;
   if (leave) leave();
 }
+void ask_line(void *function) { line = (uint64_t(*)(void))function; }
 void *called_at(void) { return (void *)called; }
 int queues_wait(void) { return linked; }
 void leave_by(void *cupti_finalize) { finalize = (int (*)(void))cupti_finalize; }

@@ -12,6 +12,7 @@ from typing import Any
 
 from syncscope.errors import UserError
 from syncscope.native import built
+from syncscope.tracers.lines import library as lines
 
 SOURCE = Path(__file__).with_name("activities.c")
 COPY, FILL, KERNEL, PEER_COPY, EVENT, SYNC = 1, 2, 10, 22, 36, 38  # CUPTI_ACTIVITY_KIND_...
@@ -54,6 +55,7 @@ def activities() -> Any:
     ours.start.argtypes, ours.start.restype = [c.c_int, c.c_void_p], None
     ours.leave_by.argtypes, ours.leave_by.restype = [c.c_void_p], None
     ours.stop.restype = c.c_uint64
+    ours.ask_line.argtypes, ours.ask_line.restype = [c.c_void_p], None
     return ours
 
 
@@ -97,6 +99,7 @@ def start(file: int) -> Any:
     _ask("cuptiSubscribe", c.byref(subscriber), c.c_void_p(ours.called_at()), None)
     try:
         _ask("cuptiActivityRegisterCallbacks", c.c_void_p(ours.requested_at()), c.c_void_p(ours.completed_at()))
+        ours.ask_line(lines.asked())
         ours.start(file, c.cast(library().cuptiActivityGetNextRecord, c.c_void_p))
         for kind in KINDS:
             _ask("cuptiActivityEnable", kind)

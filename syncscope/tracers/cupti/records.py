@@ -48,6 +48,7 @@ def add_records(builder: Builder, records: Rows, origin: int, process: int) -> d
         start=calls["t0"] - origin,  # by our own clock
         name=events.numbers("name", calls, ["name"], lambda number: names.get(number, "call")),
         lane=events.numbers("lane", calls, ["tid"], lambda thread: builder.thread(process, thread)),
+        **builder.lines(calls["b"]),
     )
     events.add(
         Kind.KERNEL,

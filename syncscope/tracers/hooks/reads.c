@@ -22,7 +22,7 @@ static struct { PyObject WORDS(FIELD) *last; } word;
 static struct { PyObject LASTING(FIELD) *last; } of;                  /* what these names of reads.py always mean */
 static PyObject *names;                                               /* of reads.py */
 static PyObject *of_reads(PyObject *name) { return PyDict_GetItem(names, name); } /* borrowed: what one means now */
-enum { USER, LIBRARY, BETWEEN };                                      /* as in places.py */
+enum { USER, LIBRARY, BETWEEN, CARRIER };                                    /* as in places.py */
 enum { METHOD, FUNCTION, ALWAYS };                                    /* where the tensor stands in a call */
 
 static long long now(void) {
@@ -96,7 +96,7 @@ static PyObject *seen_from(PyFrameObject *frame) {
     PyCodeObject *code = PyFrame_GetCode(frame);
     int kind = kind_of(code);
     if (kind == USER) user = spot(frame, code);
-    else if (kind == LIBRARY && !library) library = spot(frame, code);
+    else if (kind != BETWEEN && !library) library = spot(frame, code);
     Py_DECREF(code);
     if (PyErr_Occurred()) break;
     if (!user) Py_SETREF(frame, PyFrame_GetBack(frame));

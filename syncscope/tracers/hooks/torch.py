@@ -12,6 +12,7 @@ from syncscope.model.ops import Op
 from syncscope.tracers.hooks import methods, reads, sync_debug
 from syncscope.tracers.hooks.listeners import RowsKept, listeners
 from syncscope.tracers.hooks.patches import patches
+from syncscope.tracers.lines import library as lines
 from syncscope.tracers.places import seen_from
 
 Waits = Callable[..., bool] | None
@@ -280,12 +281,17 @@ def regions(torch: Any) -> None:
 def _backward(*_: Any) -> methods.Answer | None:
     """Reads of the autograd threads, which have no frame of the user, get the line that called backward."""
     seen = seen_from(sys._getframe(1))
-    if seen.user is None:
-        return None
-    reads.backward.append(seen)
+    in_c = lines.library()
+    noted = in_c is not None and in_c.pass_begins()
+    if seen.user is not None:
+        reads.backward.append(seen)
     begun = monotonic_ns()
 
     def after(_: Any) -> None:
+        if noted:
+            in_c.pass_ends()
+        if seen.user is None:
+            return
         reads.backward.remove(seen)
         if reads.passes is not None:
             reads.passes.append((begun, monotonic_ns(), seen))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes as c
 
-ABI = 3  # as in icd.c
+ABI = 4  # as in icd.c
 ICD2_TAG = 0x4F50454E434C3331  # "OPENCL1" in the first slot: the loader manages the dispatch
 SLOTS = 149  # of the OpenCL 3.0 table; the list is append-only
 

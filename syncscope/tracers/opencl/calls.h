@@ -70,7 +70,7 @@ static inline void close_call(Call *c, int fn, I failed, uint32_t name, uint64_t
   P event = 0;
   if (!failed && c->event && c->number & 1 && (event = *c->event) && !c->own) V(c->t, RetainEvent, One)(event);
   Rec r = {.type = CALL, .fn = fn, .flags = (blocking ? BLOCKING : 0) | (failed ? FAILED : 0), .tid = me(),
-           .queue = c->number >> 1, .name = name, .size = size, .t0 = c->t0, .t1 = t1 < c->t0 ? c->t0 : t1, .a = c->group};
+           .queue = c->number >> 1, .name = name, .size = size, .t0 = c->t0, .t1 = t1 < c->t0 ? c->t0 : t1, .a = c->group, .b = line()};
   P drop = event;
   pthread_mutex_lock(&leaf);
   uint64_t corr = r.corr = ++next_corr;
@@ -96,6 +96,7 @@ static inline void close_call(Call *c, int fn, I failed, uint32_t name, uint64_t
 static void host_call(Call *c, int fn, P queue, uint64_t t0, uint32_t name, uint64_t size, int blocking, I failed) {
   Rec r = {.type = CALL, .fn = fn, .flags = (blocking ? BLOCKING : 0) | (failed ? FAILED : 0), .tid = me(),
            .name = name, .size = size, .t0 = t0, .t1 = now()};
+  r.b = line();
   if (r.t1 < t0) r.t1 = t0;
   if (queue) r.queue = queue_number(c->t, queue, 0) >> 1;
   pthread_mutex_lock(&leaf);

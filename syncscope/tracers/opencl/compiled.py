@@ -88,6 +88,7 @@ def _open(path: Path) -> c.CDLL:
     found.counts.argtypes = [c.POINTER(u64 * 7)]
     found.counts.restype = None
     found.loads.restype = u64
+    found.ask_line.argtypes, found.ask_line.restype = [c.c_void_p], None
     found.arm.argtypes = [c.c_int]
     found.arm.restype = None
     return found

@@ -129,6 +129,7 @@ def _add_calls(builder: Builder, calls: NDArray[Any], known: list[str], origin: 
         correlation=calls["corr"],
         bytes=np.where((calls["name"] > 0) | (calls["size"] == 0), -1, calls["size"]),
         flags=np.where(calls["flags"] & record_file.BLOCKING, Flag.BLOCKING, Flag.NONE),
+        **builder.lines(calls["b"]),
     )
 
 

@@ -12,6 +12,7 @@ from syncscope import opencl_driver
 from syncscope.errors import UserError
 from syncscope.tracers import record_file
 from syncscope.tracers.columns import Builder
+from syncscope.tracers.lines import library as lines
 from syncscope.tracers.opencl import compiled, dispatch
 from syncscope.tracers.opencl.abi import table_of
 from syncscope.tracers.opencl.records import PATIENCE, add_records
@@ -53,6 +54,7 @@ class OpenCL(Source):
         self._handle, self._path = record_file.create(
             "opencl", events.folder, window=record_file.WINDOW, functions=compiled.functions()
         )
+        library.ask_line(lines.asked())
         failed = library.start(self._handle, record_file.HEADER, compiled.cycles_are_time())
         if failed:
             os.close(self._handle)
