@@ -17,6 +17,9 @@ from syncscope.kernels.device import info
 
 __all__ = ["Graph", "capture"]  # beside everything that is defined here
 default_generators = (generator.default,)
+allow_tf32: bool | None = (
+    None  # True or False before what PyTorch's settings say of products and convolutions (`precision`)
+)
 _initialized = True  # torch.utils.checkpoint asks, and restores no random numbers of a device that is not
 
 

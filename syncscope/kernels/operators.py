@@ -16,12 +16,14 @@ Kernel = Callable[..., Any]
 native: dict[str, Kernel] = {}  # an overload such as "add.out" or "relu" -> what runs it on the device
 views: dict[str, Kernel] = {}  # likewise, but what only touches sizes and strides: called from C, and nobody is told
 plain: set[str] = set()  # overloads that enqueue nothing, or depend on more than their arguments show
+asked: dict[str, Callable[[], int]] = {}  # overloads that a setting decides, too: what it is now
 
 
-def op(*names: str, keep: bool = True) -> Callable[[Kernel], Kernel]:
+def op(*names: str, keep: bool = True, asks: Callable[[], int] | None = None) -> Callable[[Kernel], Kernel]:
     """Declares a function as the kernel of these overloads; it is called as PyTorch calls the operator.
 
     What it enqueues is kept for calls that look the same (`plans`), unless told not to: views and reads have nothing to keep.
+    Where a setting of PyTorch's decides what that is, `asks` says how it is set.
 
     PyTorch gives positional arguments without trailing defaults, wrapped numbers as Python numbers, and outputs of
     structured operators with their final shape, dtype and strides.
@@ -32,6 +34,8 @@ def op(*names: str, keep: bool = True) -> Callable[[Kernel], Kernel]:
             native[name] = kernel
         if not keep:
             plain.update(names)
+        if asks is not None:
+            asked.update(dict.fromkeys(names, asks))
         return kernel
 
     return declare
@@ -228,7 +232,7 @@ def watched(name: str, kernel: Kernel) -> Kernel:
     if infers_shape and any(argument.is_out for argument in target._schema.arguments):
         kernel = _sized(target, kernel)
     if name not in plain:
-        kernel = plans.kept(kernel)
+        kernel = plans.kept(kernel, asked[name]) if name in asked else plans.kept(kernel)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         start = monotonic_ns() if queue.observers else 0
@@ -261,10 +265,12 @@ def install(library: torch.library.Library) -> None:
             native[made] = making(made, name, kernel)
         if made and written and written not in native:
             native[written] = writing(made, name, kernel)
+        if name in asked:
+            asked.update({one: asked[name] for one in (made, written) if one})
     for name, kernel in native.items():
         run = watched(name, kernel)
         if name not in plain:
-            run = plans.followed("aten::" + name.partition(".")[0], run)
+            run = plans.followed("aten::" + name.partition(".")[0], run, asked.get(name))
         library.impl(name, run, "PrivateUse1")
     for name, kernel in views.items():
         library.impl(name, kernel, "PrivateUse1")

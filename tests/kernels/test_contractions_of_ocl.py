@@ -111,6 +111,46 @@ def test_tensor_cores_multiply(m, n, k, split, left, dtype, cores):
         assert torch.equal(bench.out.cpu(), once)
 
 
+@pytest.mark.parametrize("split", [1, 4])
+def test_tf32_multiplies_once_by_eleven_bits(split, cores):
+    m, n, k = 66, 36, 100
+    c, schedule = product(m, n, k, (k, 1), (n, 1)), Schedule(32, 32, 16, 4, 4, split=split, cores=True)
+    bench = search.Bench(c, tf32=True)
+    exact = bench.error(schedule)
+    rounded = [((x.view(np.uint32) + 0x1000) & np.uint32(0xFFFFE000)).view(np.float32) for x in bench.host]
+    bench.host = rounded  # what the device made is nearer to the product of these
+    assert 1e-5 < exact < 1e-3
+    assert bench.error(schedule) < 1e-6
+
+
+def test_settings_of_pytorch_say_what_is_multiplied_once(cores, monkeypatch):
+    x, w = torch.randn(2, 8, 9, 9), torch.randn(8, 8, 3, 3)
+    a, b = torch.randn(40, 64), torch.randn(64, 24)
+    there = [t.to("ocl") for t in (x, w, a, b)]
+
+    def off():
+        """Errors of a convolution and of a product, of the third call alike: with plans that were kept."""
+        made = [(torch.conv2d(*there[:2]), torch.mm(*there[2:])) for _ in range(3)][2]
+        exact = torch.conv2d(x.double(), w.double()), torch.mm(a.double(), b.double())
+        return [float((y.cpu() - z).abs().max() / z.abs().max()) > 1e-5 for y, z in zip(made, exact, strict=True)]
+
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    monkeypatch.setattr(cudnn, "allow_tf32", cudnn.allow_tf32)  # as they are, afterwards
+    monkeypatch.setattr(matmul, "allow_tf32", matmul.allow_tf32)
+    assert off() == [True, False]  # as PyTorch comes
+    cudnn.allow_tf32 = False
+    assert off() == [False, False]
+    torch.set_float32_matmul_precision("high")
+    assert off() == [False, True]
+    monkeypatch.setattr(torch.ocl, "allow_tf32", True)
+    assert off() == [True, True]
+    monkeypatch.setattr(torch.ocl, "allow_tf32", False)
+    assert off() == [False, False]
+    monkeypatch.setattr(torch.ocl, "allow_tf32", None)
+    matmul.allow_tf32, cudnn.allow_tf32 = False, True
+    assert off() == [True, False]
+
+
 @pytest.mark.parametrize("by_cores", [True, False])
 def test_the_least_blocks_multiply_beside_tensor_cores(by_cores, cores):
     c = product(20, 18, 9, (9, 1), (18, 1))
@@ -134,16 +174,18 @@ def test_tensor_cores_convolve(cores, g, dtype, data):
     assert bench.error(data.draw(st.sampled_from(schedules))) < 2 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("stored", ["half", "bfloat16", "plain"])
-def test_tensor_cores_are_used_where_they_multiply_rightly(stored, cores, monkeypatch):
-    right, text = tensor_cores._right.__wrapped__, tensor_cores.text(stored != "plain")
+@pytest.mark.parametrize(
+    ("stored", "kind"), [("half", "halves"), ("bfloat16", "halves"), ("plain", "thrice"), ("plain", "once")]
+)
+def test_tensor_cores_are_used_where_they_multiply_rightly(stored, kind, cores, monkeypatch):
+    right, text = tensor_cores._right.__wrapped__, tensor_cores.text(kind)
     text = f"#define S {'float' if stored == 'plain' else 'ushort'}\n{text}"
-    monkeypatch.setattr(tensor_cores, "text", lambda halves: text)
-    assert right(stored)
+    monkeypatch.setattr(tensor_cores, "text", lambda kind: text)
+    assert right(stored, kind)
     swapped = text.replace("(lo, hi, a0, a1, a2, a3, b0, b1) ", "(lo, hi, a1, a0, a2, a3, b0, b1) ")
     assert swapped != text
-    monkeypatch.setattr(tensor_cores, "text", lambda halves: swapped)
-    assert not right(stored)
+    monkeypatch.setattr(tensor_cores, "text", lambda kind: swapped)
+    assert not right(stored, kind)
 
 
 @pytest.mark.parametrize("split", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncscope.kernels.generate.tensor_cores import Kind
+
 _PAD = 4  # columns of local memory after each row: items that write a column then meet different banks
 
 
@@ -69,8 +71,9 @@ def by_items(s: Schedule) -> Block:
     )  # fmt: skip
 
 
-def by_warps(s: Schedule, halves: bool) -> Block:
+def by_warps(s: Schedule, kind: Kind) -> Block:
     """A warp by a tensor core, 16 x 8 at a time. A word of local memory is two neighbours of k."""
+    halves = kind == "halves"
     over = s.bn // (4 * s.tn)
     row, column = f"warp / {over} * {8 * s.tm}", f"warp % {over} * {4 * s.tn}"
     each = 2 if halves else 1  # words of a row that an item has of an instruction
@@ -89,7 +92,7 @@ def by_warps(s: Schedule, halves: bool) -> Block:
     ]
     tiles = ", ".join(f"{x}_tiles[2][{s.bk // 2}][{width(size, halves)}]" for x, size in (("a", s.bm), ("b", s.bn)))
     # Sums of eight steps of floats are made in `upper` and `lower`: here, as PoCL loses arrays of inner blocks at barriers.
-    sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + ("" if halves else ", upper[2], lower[2]")
+    sums = f"T sums[{s.tm}][{s.tn // 2}][2]" + (", upper[2], lower[2]" if kind == "thrice" else "")
     return Block(
         2, s.tn // 2, f"__local WORD {tiles}; MMA_BEGIN", sums,
         f"for (int step = 0; step < {s.bk // 2}; step += {4 * each}) {{\n{chr(10).join([*parts, *lines])} }}",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from syncscope.kernels.generate import tensor_cores
 from syncscope.kernels.generate.block import Block, Schedule, by_items, by_warps
 from syncscope.kernels.generate.ir import Access, Contraction, Index, deepened
+from syncscope.kernels.generate.tensor_cores import Kind
 from syncscope.kernels.generate.text import DIVIDE, Fields, arguments, inside, loops, place, result, start
 
 BAND = 8  # tiles of columns that are made side by side, row of tiles by row, so that they share what the cache holds
@@ -121,9 +122,9 @@ __kernel void {c.name}_pack_a(__global const S *x, long x_at, __global S *to, Nu
     return text.replace("@fields@", fields.declaration()), fields.packed(), copies * depth * width
 
 
-def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], halves: bool = False) -> tuple[str, bytes]:
+def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], kind: Kind = "thrice") -> tuple[str, bytes]:
     """The kernel `c.name` and the numbers it takes. With `split` its result is the workspace, row-major (part, z, m, n).
-    `halves` says that the operands are 16 bits wide.
+    `kind` says what tensor cores multiply, and how often, where the schedule has them.
 
     Raises:
         ValueError: this tile cannot be dealt out to these items.
@@ -136,7 +137,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], halves: bool 
         raise ValueError(f"{s} cannot fetch its operands")
     a = _Side(c, s, fields, "a", c.a, "m", how_a, z_names)
     b = _Side(c, s, fields, "b", c.b, "n", how_b, z_names)
-    block = by_warps(s, halves) if s.cores else by_items(s)
+    block = by_warps(s, kind) if s.cores else by_items(s)
     z_and_part = (
         f"const int z = get_group_id(1) / {(parts := fields('parts', s.split))}, part = get_group_id(1) % {parts};"
         if s.split > 1
@@ -146,7 +147,7 @@ def source(c: Contraction, s: Schedule, aligned: tuple[bool, ...], halves: bool 
     chunk = fields("chunk", -(-c.size("k") // (s.split * s.bk)) * s.bk)
     text = f"""
 {DIVIDE}#define T4 JOIN(T, 4)
-{tensor_cores.text(halves) if s.cores else ""}{_RAW if s.cores and halves else _WIDENED}@fields@
+{tensor_cores.text(kind) if s.cores else ""}{_RAW if s.cores and kind == "halves" else _WIDENED}@fields@
 __kernel __attribute__((reqd_work_group_size({s.items}, 1, 1)))
 void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {arguments(c, "T" if s.split > 1 else "O")}) {{
     {block.tiles}
@@ -178,7 +179,7 @@ void {c.name}(__global const S *a, long a_at, __global const S *b, long b_at, {a
         now ^= 1;
 {a.keep("now")}{b.keep("now")}        barrier(CLK_LOCAL_MEM_FENCE);
     }}
-{_store(c, s, block, fields, z_names, aligned[2], s.cores and not halves)}}}
+{_store(c, s, block, fields, z_names, aligned[2], s.cores and kind == "thrice")}}}
 """
     return text.replace("@fields@", fields.declaration()), fields.packed()
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from syncscope.kernels import programs, queue, storage
 from syncscope.kernels.device import device, is_gpu
-from syncscope.kernels.generate import cpu, gpu, space, split
+from syncscope.kernels.generate import cpu, gpu, space, split, tensor_cores
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.ir import Contraction, simplified
 from syncscope.kernels.generate.text import fits
@@ -86,9 +86,14 @@ def aligned(*tensors: Tensor) -> tuple[bool, ...]:
 
 @functools.lru_cache(4096)
 def plan(
-    c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...], schedule: Schedule | cpu.Schedule | None = None
+    c: Contraction,
+    dtype: torch.dtype,
+    aligned: tuple[bool, ...],
+    schedule: Schedule | cpu.Schedule | None = None,
+    tf32: bool = False,
 ) -> Plan:
-    """The plan of a contraction, by the given schedule or the best that is known.
+    """The plan of a contraction, by the given schedule or the best that is known. With `tf32` tensor cores multiply float32
+    once, by eleven of its bits.
 
     Raises:
         NotNative: its tensors have more than 2 ** 31 elements.
@@ -104,24 +109,24 @@ def plan(
     assert not isinstance(schedule, cpu.Schedule)
     copied = gpu.packed(c)
     if copied is None:
-        return _on_gpu(c, schedule or _best(c, dtype, aligned), dtype, aligned)
+        return _on_gpu(c, schedule or _best(c, dtype, aligned, tf32), dtype, aligned, tf32)
     aligned = (True, *aligned[1:])
     text, numbers, room = gpu.packing(c)
     size, group = (_round(room, _SUM_GROUP),), (_SUM_GROUP,)
     pack = Step(_built(text, f"{c.name}_pack_a", dtype), size, group, numbers, room, dtype)
-    return replace(_on_gpu(copied, schedule or _best(copied, dtype, aligned), dtype, aligned), pack_a=pack)
+    return replace(_on_gpu(copied, schedule or _best(copied, dtype, aligned, tf32), dtype, aligned, tf32), pack_a=pack)
 
 
-def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Schedule:
+def _best(c: Contraction, dtype: torch.dtype, aligned: tuple[bool, ...], tf32: bool) -> Schedule:
     """What was found by tuning, where this very contraction can be made so, else the default."""
-    found = store.known().get(space.problem(c, aligned, dtype))
+    found = store.known().get(space.problem(c, aligned, dtype, tf32))
     if found is not None and space.legal(c, found, aligned, dtype):
         return found
-    return space.default(c, int(device.max_compute_units), aligned, dtype)
+    return space.default(c, int(device.max_compute_units), aligned, dtype, tf32)
 
 
-def _on_gpu(c: Contraction, s: Schedule, dtype: torch.dtype, aligned: tuple[bool, ...]) -> Plan:
-    text, numbers = gpu.source(c, s, aligned, dtype.itemsize == 2)
+def _on_gpu(c: Contraction, s: Schedule, dtype: torch.dtype, aligned: tuple[bool, ...], tf32: bool) -> Plan:
+    text, numbers = gpu.source(c, s, aligned, tensor_cores.kind(dtype, tf32))
     groups = -(-c.size("m") // s.bm) * -(-c.size("n") // s.bn)
     total = c.size("z") * c.size("m") * c.size("n")
     size = (groups * s.items, c.size("z") * s.split)

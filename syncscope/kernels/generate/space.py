@@ -32,7 +32,7 @@ _TILES = tuple(
 _ELEMENT = 100
 _LAUNCH = 1 << 20
 _GROUP = 1 << 15
-_CORES = {2: 5, 4: 2}  # times as fast are tensor cores, with halves and with floats
+_CORES = {"halves": 5, "once": 4, "thrice": 2}  # times as fast are tensor cores
 _TURN = 5.7  # of their steps of k a barrier takes
 # What they multiply by beside the tiles above: few rows.
 _FLAT = tuple(Schedule(16, bn, 16, 2, tn, cores=True) for bn, tn in ((128, 8), (64, 8), (64, 4), (32, 4)))
@@ -76,7 +76,7 @@ def every(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> Iter
 
 
 @functools.lru_cache(1024)
-def default(c: Contraction, units: int, aligned: tuple[bool, ...], dtype: torch.dtype) -> Schedule:
+def default(c: Contraction, units: int, aligned: tuple[bool, ...], dtype: torch.dtype, tf32: bool = False) -> Schedule:
     """By a model of `units` that each work through their share of the groups, one after the other."""
     along = contiguous(c, c.b, "n")
     tiles = list(_TILES)
@@ -91,17 +91,17 @@ def default(c: Contraction, units: int, aligned: tuple[bool, ...], dtype: torch.
         tiles = [replace(s, bk=max(16, s.bk), lanes=4) for s in tiles]
     choices = (replace(s, split=split) for s in tiles for split in _SPLITS)
     legal_ones = (s for s in choices if legal(c, s, aligned, dtype))
-    return min(legal_ones, key=lambda s: cost(c, s, units, dtype))
+    return min(legal_ones, key=lambda s: cost(c, s, units, dtype, tf32))
 
 
-def cost(c: Contraction, s: Schedule, units: int, dtype: torch.dtype) -> float:
+def cost(c: Contraction, s: Schedule, units: int, dtype: torch.dtype, tf32: bool = False) -> float:
     """Of a schedule, in products that a unit at its peak makes in that time without tensor cores."""
     m, n, k, z = (c.size(x) for x in "mnkz")
     groups = -(-m // s.bm) * -(-n // s.bn) * z * s.split
     depth = -(-k // (s.split * s.bk)) * s.bk
     # What is read from local memory for each product grows as blocks shrink, and what is read from afar as tiles do.
     # Tensor cores multiply so fast that all else counts more.
-    more, turns = (_CORES[dtype.itemsize], 1 + _TURN / s.bk) if s.cores else (1, 1)
+    more, turns = (_CORES[tensor_cores.kind(dtype, tf32)], 1 + _TURN / s.bk) if s.cores else (1, 1)
     slower = turns * (0.4 + 2 * (1 / s.tm + 1 / s.tn) + more * 6.4 * (1 / s.bm + 1 / s.bn)) / more
     total = -(-groups // units) * (s.bm * s.bn * depth * slower + _GROUP)
     if s.split > 1:
@@ -109,7 +109,7 @@ def cost(c: Contraction, s: Schedule, units: int, dtype: torch.dtype) -> float:
     return total
 
 
-def problem(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> str:
+def problem(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype, tf32: bool = False) -> str:
     """The class that a contraction is tuned in: bytes of an element, how each operand is fetched, sizes as powers of the root
     of two. A schedule that suits one class may be far worse than the default in the next."""
     sides = []
@@ -118,7 +118,7 @@ def problem(c: Contraction, aligned: tuple[bool, ...], dtype: torch.dtype) -> st
         wideness = "4" if wide(c, access, along, even) else ""
         sides.append(f"{label}{wideness}{along}{'?' * len(access.inside)}")
     sizes = (f"{x}{round(2 * math.log2(max(1, c.size(x)))) / 2:g}" for x in "zmnk")
-    return f"{dtype.itemsize} {' '.join(sides)} {' '.join(sizes)}"
+    return f"{dtype.itemsize}{' tf32' * tf32} {' '.join(sides)} {' '.join(sizes)}"
 
 
 _ROWS = 24  # from which packing the right operand pays

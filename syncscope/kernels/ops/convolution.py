@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from syncscope.kernels import fallback, queue, storage, winograd
+from syncscope.kernels import fallback, precision, queue, storage, winograd
 from syncscope.kernels.device import device, is_gpu
 from syncscope.kernels.fold import fold
 from syncscope.kernels.generate import convolutions, run
@@ -29,7 +29,7 @@ def _native(*tensors: Tensor | None) -> bool:
     return all(floating(t.dtype) and t.dtype == given[0].dtype and t.numel() for t in given)
 
 
-@op("convolution_overrideable")
+@op("convolution_overrideable", asks=precision.convolutions)
 def convolution(
     input: Tensor,
     weight: Tensor,
@@ -63,7 +63,7 @@ def convolution(
     return _forward(_geometry(input, weight, out, stride, padding, dilation, groups), input, weight, bias, out)
 
 
-@op("convolution_backward_overrideable")
+@op("convolution_backward_overrideable", asks=precision.convolutions)
 def convolution_backward(
     grad_output: Tensor,
     input: Tensor,
@@ -108,9 +108,11 @@ def _geometry(
 def _forward(g: Geometry, image: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     if _is_depthwise(g):
         return _depthwise("conv_depthwise", g, image, weight, bias, out)
-    if winograd.pays("conv_forward", g, out.dtype):
+    tf32 = _tf32(out)
+    if not tf32 and winograd.pays("conv_forward", g, out.dtype):
         return winograd.forward(g, image, weight, bias, out)
-    plans, lying = _plans("conv_forward", g, bias is not None, out.dtype, run.aligned(weight, image, out), run.SHAPE)
+    where = run.aligned(weight, image, out)
+    plans, lying = _plans("conv_forward", g, bias is not None, out.dtype, where, run.SHAPE, tf32)
     image = _padded(image, lying)
     for plan in plans:
         plan(weight, image, bias, out)
@@ -121,10 +123,11 @@ def _backward_input(g: Geometry, grad: Tensor, weight: Tensor, bias: Tensor | No
     """Also the forward of a transposed convolution, which has a bias."""
     if _is_depthwise(g):
         return _depthwise("conv_depthwise_backward_input", g, grad, weight, bias, out)
-    if winograd.pays("conv_backward_input", g, out.dtype):
+    tf32 = _tf32(out)
+    if not tf32 and winograd.pays("conv_backward_input", g, out.dtype):
         return winograd.backward_input(g, grad, weight, bias, out)
     where = run.aligned(weight, grad, out)
-    plans, lying = _plans("conv_backward_input", g, bias is not None, out.dtype, where, run.SHAPE)
+    plans, lying = _plans("conv_backward_input", g, bias is not None, out.dtype, where, run.SHAPE, tf32)
     grad = _padded(grad, lying)
     for plan in plans:
         plan(weight, grad, bias, out)
@@ -144,19 +147,25 @@ def _backward_weight(g: Geometry, image: Tensor, grad: Tensor, out: Tensor) -> T
         )  # fmt: skip
         fold("sum", parts, [0], out.view(g.made[1], taps), parts.dtype)
         return out
-    if winograd.pays("conv_backward_weight", g, out.dtype):
+    tf32 = _tf32(out)
+    if not tf32 and winograd.pays("conv_backward_weight", g, out.dtype):
         return winograd.backward_weight(g, image, grad, out)
     where = run.aligned(grad, image, out)
-    plans, lying = _plans("conv_backward_weight", g, False, out.dtype, where, run.SHAPE)
+    plans, lying = _plans("conv_backward_weight", g, False, out.dtype, where, run.SHAPE, tf32)
     image = _padded(image, lying)
     for plan in plans:
         plan(grad, image, None, out)
     return out
 
 
+def _tf32(out: Tensor) -> bool:
+    """Whether it is made in TF32, and then directly: Winograd's way would lose more of its eleven bits."""
+    return out.dtype is torch.float32 and precision.convolutions()
+
+
 @functools.lru_cache(4096)
 def _plans(
-    name: str, g: Geometry, bias: bool, dtype: torch.dtype, aligned: tuple[bool, ...], shape: str
+    name: str, g: Geometry, bias: bool, dtype: torch.dtype, aligned: tuple[bool, ...], shape: str, tf32: bool
 ) -> tuple[list[run.Plan], Lying | None]:
     """What makes a pass, and with which margins the images must lie."""
     lying = None
@@ -174,7 +183,7 @@ def _plans(
         contractions = [convolutions.forward(g, name, bias, lying)]
     else:
         contractions = [convolutions.backward_weight(g, name, lying)]
-    return [run.plan(c, dtype, aligned) for c in contractions], lying
+    return [run.plan(c, dtype, aligned, tf32=tf32) for c in contractions], lying
 
 
 def _padded(image: Tensor, lying: Lying | None) -> Tensor:

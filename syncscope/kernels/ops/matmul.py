@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from syncscope.kernels import storage
+from syncscope.kernels import precision, storage
 from syncscope.kernels.generate import run
 from syncscope.kernels.generate.ir import Access, Contraction, Index
 from syncscope.kernels.operators import NotNative, op
@@ -34,7 +34,8 @@ def multiply(a: Tensor, b: Tensor, bias: Tensor | None, alpha: Any, beta: Any, o
     size = (out.shape[0] if out.dim() == 3 else 1, *out.shape[-2:], a.shape[-1])
     bias_steps = None if bias is None else _steps(bias.expand(out.shape))
     plan = _plan(
-        size, _steps(a), _steps(b), _steps(out), bias_steps, out.dtype, run.aligned(a, b, out), run.SHAPE
+        size, _steps(a), _steps(b), _steps(out), bias_steps, out.dtype, run.aligned(a, b, out), run.SHAPE,
+        out.dtype is torch.float32 and precision.products(),
     )  # fmt: skip
     plan(a, b, bias, out, alpha, beta)
     return out
@@ -50,6 +51,7 @@ def _plan(
     dtype: torch.dtype,
     aligned: tuple[bool, ...],
     shape: str,
+    tf32: bool,
 ) -> run.Plan:
     z, m, n, k = ((x,) for x in size)
     contraction = Contraction(
@@ -57,7 +59,7 @@ def _plan(
         Access(Index(0, z=a[:1], m=a[1:2], k=a[2:])), Access(Index(0, z=b[:1], k=b[1:2], n=b[2:])),
         _result(out), None if bias is None else _result(bias),
     )  # fmt: skip
-    return run.plan(contraction, dtype, aligned)
+    return run.plan(contraction, dtype, aligned, tf32=tf32)
 
 
 def _result(steps: Steps) -> Index:
@@ -79,31 +81,31 @@ def _steps(x: Tensor) -> Steps:
     return batch, row, column
 
 
-@op("mm.out")
+@op("mm.out", asks=precision.products)
 def mm(self: Tensor, mat2: Tensor, *, out: Tensor) -> Tensor:
     """Matrix product."""
     return multiply(self, mat2, None, 1, 0, out)
 
 
-@op("bmm.out")
+@op("bmm.out", asks=precision.products)
 def bmm(self: Tensor, mat2: Tensor, *, out: Tensor) -> Tensor:
     """Products of a batch of matrices."""
     return multiply(self, mat2, None, 1, 0, out)
 
 
-@op("addmm.out")
+@op("addmm.out", asks=precision.products)
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor) -> Tensor:
     """`beta * self + alpha * mat1 @ mat2`."""
     return multiply(mat1, mat2, self, alpha, beta, out)
 
 
-@op("baddbmm.out")
+@op("baddbmm.out", asks=precision.products)
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor) -> Tensor:
     """`beta * self + alpha * batch1 @ batch2` for a batch of matrices."""
     return multiply(batch1, batch2, self, alpha, beta, out)
 
 
-@op("addmv.out")
+@op("addmv.out", asks=precision.products)
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor) -> Tensor:
     """`beta * self + alpha * mat @ vec`."""
     bias = self.unsqueeze(-1) if self.dim() else self
@@ -111,7 +113,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any =
     return out
 
 
-@op("linear")
+@op("linear", asks=precision.products)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.t() + bias`: PyTorch's own way makes a view for each transpose, and every view comes here."""
     given = (weight,) if bias is None else (weight, bias)
@@ -125,7 +127,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return out
 
 
-@op("linear_backward")
+@op("linear_backward", asks=precision.products)
 def linear_backward(
     self: Tensor, grad_output: Tensor, weight: Tensor, output_mask: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

@@ -20,7 +20,7 @@ import torch
 from syncscope.errors import UserError
 from syncscope.kernels import programs, queue, storage, winograd
 from syncscope.kernels.device import device
-from syncscope.kernels.generate import gpu, run, space
+from syncscope.kernels.generate import gpu, run, space, tensor_cores
 from syncscope.kernels.generate.block import Schedule
 from syncscope.kernels.generate.convolutions import Geometry, backward_input, backward_weight, forward
 from syncscope.kernels.generate.ir import AXES, Access, Contraction, Index, reach, simplified
@@ -38,6 +38,7 @@ _RANGES = {
 }
 _PLACES = 256  # of a result that are compared with double precision
 _TOLERANCE = 1e-5  # of the sum of absolute products; honest float32 stays two orders below
+_TF32_TOLERANCE = 2e-3  # each factor is off by half of 2 ** -10 at most
 _BETTER = 0.97  # of the default's time, in each of so many turns beside it, is what a winner takes
 _TURNS = 3
 _LEAST = 2e-3  # seconds that a measurement takes, so that the host's part of it is small
@@ -73,8 +74,8 @@ class Found:
 class Bench:
     """A contraction with operands on the device, ready to be timed."""
 
-    def __init__(self, c: Contraction, dtype: torch.dtype = torch.float32) -> None:
-        self.c, self.dtype = simplified(c), dtype
+    def __init__(self, c: Contraction, dtype: torch.dtype = torch.float32, tf32: bool = False) -> None:
+        self.c, self.dtype, self.tf32 = simplified(c), dtype, tf32
         sizes = [1 + max(reach(self.c, index)[1], 0) for index in (self.c.a.at, self.c.b.at, self.c.out)]
         generator = np.random.default_rng(0)
         self.host = [np.resize(generator.standard_normal(min(size, 1 << 20), np.float32), size) for size in sizes[:2]]
@@ -84,12 +85,12 @@ class Bench:
     def compiles(self, schedule: Schedule) -> None:
         """Builds its kernels ahead; what does not build is found out by `seconds`."""
         with contextlib.suppress(cl.Error, ValueError):
-            run.plan(self.c, self.dtype, ALIGNED, schedule)
+            run.plan(self.c, self.dtype, ALIGNED, schedule, self.tf32)
 
     def seconds(self, schedule: Schedule, enough: float = float("inf")) -> float | None:
         """The best of three measurements, the first alone where it is much slower than `enough`; None if it does not run."""
         try:
-            plan = run.plan(self.c, self.dtype, ALIGNED, schedule)
+            plan = run.plan(self.c, self.dtype, ALIGNED, schedule, self.tf32)
             times = 1
             plan(self.a, self.b, None, self.out)
             queue.finish()
@@ -110,7 +111,7 @@ class Bench:
 
     def error(self, schedule: Schedule) -> float:
         """The largest deviation from double precision, as a share of the sum of absolute products."""
-        run.plan(self.c, self.dtype, ALIGNED, schedule)(self.a, self.b, None, self.out)
+        run.plan(self.c, self.dtype, ALIGNED, schedule, self.tf32)(self.a, self.b, None, self.out)
         got = self.out.cpu().double().numpy()
         generator = np.random.default_rng(1)
         at = {axis: [generator.integers(0, size, _PLACES) for size in getattr(self.c, axis)] for axis in "zmn"}
@@ -142,14 +143,16 @@ def _elements(access: Access, values: np.ndarray, at: dict[str, list[np.ndarray]
     return np.where(valid, values[np.where(valid, places, 0)], 0.0)
 
 
-def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, said: str = "") -> Found | None:
+def search(
+    c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, said: str = "", tf32: bool = False
+) -> Found | None:
     """The best schedule that `seconds` of trying found and double precision confirmed; None where not even one ran right.
 
     Ctrl-C ends the search with what it has.
     """
-    bench = Bench(c, dtype)
+    bench = Bench(c, dtype, tf32)
     c = gpu.packed(bench.c) or bench.c
-    first = space.default(c, int(device.max_compute_units), ALIGNED, dtype)
+    first = space.default(c, int(device.max_compute_units), ALIGNED, dtype, tf32)
     end = perf_counter() + seconds
     times: dict[Schedule, float] = {}
     interrupted = False
@@ -172,8 +175,8 @@ def search(c: Contraction, seconds: float, dtype: torch.dtype = torch.float32, s
                 turns = [(bench.seconds(schedule), bench.seconds(first)) for _ in range(_TURNS)]
                 if not all(a is not None and b is not None and a < _BETTER * b for a, b in turns):
                     continue
-        if times[schedule] < float("inf") and bench.error(schedule) < _TOLERANCE:
-            name = space.problem(c, ALIGNED, dtype)
+        if times[schedule] < float("inf") and bench.error(schedule) < (_TF32_TOLERANCE if tf32 else _TOLERANCE):
+            name = space.problem(c, ALIGNED, dtype, tf32)
             return Found(said, name, schedule, times[schedule], times[first], len(times), interrupted)
     return None
 
@@ -211,30 +214,39 @@ def tune(seconds: float, each: float, only: str, seen: Callable[[float, str], No
     `seen` is told the seconds spent, and what is being looked at.
     """
     begin = perf_counter()
-    classes: dict[str, tuple[str, Contraction]] = {}
+    classes: dict[str, tuple[str, Contraction, bool]] = {}
     work: dict[str, float] = {}
-    for said, c in problems():
+    for said, c, tf32 in _kinds():
         if only in said:
             c = simplified(c)
-            name = space.problem(gpu.packed(c) or c, ALIGNED, torch.float32)
-            classes.setdefault(name, (said, c))
+            name = space.problem(gpu.packed(c) or c, ALIGNED, torch.float32, tf32)
+            classes.setdefault(name, (said, c, tf32))
             work[name] = work.get(name, 0.0) + math.prod(float(c.size(axis)) for axis in AXES)
     if not classes:
         raise UserError(f"no problem's description contains {only!r}", "try `product`, `convolution` or `to weight`")
     try:
         for name in sorted(classes, key=lambda x: -work[x]):
-            said, c = classes[name]
+            said, c, tf32 = classes[name]
             spent = perf_counter() - begin
             if spent >= seconds:
                 return
             seen(spent, said)
-            best = search(c, min(each, seconds - spent), said=said)
+            best = search(c, min(each, seconds - spent), said=said, tf32=tf32)
             if best is not None:
                 yield best
                 if best.interrupted:
                     return
     except KeyboardInterrupt:
         return
+
+
+def _kinds() -> Iterator[tuple[str, Contraction, bool]]:
+    """The problems, those of convolutions also in TF32 where tensor cores serve, as PyTorch makes them unless told not to."""
+    cores = tensor_cores.serve(torch.float32)
+    for said, c in problems():
+        yield said, c, False
+        if cores and said.startswith("convolution") and "Winograd" not in said:
+            yield f"{said}, in TF32", c, True
 
 
 def ways() -> Iterator[tuple[str, float]]:
